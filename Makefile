@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'rankstream needs Python 3.11 or newer')"
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $(READY)
+
+setup: $(READY) ## make .venv with everything in it
+
+demo: setup ## estimate a model from a simulated stream of choices
+	$(BIN)/rankstream demo
+
+test: setup ## run the tests, then those of the kernels once more uncompiled, with coverage
+	$(BIN)/python -m pytest --quiet --cov --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report=term \
+		tests/test_kernels.py tests/test_oracles.py tests/test_solver.py
+
+lint: setup ## check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+bench: setup ## measure speed, as ratios in one run
+	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/rounds.py
+
+clean: ## remove everything that was made
+	rm -rf .venv rankstream-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist

@@ -1,0 +1,45 @@
+"""The command line: thin commands over the library; bad input is one sentence and exit code 2."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Non-parametric choice models, estimated and certified while the choices arrive.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def rankstream() -> None:
+    """Non-parametric choice models, estimated and certified while the choices arrive."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for model.json and demo.png.")] = Path("rankstream-demo"),
+    seed: Annotated[int, typer.Option(min=0, help="The market and its choices.")] = 0,
+    per_round: Annotated[int, typer.Option(min=1, help="New choices per round.")] = 200,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
+) -> None:
+    """Watch a model being estimated from a simulated stream of choices."""
+    from rankstream import demo as demonstration
+
+    demonstration.run(out, seed, per_round, tolerance, max_rounds)
+
+
+def main() -> None:
+    """Run the command line; what is wrong with the input goes to standard error."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.echo(f"rankstream: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

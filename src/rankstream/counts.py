@@ -1,0 +1,146 @@
+"""ChoiceCounts: mergeable tallies of what was chosen from which offer, and the target frequencies they define."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._types import Label, Mask, Vec
+from rankstream.assortments import Assortments
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a round aims at: the frequencies p_t, which coordinates have any (None: all), and from how many choices."""
+
+    frequencies: Vec
+    seen: Mask | None = None
+    observations: float = np.nan
+
+
+class ChoiceCounts:
+    """How often each item was chosen from each offer: the only mutable data.
+
+    >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]))
+    >>> counts.observe(offered=("tea", "nothing"), chosen="tea", count=3)
+    >>> counts.observe(offered=[("tea", "nothing"), ("nothing", "tea")], chosen=["nothing", "tea"])
+    >>> counts.observations, counts.frequencies()
+    (5, array([0.8, 0.2, nan, nan]))
+    >>> (counts + counts).observations
+    10
+    """
+
+    def __init__(self, assortments: Assortments, tallies: ArrayLike | None = None) -> None:
+        self.assortments = assortments
+        self.tallies: Vec = np.zeros(assortments.n_coordinates)
+        self._totals: Vec = np.zeros(assortments.n_offers)
+        if tallies is not None:
+            self.observe_coordinates(np.arange(assortments.n_coordinates), tallies)
+
+    def observe(self, offered: Any, chosen: Any, count: Any = 1) -> None:
+        """Add one record, or many: lists (or arrays) of offers and choices, with one count or one for each.
+
+        A ``chosen`` that is one of the items is one record. Nothing is added when any record is wrong.
+        """
+        if self._is_item(chosen) or isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
+            self.observe_coordinates([self.assortments.coordinate(offered, chosen)], count)
+            return
+        coordinates = list(self._coordinates(list(offered), list(chosen)))
+        self.observe_coordinates(coordinates, count)
+
+    def _is_item(self, label: Any) -> bool:
+        try:
+            self.assortments.code(label)
+        except ValueError:
+            return False
+        return True
+
+    def _coordinates(self, offered: list[Iterable[Label]], chosen: list[Label]) -> Iterator[int]:
+        if len(offered) != len(chosen):
+            raise ValueError(
+                f"There are {len(offered)} offers but {len(chosen)} choices: give one choice for each offer."
+            )
+        for row, (offer, choice) in enumerate(zip(offered, chosen, strict=True)):
+            try:
+                yield self.assortments.coordinate(offer, choice)
+            except ValueError as error:
+                raise ValueError(f"Record {row}: {error}") from None
+
+    def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
+        """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
+        where = np.asarray(coordinates, dtype=np.int64)
+        amount = np.asarray(count, dtype=np.float64)
+        if amount.shape not in ((), where.shape):
+            raise ValueError(
+                f"There are {where.size} records but counts of shape {amount.shape}: give one count for each."
+            )
+        if not np.all((amount >= 0) & np.isfinite(amount)):
+            bad = amount.flat[np.flatnonzero(~((amount >= 0) & np.isfinite(amount)))[0]]
+            raise ValueError(f"The count {bad} is not a finite number >= 0: correct the record.")
+        if where.size and (where.min() < 0 or where.max() >= self.tallies.size):
+            raise ValueError(
+                f"Coordinates must lie between 0 and {self.tallies.size - 1}; got {where.min()} to {where.max()}."
+            )
+        weights = np.broadcast_to(amount, where.shape)
+        added = np.bincount(where, weights=weights, minlength=self.tallies.size)
+        self.tallies += added
+        self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
+
+    @property
+    def observations(self) -> float:
+        """How many choices were counted."""
+        total = float(self._totals.sum())
+        return int(total) if total.is_integer() else total
+
+    @property
+    def totals(self) -> Vec:
+        """How many choices were counted for each offer."""
+        return self._totals.copy()
+
+    def frequencies(self) -> Vec:
+        """The empirical choice frequencies p (paper, equation 1); NaN for offers that nobody has been shown yet."""
+        totals = self._totals[self.assortments.owner]
+        shares: Vec = np.divide(self.tallies, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
+        return shares
+
+    def target(self) -> Target:
+        """The frequencies, with the offers not seen yet marked so that estimation can leave them out."""
+        if self._totals.min() > 0:
+            return Target(self.tallies / self._totals[self.assortments.owner], None, self.observations)
+        seen = (self._totals > 0)[self.assortments.owner]
+        return Target(self.frequencies(), seen, self.observations)
+
+    def extend(self, offers: Iterable[Iterable[Label]]) -> "ChoiceCounts":
+        """Counts over more offers, with the old tallies kept and none for the new offers."""
+        grown = ChoiceCounts(self.assortments.extend(offers))
+        grown.observe_coordinates(np.arange(self.tallies.size), self.tallies)
+        return grown
+
+    def copy(self) -> "ChoiceCounts":
+        """Counts of their own with the same tallies."""
+        return ChoiceCounts(self.assortments, self.tallies)
+
+    def __add__(self, other: "ChoiceCounts") -> "ChoiceCounts":
+        if not isinstance(other, ChoiceCounts):
+            return NotImplemented
+        if self.assortments != other.assortments:
+            raise ValueError("Counts of different assortments cannot be added: count both with the same Assortments.")
+        return ChoiceCounts(self.assortments, self.tallies + other.tallies)
+
+    def __repr__(self) -> str:
+        return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
+
+
+def as_target(assortments: Assortments, data: "ChoiceCounts | Target | ArrayLike") -> Target:
+    """What a user hands over for one round, checked: counts, a frequency vector, or a target."""
+    if isinstance(data, Target):
+        return data
+    if isinstance(data, ChoiceCounts):
+        if data.assortments != assortments:
+            raise ValueError(
+                "The counts belong to other assortments than the ones to estimate: use the same Assortments."
+            )
+        return data.target()
+    return Target(assortments.check_frequencies(data))

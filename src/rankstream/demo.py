@@ -1,0 +1,95 @@
+"""The demonstration: a simulated market whose model is estimated while the choices arrive."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from rankstream import plots, simulate
+from rankstream.assortments import Assortments
+from rankstream.estimation import Estimate, Run, make_solver
+from rankstream.simulate import NOTHING, Market
+
+ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
+NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
+COLUMNS = "round {round:>5}   observations {observations:>9,}   MAE {mae:.5f}   gap {gap:.4f}   rankings {rankings:>4}"
+
+
+def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3, max_rounds: int = 10_000) -> Estimate:
+    """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False, soft_wrap=True)
+    market = simulate.market(seed, items=ITEMS, unseen=True)
+    console.print(
+        f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different offers; "
+        f"2,000 choices first, then {per_round:,} a round."
+    )
+    estimate = watch(console, market, per_round, tolerance, max_rounds)
+    report(console, market, estimate)
+    estimate.model.save(out / "model.json")
+    draw(market, estimate, out / "demo.png")
+    console.print(f"\nSaved {out / 'model.json'} and {out / 'demo.png'}.")
+    return estimate
+
+
+def watch(console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int) -> Estimate:
+    """Run until the tolerance is met, with a live line on a terminal; Ctrl-C keeps what there is."""
+    solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
+    run = Run(solver, tolerance, certify_every=10)
+    gap = float("nan")
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("waiting for the first choices", total=None)
+        try:
+            for counts, _ in zip(market.stream(per_round), range(max_rounds), strict=False):
+                done = run.advance(counts)
+                observations, mae, _, rankings, certified = run.last
+                gap = gap if np.isnan(certified) else certified
+                line = COLUMNS.format(
+                    round=run.state.round, observations=int(observations), mae=mae, gap=gap, rankings=int(rankings)
+                )
+                bar.update(task, description=line)
+                if done:
+                    break
+        except KeyboardInterrupt:
+            console.print("Interrupted: going on with the model so far.")
+    return run.result()
+
+
+def report(console: Console, market: Market, estimate: Estimate) -> None:
+    """What was found, in plain lines."""
+    history, certificate = estimate.history, estimate.certificate
+    console.print(
+        f"\n{'Converged' if estimate.converged else 'Stopped'} after {estimate.rounds} rounds and "
+        f"{int(history.observations[-1]):,} choices: MAE {history.mae[-1]:.5f}, l2 distance {certificate.upper:.4f}, "
+        f"certified within {certificate.gap:.4f} of the best ranking model; {len(estimate.model.weights)} rankings."
+    )
+    console.print("\nThe ten heaviest rankings:")
+    for line in estimate.model.describe(10):
+        console.print(f"  {line}")
+    offer = Assortments([NEVER_OFFERED])
+    true = market.truth.probabilities(offer)
+    console.print(f"\nAn offer nobody has seen, {', '.join(NEVER_OFFERED)}:")
+    console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
+    for item, predicted, share in zip(NEVER_OFFERED, estimate.model.probabilities(offer), true, strict=True):
+        console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")
+
+
+def draw(market: Market, estimate: Estimate, path: Path) -> None:
+    """One figure of two panels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    plots.convergence(estimate, left)
+    plots.predicted_against_true(
+        estimate.model.probabilities(market.test), market.truth.probabilities(market.test), right
+    )
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp.png")
+    figure.savefig(temporary, dpi=150)
+    temporary.replace(path)

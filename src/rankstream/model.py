@@ -1,0 +1,195 @@
+"""RankingModel: a sparse probability distribution over rankings, and what can be asked of it."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._types import Codes, Label, Vec
+from rankstream.assortments import Assortments, plain
+
+FORMAT = "rankstream-model"
+VERSION = 1
+
+
+class RankingModel:
+    """Rankings of all items, best first, and their probabilities: the non-parametric choice model of Section 2.1.
+
+    Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice`` names the item that
+    ends a ranking, if there is one; it changes how rankings are shown, never what they predict.
+
+    >>> rankings = [("tea", "nothing", "pie"), ("pie", "tea", "nothing")]
+    >>> model = RankingModel(["tea", "pie", "nothing"], rankings, weights=[0.6, 0.4])
+    >>> model.predict(["tea", "pie"])
+    {'tea': 0.6, 'pie': 0.4}
+    >>> model.predict(["pie", "nothing"])
+    {'pie': 0.4, 'nothing': 0.6}
+    """
+
+    items: tuple[Label, ...]
+    orders: Codes
+    weights: Vec
+
+    def __init__(
+        self,
+        items: Iterable[Label],
+        rankings: Iterable[Sequence[Label]],
+        weights: ArrayLike,
+        *,
+        no_choice: int | None = None,
+    ) -> None:
+        labels = tuple(plain(item) for item in items)
+        code = {item: number for number, item in enumerate(labels)}
+        try:
+            orders = [[code[item] for item in ranking] for ranking in rankings]
+        except KeyError as error:
+            raise ValueError(f"A ranking holds {error.args[0]!r}, which is not among the items.") from None
+        self._set(labels, orders, weights, no_choice)
+
+    @classmethod
+    def from_codes(
+        cls, items: Iterable[Label], orders: ArrayLike, weights: ArrayLike, no_choice: int | None = None
+    ) -> "RankingModel":
+        """A model from item codes instead of labels: one row per ranking, best first."""
+        model = cls.__new__(cls)
+        model._set(tuple(items), orders, weights, no_choice)
+        return model
+
+    def _set(self, items: tuple[Label, ...], orders: Any, weights: ArrayLike, no_choice: int | None) -> None:
+        if len(set(items)) < len(items):
+            raise ValueError(f"The items {items!r} hold a label twice: name each once.")
+        every = list(range(len(items)))
+        for row in orders:
+            if sorted(row) != every:
+                raise ValueError(f"The ranking {list(row)} does not order all {len(items)} items exactly once.")
+        if no_choice is not None and no_choice not in every:
+            raise ValueError(f"The no-choice code {no_choice} is not that of one of the {len(items)} items.")
+        self.items = items
+        self.orders = np.array(orders, dtype=np.int64).reshape(-1, len(items))
+        self.weights = np.array(weights, dtype=np.float64)
+        if self.weights.shape != (len(self.orders),):
+            raise ValueError(f"There are {len(self.orders)} rankings but weights of shape {self.weights.shape}.")
+        if not (len(self.weights) and np.all(self.weights >= 0.0) and abs(self.weights.sum() - 1.0) <= 1e-9):
+            raise ValueError(f"The weights must be at least 0 and sum to 1; they sum to {self.weights.sum()}.")
+        self.no_choice = no_choice
+        self._position = np.argsort(self.orders, axis=1)
+        for array in (self.orders, self.weights, self._position):
+            array.flags.writeable = False
+
+    @property
+    def rankings(self) -> list[tuple[Label, ...]]:
+        """The rankings as tuples of labels, best first, in the order of the weights."""
+        return [tuple(self.items[code] for code in order) for order in self.orders.tolist()]
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate: the paper's x, for any offers of the model's items."""
+        code = {item: number for number, item in enumerate(self.items)}
+        for item in {assortments.items[number] for number in assortments.members.tolist()}:
+            if item not in code:
+                raise ValueError(
+                    f"The model does not know the item {item!r}: its items are {', '.join(map(repr, code))}."
+                )
+        here = np.array([code.get(item, -1) for item in assortments.items])[assortments.members]
+        starts = assortments.indptr[:-1]
+        out = np.zeros(assortments.n_coordinates)
+        chunk = max(1, 2**22 // len(here))
+        for first in range(0, len(self.weights), chunk):
+            places = self._position[first : first + chunk, here]
+            best = np.minimum.reduceat(places, starts, axis=1)
+            out += self.weights[first : first + chunk] @ (places == best[:, assortments.owner])
+        return out
+
+    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
+        """The choice probabilities of one offer, seen before or not; they sum to 1."""
+        single = Assortments([offer])
+        return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+
+    def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
+        """Choices of ``size`` independent customers from one offer."""
+        shares = self.predict(offer)
+        weights = np.array(list(shares.values()))
+        picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
+        labels = list(shares)
+        return [labels[pick] for pick in picks]
+
+    def describe(self, top: int = 10) -> list[str]:
+        """The heaviest rankings as readable lines, cut after the no-choice item.
+
+        >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice=1).describe()
+        ['100.0 %  tea > (nothing)']
+        """
+        lines = []
+        for row in np.argsort(-self.weights, kind="stable")[:top]:
+            names = []
+            for item in self.orders[row].tolist():
+                if item == self.no_choice:
+                    names.append(f"({self.items[item]})")
+                    break
+                names.append(str(self.items[item]))
+            lines.append(f"{100 * self.weights[row]:5.1f} %  {' > '.join(names)}")
+        return lines
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
+        for item in self.items:
+            if not (item is None or isinstance(item, str | int)):
+                raise ValueError(
+                    f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
+                )
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "items": list(self.items),
+            "no_choice": self.no_choice,
+            "rankings": self.orders.tolist(),
+            "weights": self.weights.tolist(),
+        }
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "RankingModel":
+        """Read a model that ``save`` wrote."""
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
+            ) from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"{path} is not a rankstream model: it does not say format {FORMAT!r}.")
+        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
+            raise ValueError(
+                f"{path} has format version {content.get('version')}, but this rankstream reads up to {VERSION}: "
+                "update rankstream."
+            )
+        try:
+            return cls.from_codes(content["items"], content["rankings"], content["weights"], content["no_choice"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is a damaged model file ({error}): save the model again.") from None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankingModel):
+            return NotImplemented
+        return (
+            self.items == other.items
+            and self.no_choice == other.no_choice
+            and np.array_equal(self.orders, other.orders)
+            and np.array_equal(self.weights, other.weights)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.items, self.orders.tobytes(), self.weights.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"RankingModel({len(self.weights)} rankings of {len(self.items)} items)"

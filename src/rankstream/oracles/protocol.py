@@ -1,0 +1,25 @@
+"""What an oracle is: it answers a cost vector with a cheapest ranking and a proven bound."""
+
+from typing import NamedTuple, Protocol
+
+from rankstream._types import Codes, Vec
+
+
+class Answer(NamedTuple):
+    """A ranking (a full permutation of item codes, best first), its cost, and a bound <= the true minimum <= value."""
+
+    ranking: Codes
+    value: float
+    bound: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ranking is proven cheapest."""
+        return self.bound == self.value
+
+
+class Oracle(Protocol):
+    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of <costs, a(ranking)>."""
+
+    def cheapest(self, costs: Vec) -> Answer:
+        """A cheapest ranking for one cost per coordinate."""

@@ -1,0 +1,49 @@
+"""Pictures of estimations, with matplotlib; every function draws on given axes and returns them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankstream._types import Vec
+from rankstream.estimation import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
+
+
+def convergence(estimate: Estimate, axes: "Axes") -> "Axes":
+    """Error and certified gap against the observations so far, or the rounds where observations are not known."""
+    from matplotlib.ticker import EngFormatter
+
+    history = estimate.history
+    rounds = np.arange(1, len(history.mae) + 1)
+    known = not np.isnan(history.observations).any()
+    across = history.observations if known else rounds
+    certified = ~np.isnan(history.gap)
+    axes.plot(across, history.mae, color=BLUE, label="mean absolute error")
+    axes.plot(across[certified], history.gap[certified], color=ORANGE, linestyle="--", label="certified gap")
+    axes.set(yscale="log", xlabel="observations" if known else "rounds", title="Error and certificate")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return axes
+
+
+def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
+    """One dot per probability; on the diagonal the prediction is right."""
+    top = 1.05 * float(max(predicted.max(), true.max()))
+    axes.plot([0, top], [0, top], color=GREY, linewidth=1)
+    axes.scatter(true, predicted, s=9, alpha=0.5, color=BLUE, linewidths=0)
+    error = float(np.abs(predicted - true).mean())
+    axes.set(
+        xlim=(0, top),
+        ylim=(0, top),
+        aspect="equal",
+        xlabel="true probability",
+        ylabel="predicted probability",
+        title=f"Offers never seen: MAE {error:.3f}",
+    )
+    axes.grid(alpha=0.3)
+    return axes

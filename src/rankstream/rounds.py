@@ -1,0 +1,52 @@
+"""What one round played, and the weighted sums over all rounds that every mean and guarantee is made of."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rankstream._types import Vec
+
+
+@dataclass
+class Sums:
+    """Weighted sums over the rounds; divided by the total weight, the running means that every guarantee is made of."""
+
+    vertex: Vec
+    frequencies: Vec
+    dual: Vec
+    total_weight: float = 0.0
+    answer: float = 0.0
+    target: float = 0.0
+    potential: float = 0.0
+
+    def add(self, weight: float, vertex: Vec, frequencies: Vec, dual: Vec) -> None:
+        """Take in what one round played."""
+        self.total_weight += weight
+        self.vertex += weight * vertex
+        self.frequencies += weight * frequencies
+        self.dual += weight * dual
+
+    @property
+    def mean_vertex(self) -> Vec:
+        """The model's choice probabilities (the paper's x-bar)."""
+        return self.vertex / self.total_weight
+
+    @property
+    def mean_frequencies(self) -> Vec:
+        """The averaged data (the paper's p-bar)."""
+        return self.frequencies / self.total_weight
+
+    @property
+    def mean_dual(self) -> Vec:
+        """The averaged dual (the paper's y-bar)."""
+        return self.dual / self.total_weight
+
+
+class Round(NamedTuple):
+    """All that a learner may look at once round t is played; the sums include the round."""
+
+    number: int
+    weight: float
+    dual: Vec
+    vertex: Vec
+    frequencies: Vec
+    sums: Sums

@@ -1,0 +1,156 @@
+"""Simulated markets: the paper's ground truth, assortments and stream of choices, all from one seed (Appendix G)."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Literal
+
+import numpy as np
+
+from rankstream._types import Codes, Label, Vec
+from rankstream.assortments import Assortments
+from rankstream.counts import ChoiceCounts
+
+Sizes = Literal["subsets", "sizes"]
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class MixedMNL:
+    """A mixture of multinomial logits over items and the no-choice option, which comes last.
+
+    ``utilities[k, i]`` is the attraction of item i in segment k, ``mixture[k]`` the share of the segment.
+    """
+
+    items: tuple[Label, ...]
+    utilities: Vec
+    mixture: Vec
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The true choice probability of every coordinate."""
+        column = {item: number for number, item in enumerate(self.items)}
+        codes = np.array([column[item] for offer in assortments.offers for item in offer])
+        attraction = self.utilities[:, codes]
+        totals = np.add.reduceat(attraction, assortments.indptr[:-1], axis=1)
+        shares: Vec = self.mixture @ (attraction / totals[:, assortments.owner])
+        return shares
+
+
+@dataclass(frozen=True)
+class Market:
+    """One simulated instance: the truth, the offers to learn from, offers to test on, and a stream of choices."""
+
+    truth: MixedMNL
+    assortments: Assortments
+    test: Assortments
+    seed: int
+
+    def frequencies(self) -> Vec:
+        """The true choice probabilities of the training offers: what the static setting hands to the solver."""
+        return self.truth.probabilities(self.assortments)
+
+    def stream(self, per_round: int = 200, first: int = 2000) -> Iterator[ChoiceCounts]:
+        """Choices arriving over time: ``first`` before round 1, then ``per_round`` more each round, without end.
+
+        The same counts are yielded again and again, grown; the choices depend on the market's seed alone.
+        """
+        generator = _generators(self.seed)[3]
+        probabilities = self.frequencies()
+        counts = ChoiceCounts(self.assortments)
+        counts.observe_coordinates(draw_choices(self.assortments, probabilities, first, generator))
+        while True:
+            yield counts
+            counts.observe_coordinates(draw_choices(self.assortments, probabilities, per_round, generator))
+
+
+def market(
+    seed: int,
+    n_items: int = 10,
+    segments: int = 5,
+    spread: float = 5.0,
+    n_offers: int = 20,
+    n_test: int = 100,
+    sizes: Sizes = "subsets",
+    items: Sequence[Label] | None = None,
+    unseen: bool = False,
+) -> Market:
+    """The paper's simulated market: mixed MNL with K = ``segments`` and L = ``spread``, offers of up to n/2 items.
+
+    ``unseen`` keeps the training offers out of the test offers, which the paper draws independently.
+
+    >>> example = market(seed=1)
+    >>> example.assortments.n_offers, example.assortments.n_items, example.test.n_offers
+    (20, 11, 100)
+    >>> next(example.stream()).observations
+    2000
+    """
+    labels = tuple(f"item {number + 1}" for number in range(n_items)) if items is None else tuple(items)
+    if len(labels) != n_items:
+        raise ValueError(f"There are {len(labels)} labels for {n_items} items: give one for each.")
+    for_truth, for_offers, for_test, _ = _generators(seed)
+    truth = mixed_mnl(labels, segments, spread, for_truth)
+    training = random_offers(labels, n_offers, for_offers, sizes)
+    test = random_offers(labels, n_test, for_test, sizes, exclude=training if unseen else ())
+    everything = (*labels, NOTHING)
+    return Market(truth, Assortments(training, everything), Assortments(test, everything), seed)
+
+
+def mixed_mnl(items: Sequence[Label], segments: int, spread: float, generator: np.random.Generator) -> MixedMNL:
+    """A random ground truth: four favourites per segment get attraction L * U(0, 1), the others U(0, 1) / 10."""
+    n_all = len(items) + 1
+    utilities = generator.uniform(size=(segments, n_all))
+    for row in utilities:
+        favourite = np.zeros(n_all, dtype=bool)
+        favourite[generator.choice(n_all, size=min(4, n_all), replace=False)] = True
+        row *= np.where(favourite, spread, 0.1)
+    return MixedMNL((*items, NOTHING), utilities, generator.dirichlet(np.ones(segments)))
+
+
+def random_offers(
+    items: Sequence[Label],
+    n_offers: int,
+    generator: np.random.Generator,
+    sizes: Sizes = "subsets",
+    exclude: Collection[tuple[Label, ...]] = (),
+    largest: int | None = None,
+) -> list[tuple[Label, ...]]:
+    """Distinct random offers of at most half the items, each with the no-choice option appended.
+
+    ``"subsets"`` draws uniformly from all such subsets, ``"sizes"`` draws the size first.
+    """
+    most = max(1, len(items) // 2) if largest is None else largest
+    excluded = {frozenset(offer) for offer in exclude}
+    available = sum(comb(len(items), size) for size in range(1, most + 1)) - len(excluded)
+    if n_offers > available:
+        raise ValueError(
+            f"There are only {available} different offers of up to {most} of {len(items)} items, not {n_offers}."
+        )
+    if sizes not in ("subsets", "sizes"):
+        raise ValueError(f"There is no way {sizes!r} of drawing offers: choose 'subsets' or 'sizes'.")
+    by_size = np.array([comb(len(items), size) for size in range(1, most + 1)], dtype=np.float64)
+    if sizes == "sizes":
+        by_size[:] = 1.0
+    offers: dict[frozenset[Label], tuple[Label, ...]] = {}
+    while len(offers) < n_offers:
+        size = 1 + int(generator.choice(most, p=by_size / by_size.sum()))
+        picked = sorted(generator.choice(len(items), size=size, replace=False).tolist())
+        offer = (*(items[number] for number in picked), NOTHING)
+        if frozenset(offer) not in excluded:
+            offers.setdefault(frozenset(offer), offer)
+    return list(offers.values())
+
+
+def draw_choices(assortments: Assortments, probabilities: Vec, size: int, generator: np.random.Generator) -> Codes:
+    """Coordinates of random choices: an offer uniformly at random, then an item with its probability."""
+    offers = generator.integers(assortments.n_offers, size=size)
+    cumulative = np.cumsum(probabilities)
+    starts = assortments.indptr[:-1]
+    before = cumulative[starts] - probabilities[starts]
+    totals = cumulative[assortments.indptr[1:] - 1] - before
+    points = before[offers] + generator.uniform(size=size) * totals[offers]
+    picked = np.searchsorted(cumulative, points, side="right")
+    return np.clip(picked, starts[offers], assortments.indptr[1:][offers] - 1)
+
+
+def _generators(seed: int) -> list[np.random.Generator]:
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]

@@ -1,0 +1,141 @@
+"""Solver: the primal-oracle loop of the paper's Section 4.1, one round at a time."""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._types import Mask, Vec
+from rankstream.assortments import Assortments
+from rankstream.certificate import Certificate, certify
+from rankstream.counts import ChoiceCounts, Target, as_target
+from rankstream.distances import Distance
+from rankstream.learners import Learner
+from rankstream.model import RankingModel
+from rankstream.oracles import Oracle
+from rankstream.rounds import Round, Sums
+
+
+class Snapshot(NamedTuple):
+    """The model after some rounds, and what is proven about it."""
+
+    model: RankingModel
+    certificate: Certificate
+
+
+@dataclass
+class State:
+    """Everything a run remembers: O(N) numbers and the rankings found. ``step`` updates it in place."""
+
+    learner: Any
+    sums: Sums
+    round: int = 0
+    seen: Mask | None = None
+    observations: float = np.nan
+    weights: dict[bytes, float] = field(default_factory=dict)
+
+    def copy(self) -> "State":
+        """A state that can go its own way."""
+        return copy.deepcopy(self)
+
+    @property
+    def residual(self) -> Vec:
+        """x_bar - p_bar."""
+        return (self.sums.vertex - self.sums.frequencies) / self.sums.total_weight
+
+    @property
+    def mae(self) -> float:
+        """The mean absolute error of x_bar against p_bar, over the offers seen so far."""
+        error = np.abs(self.residual)
+        if self.seen is None:
+            return float(np.add.reduce(error)) / error.size
+        return float(error[self.seen].mean()) if self.seen.any() else float("nan")
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Counts define a target; a dual player prices the mismatch; an oracle answers with the cheapest ranking.
+
+    >>> from rankstream import distances, learners, oracles
+    >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
+    >>> solver = Solver(offers, distances.L2(offers), learners.MirrorDescent(100), oracles.auto(offers))
+    >>> state = solver.init()
+    >>> for _ in range(100):
+    ...     state = solver.step(state, [0.5, 0.5, 0.25, 0.75])
+    >>> model, certificate = solver.snapshot(state)
+    >>> round(model.predict(("pie", "nothing"))["pie"], 2), certificate.gap < 0.2
+    (0.25, True)
+    """
+
+    assortments: Assortments
+    distance: Distance
+    learner: Learner[Any]
+    oracle: Oracle
+
+    def init(self) -> State:
+        """The state before the first round."""
+        size = self.assortments.n_coordinates
+        sums = Sums(np.zeros(size), np.zeros(size), np.zeros_like(self.distance.start()))
+        return State(self.learner.init(self.distance), sums)
+
+    def step(self, state: State, data: ChoiceCounts | Target | ArrayLike) -> State:
+        """Play one round against the data as they are now; the state is updated and returned."""
+        target = as_target(self.assortments, data)
+        dual = self.learner.play(state.learner)
+        costs = self.distance.costs(dual)
+        answer = self.oracle.cheapest(costs)
+        vertex = self.assortments.vertex(answer.ranking)
+        frequencies = target.frequencies
+        if target.seen is not None:
+            frequencies = np.where(target.seen, frequencies, vertex)
+
+        state.round += 1
+        state.seen = target.seen
+        state.observations = target.observations
+        weight = self.learner.round_weight(state.round)
+        state.sums.add(weight, vertex, frequencies, dual)
+        state.sums.answer += weight * answer.value
+        state.sums.target += weight * float(costs @ frequencies)
+        if self.distance.smoothing:
+            state.sums.potential += weight * self.distance.potential(dual)
+        key = answer.ranking.tobytes()
+        state.weights[key] = state.weights.get(key, 0.0) + weight
+
+        played = Round(state.round, weight, dual, vertex, frequencies, state.sums)
+        state.learner = self.learner.update(self.distance, state.learner, played)
+        return state
+
+    def model(self, state: State) -> RankingModel:
+        """The weighted average of the answers so far, heaviest ranking first."""
+        if not state.round:
+            raise ValueError("There is no model before the first round: call step first.")
+        found = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
+        orders = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64)
+        weights = np.array([weight for _, weight in found]) / state.sums.total_weight
+        shape = (len(found), self.assortments.n_items)
+        return RankingModel.from_codes(
+            self.assortments.items, orders.reshape(shape), weights, self.assortments.no_choice
+        )
+
+    def certificate(
+        self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
+    ) -> Certificate:
+        """What is proven: at p_bar, or at other frequencies on request. It does not disturb the run."""
+        if not state.round:
+            raise ValueError("There is nothing to certify before the first round: call step first.")
+        at = None
+        if data is not None:
+            target = as_target(self.assortments, data)
+            at = target.frequencies
+            if target.seen is not None:
+                at = np.where(target.seen, at, state.sums.mean_vertex)
+        known = None if truth is None else self.assortments.check_frequencies(truth)
+        return certify(state.sums, self.distance, self.oracle, at, known)
+
+    def snapshot(
+        self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
+    ) -> Snapshot:
+        """The model and its certificate."""
+        return Snapshot(self.model(state), self.certificate(state, data, truth))

@@ -1,0 +1,93 @@
+"""Slow, obvious twins of every kernel, and optima by enumeration: what the fast code is compared with."""
+
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+from scipy.optimize import nnls
+
+from rankstream import Assortments
+from rankstream._types import Vec
+
+
+def vertex(assortments: Assortments, ranking: list[int]) -> Vec:
+    out = []
+    for offer in assortments.offers:
+        codes = [assortments.code(item) for item in offer]
+        best = min(codes, key=ranking.index)
+        out += [1.0 if code == best else 0.0 for code in codes]
+    return np.array(out)
+
+
+def all_rankings(assortments: Assortments) -> list[list[int]]:
+    return [list(order) for order in permutations(range(assortments.n_items))]
+
+
+def all_vertices(assortments: Assortments) -> Vec:
+    return np.array([vertex(assortments, ranking) for ranking in all_rankings(assortments)])
+
+
+def cheapest_value(assortments: Assortments, costs: Vec) -> float:
+    return float(min(all_vertices(assortments) @ costs))
+
+
+def cheapest_value_by_sets(assortments: Assortments, costs: Vec) -> float:
+    """The recursion W[R] = min over i in R of cost(i, R) + W[R minus i], on frozensets."""
+    offers = [frozenset(assortments.code(item) for item in offer) for offer in assortments.offers]
+
+    @cache
+    def cost_to_go(rest: frozenset[int]) -> float:
+        if not rest:
+            return 0.0
+        options = []
+        for item in rest:
+            placing = 0.0
+            for number, offer in enumerate(offers):
+                if item in offer and offer <= rest:
+                    place = assortments.coordinate(assortments.offers[number], assortments.items[item])
+                    placing += costs[place]
+            options.append(placing + cost_to_go(rest - {item}))
+        return min(options)
+
+    return cost_to_go(frozenset(range(assortments.n_items)))
+
+
+def sum_over_subsets(table: Vec) -> Vec:
+    return np.array([sum(table[r] for r in range(table.size) if r & s == r) for s in range(table.size)])
+
+
+def squeeze(subset: int, bit: int) -> int:
+    place = bit.bit_length() - 1
+    digits = f"{subset:064b}"[::-1]
+    return int((digits[:place] + digits[place + 1 :])[::-1], 2)
+
+
+def mix(state: int, word: int) -> int:
+    z = state ^ word ^ 0x9E3779B97F4A7C15
+    for _ in range(2):
+        low = (z % 2**32) * 0x9E3779B1
+        high = (z // 2**32) * 0x85EBCA77
+        z = low ^ (high * 2**31 % 2**64) ^ (high // 2**33)
+        z ^= z // 2**29
+    return z
+
+
+def nearest_l2(assortments: Assortments, frequencies: Vec) -> Vec:
+    """A point of X that is as good as nearest to the frequencies, by least squares over all rankings."""
+    corners = all_vertices(assortments)
+    heavy = 1e4
+    system = np.vstack([corners.T, heavy * np.ones(len(corners))])
+    weights, _ = nnls(system, np.append(frequencies, heavy), maxiter=100 * len(corners))
+    point: Vec = (weights / weights.sum()) @ corners
+    return point
+
+
+def probabilities(assortments: Assortments, rankings: list[tuple[object, ...]], weights: Vec) -> Vec:
+    total = np.zeros(assortments.n_coordinates)
+    for ranking, weight in zip(rankings, weights, strict=True):
+        start = 0
+        for offer in assortments.offers:
+            best = min(offer, key=ranking.index)
+            total[start + offer.index(best)] += weight
+            start += len(offer)
+    return total

@@ -1,0 +1,47 @@
+"""Hypothesis strategies: small random problems."""
+
+from itertools import combinations
+
+import hypothesis.strategies as st
+import numpy as np
+
+from rankstream import Assortments
+from rankstream._types import Vec
+
+
+@st.composite
+def assortments(draw: st.DrawFn, most_items: int = 6, most_offers: int = 8) -> Assortments:
+    """Random offers of 2 to ``most_items`` items; half of them with an item that is in every offer."""
+    n = draw(st.integers(2, most_items))
+    universal = draw(st.sampled_from([None, *range(n)]))
+    others = [item for item in range(n) if item != universal]
+    subsets = [s for size in range(1, len(others) + 1) for s in combinations(others, size)]
+    if universal is not None:
+        subsets.append(())
+    chosen = draw(st.lists(st.sampled_from(subsets), min_size=1, max_size=most_offers))
+    offers = [(*s, universal) if universal is not None else s for s in chosen]
+    return Assortments([draw(st.permutations(offer)) for offer in offers], items=range(n))
+
+
+def costs(size: int) -> st.SearchStrategy[Vec]:
+    """Cost vectors with ties, zeros, huge and tiny numbers."""
+    small = st.lists(st.integers(-3, 3), min_size=size, max_size=size)
+    wild = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=size, max_size=size)
+    return st.one_of(small, wild).map(lambda values: np.array(values, dtype=np.float64))
+
+
+@st.composite
+def frequencies(draw: st.DrawFn, offers: Assortments) -> Vec:
+    """Random choice frequencies, sometimes on the boundary."""
+    size = offers.n_coordinates
+    raw = np.array(draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)), dtype=np.float64)
+    raw[offers.indptr[:-1]] += 1e-3
+    shares: Vec = raw / np.add.reduceat(raw, offers.indptr[:-1])[offers.owner]
+    return shares
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_items: int = 6) -> tuple[Assortments, Vec]:
+    """Assortments with a cost vector."""
+    offers = draw(assortments(most_items))
+    return offers, draw(costs(offers.n_coordinates))

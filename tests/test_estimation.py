@@ -1,0 +1,112 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+import rankstream as rs
+from rankstream import simulate
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "nearest.json").read_text())
+OFFERS = rs.Assortments([("tea", "nothing"), ("pie", "nothing")])
+P = [0.5, 0.5, 0.25, 0.75]
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=[case["about"][:30] for case in GOLDEN])
+def test_certificates_enclose_derived_optima(case: dict[str, Any]) -> None:
+    offers = rs.Assortments(case["offers"])
+    p = np.array(case["frequencies"], dtype=np.float64)
+    fit = rs.estimate(offers, p, stop="gap", tolerance=0.02, max_rounds=20_000)
+    assert fit.converged
+    assert fit.certificate.lower <= case["l2"] <= fit.certificate.upper
+    assert np.linalg.norm(naive.nearest_l2(offers, p) - p) == pytest.approx(case["l2"], abs=1e-6)
+
+
+def test_stops_at_the_tolerance_and_keeps_a_history() -> None:
+    market = simulate.market(seed=3)
+    fit = rs.estimate(market.assortments, market.frequencies(), tolerance=2e-3)
+    history = fit.history
+    assert fit.converged
+    assert fit.rounds == len(history.mae) == len(history.gap) == len(history.rankings) == len(history.distance)
+    assert history.mae[-1] <= 2e-3 < history.mae[:-1].min()
+    assert history.rankings[-1] == len(fit.model.weights) <= fit.rounds
+    assert np.isnan(history.observations).all()
+    assert np.isnan(history.gap[:-1]).all()
+    assert history.gap[-1] == fit.certificate.gap
+    assert history.distance[-1] == pytest.approx(fit.certificate.upper)
+
+
+def test_gap_stop_certifies_on_the_way() -> None:
+    market = simulate.market(seed=3)
+    fit = rs.estimate(market.assortments, market.frequencies(), stop="gap", tolerance=0.05, certify_every=7)
+    assert fit.converged
+    assert fit.certificate.gap <= 0.05
+    assert fit.rounds % 7 == 0
+    certified = ~np.isnan(fit.history.gap)
+    assert certified.sum() == fit.rounds // 7
+
+
+def test_dynamic_data_from_counts_and_from_vectors() -> None:
+    market = simulate.market(seed=5)
+    fit = rs.estimate(market.assortments, market.stream(per_round=500), tolerance=3e-3)
+    assert fit.converged
+    assert fit.history.observations[:3].tolist() == [2000, 2500, 3000]
+
+    def vectors() -> Iterator[Any]:
+        for counts, _ in zip(market.stream(per_round=500), range(fit.rounds), strict=False):
+            yield counts.frequencies()
+
+    same = rs.estimate(market.assortments, vectors(), tolerance=3e-3)
+    assert same.model == fit.model
+    rows = rs.estimate(OFFERS, np.array([P, P, P]))
+    assert (rows.rounds, rows.converged) == (3, False)
+
+
+def test_same_seed_same_model_and_other_seed_other_ties() -> None:
+    market = simulate.market(seed=8)
+    p = market.frequencies()
+    one, again, other = (rs.estimate(market.assortments, p, tolerance=0.01, seed=seed) for seed in (0, 0, 1))
+    assert one.model == again.model
+    assert one.model != other.model
+
+
+def test_counts_leave_unseen_offers_out() -> None:
+    counts = rs.ChoiceCounts(OFFERS)
+    counts.observe(("tea", "nothing"), "tea", count=3)
+    counts.observe(("tea", "nothing"), "nothing", count=1)
+    fit = rs.estimate(OFFERS, counts)
+    assert fit.converged
+    assert fit.model.predict(("tea", "nothing"))["tea"] == pytest.approx(0.75, abs=2e-3)
+    with pytest.raises(ValueError, match="Frequency nan"):
+        rs.estimate(OFFERS, counts.frequencies())
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (P, {"stop": "time"}, "no stopping rule 'time'"),
+        (P, {"tolerance": -1}, "tolerance -1"),
+        (P, {"tolerance": float("nan")}, "tolerance nan"),
+        (P, {"max_rounds": 0}, "max_rounds is 0"),
+        (P, {"certify_every": 0}, "certify_every is 0"),
+        (P, {"distance": "l99"}, "no distance 'l99'"),
+        (P, {"learner": "guess"}, "no learner 'guess'"),
+        (P, {"ties": "middle"}, "no tie rule 'middle'"),
+        (P[:3], {}, "must have shape"),
+        ([], {}, "must have shape"),
+        (iter([]), {}, "ended before the first round"),
+        (7, {}, "not int"),
+        ("text", {}, "could not convert"),
+    ],
+)
+def test_impossible_options_and_data_are_refused(data: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rs.estimate(OFFERS, data, **options)
+
+
+def test_offers_must_be_assortments() -> None:
+    with pytest.raises(ValueError, match="must be an Assortments, not list"):
+        rs.estimate([("tea", "nothing")], P)  # type: ignore[arg-type]

@@ -1,0 +1,173 @@
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    parametrize_with_checks,
+)
+
+from rankstream import RankingChoiceModel, simulate
+
+REASONS = {
+    "check_estimators_dtypes": "its random integers hold rows of zeros, and an offer of nothing is refused",
+}
+
+
+@parametrize_with_checks([RankingChoiceModel()], expected_failed_checks=lambda _: REASONS)  # type: ignore[untyped-decorator]
+@pytest.mark.filterwarnings("ignore:X holds other values")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:X holds other values")
+def test_feature_names_are_checked() -> None:
+    check_dataframe_column_names_consistency("RankingChoiceModel", RankingChoiceModel())
+
+
+def choices(seed: int, size: int) -> tuple[pd.DataFrame, list[str]]:
+    """Choices from a simulated market, as a data frame of availability and a list of labels."""
+    market = simulate.market(seed, n_items=5, n_offers=8, n_test=5)
+    drawn = simulate.draw_choices(market.assortments, market.frequencies(), size, np.random.default_rng(seed))
+    rows = np.zeros((size, 6), dtype=int)
+    for row, coordinate in zip(rows, drawn, strict=True):
+        offer = market.assortments.offers[market.assortments.owner[coordinate]]
+        row[[market.assortments.code(item) for item in offer]] = 1
+    chosen = [str(market.assortments.items[market.assortments.members[k]]) for k in drawn]
+    return pd.DataFrame(rows, columns=list(market.assortments.items)), chosen
+
+
+def test_frames_have_items_for_columns() -> None:
+    frame, chosen = choices(0, 3000)
+    model = RankingChoiceModel(max_rounds=500).fit(frame, chosen)
+    shares = model.predict_proba(frame)
+    assert shares.shape == frame.shape
+    assert shares.sum(axis=1) == pytest.approx(np.ones(3000))
+    assert not shares[frame.to_numpy() == 0].any()
+    assert set(model.predict(frame)) <= set(frame.columns)
+    assert model.rankings_[0][0] in frame.columns
+    assert model.weights_.sum() == pytest.approx(1.0)
+    assert model.n_rounds_ <= 500
+    assert model.certificate_.gap >= 0.0
+    assert model.model_.predict(["item 1", "nothing"]).keys() == {"item 1", "nothing"}
+
+
+def test_positions_mean_the_same_as_names() -> None:
+    frame, chosen = choices(1, 500)
+    positions = [frame.columns.get_loc(item) for item in chosen]
+    by_name = RankingChoiceModel(max_rounds=100).fit(frame, chosen)
+    by_position = RankingChoiceModel(max_rounds=100).fit(frame.to_numpy(), positions)
+    assert by_name.predict_proba(frame).tolist() == by_position.predict_proba(frame.to_numpy()).tolist()
+    assert by_position.predict(frame.to_numpy())[0] in range(6)
+
+
+def test_sample_weights_are_counts() -> None:
+    frame, chosen = choices(2, 200)
+    weight = np.arange(200) % 3
+    repeated = np.repeat(np.arange(200), weight)
+    weighted = RankingChoiceModel(max_rounds=100).fit(frame, chosen, sample_weight=weight)
+    copied = RankingChoiceModel(max_rounds=100).fit(frame.iloc[repeated], [chosen[k] for k in repeated])
+    assert weighted.predict_proba(frame).tolist() == copied.predict_proba(frame).tolist()
+    assert weighted.counts_.observations == weight.sum()
+    assert weighted.score(frame, chosen, sample_weight=weight) == pytest.approx(
+        copied.score(frame.iloc[repeated], [chosen[k] for k in repeated])
+    )
+
+
+def test_score_mixes_in_epsilon_and_the_raw_value_is_there() -> None:
+    rows, chosen = [[1, 1], [1, 1], [1, 1]], [0, 0, 0]
+    model = RankingChoiceModel(epsilon=0.01, ties="first").fit(rows, chosen)
+    assert model.score([[1, 1]], [1]) == pytest.approx(np.log(0.005))
+    assert model.log_likelihood([[1, 1]], [1])[0] == -np.inf
+    assert model.log_likelihood([[1, 1]], [0])[0] == 0.0
+
+
+def test_partial_fit_goes_on_and_takes_new_offers() -> None:
+    frame, chosen = choices(3, 2000)
+    model = RankingChoiceModel(rounds_per_batch=50)
+    for start in range(0, 2000, 500):
+        model.partial_fit(frame[start : start + 500], chosen[start : start + 500])
+    assert model.counts_.observations == 2000
+    assert model.n_rounds_ >= 50
+    before = model.counts_.assortments.n_offers
+    model.partial_fit(pd.DataFrame([[1, 0, 0, 0, 0, 0]], columns=frame.columns), ["item 1"])
+    assert model.counts_.assortments.n_offers == before + 1
+    assert model.counts_.observations == 2001
+    whole = RankingChoiceModel(rounds_per_batch=200).partial_fit(frame, chosen)
+    assert np.abs(model.predict_proba(frame) - whole.predict_proba(frame)).mean() < 0.1
+
+
+def test_works_with_the_tools_of_scikit_learn() -> None:
+    frame, chosen = choices(4, 600)
+    model = RankingChoiceModel(max_rounds=200)
+    scores = cross_val_score(model, frame, chosen, cv=3)
+    assert np.isfinite(scores).all()
+    search = GridSearchCV(model, {"max_rounds": [50, 200], "ties": ["first", "random"]}, cv=2).fit(frame, chosen)
+    assert search.best_params_.keys() == {"max_rounds", "ties"}
+    fitted = clone(model).fit(frame, chosen)
+    assert (pickle.loads(pickle.dumps(fitted)).predict(frame) == fitted.predict(frame)).all()
+
+
+def test_one_position_past_the_columns_is_the_outside_option() -> None:
+    rows = np.array([[1, 0], [1, 1], [0, 1], [1, 1]])
+    model = RankingChoiceModel().fit(rows, [2, 0, 2, 1])
+    assert model.items_ == [0, 1, 2]
+    assert model.predict_proba(rows).shape == (4, 3)
+    assert model.predict([[1, 0]])[0] == 2
+    with pytest.raises(ValueError, match="Row 0: unknown item"):
+        RankingChoiceModel(outside="refuse").fit(rows, [2, 0, 2, 1])
+    model = RankingChoiceModel().fit(rows, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"none of these.* was not among the choices before"):
+        model.partial_fit(rows, [2, 0, 1, 1])
+
+
+def test_other_numbers_than_0_and_1_are_read_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match="other values than 0 and 1"):
+        RankingChoiceModel(max_rounds=10).fit([[2, 1], [0, 3]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen", "message"),
+    [
+        ([[1, 0], [1, 1]], [1, 0], "Row 0: the choice 1 is not in its offer"),
+        ([[1, 1], [0, 0]], [1, 0], "Row 1 of X offers nothing"),
+        ([[1, 1], [1, 1]], [1, 7], r"Row 1: unknown item 7: it names none of the 2 feature\(s\)"),
+        ([[1, 1], [1, 1]], [1, "tea"], "unknown item '1'"),
+        ([[1, 1], [1, 1]], [1], "one choice for each of the 2 rows"),
+        ([[1, np.nan], [1, 1]], [1, 0], "contains NaN"),
+        (pd.DataFrame({"a": [1], "b": [1]}), ["c"], "Row 0: unknown item 'c'"),
+        (pd.DataFrame({"a": [1], "b": [1]}), [2], "Row 0: unknown item"),
+    ],
+)
+def test_bad_rows_are_refused(rows: Any, chosen: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RankingChoiceModel().fit(rows, chosen)
+
+
+def test_partial_fit_with_other_items_is_refused() -> None:
+    model = RankingChoiceModel(max_rounds=10).partial_fit(pd.DataFrame({"a": [1], "b": [1]}), ["a"])
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(pd.DataFrame({"a": [1], "c": [1]}), ["a"])
+    unnamed = RankingChoiceModel(max_rounds=10).partial_fit([[1, 1]], [0])
+    with pytest.raises(ValueError, match="X has 3 features"):
+        unnamed.partial_fit([[1, 1, 1]], [0])
+    assert model.counts_.observations == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"epsilon": 1.0}, {"epsilon": -0.1}, {"outside": "maybe"}, {"max_rounds": 0}, {"distance": "l99"}]
+)
+def test_impossible_settings_are_refused_when_fitting(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"epsilon|outside|at least 1|no distance"):
+        RankingChoiceModel(**settings).fit([[1, 1]], [0])
+
+
+def test_unfitted_models_say_so() -> None:
+    with pytest.raises(NotFittedError):
+        RankingChoiceModel().predict_proba([[1, 1]])
