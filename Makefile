@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench figures clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,7 +22,7 @@ demo: setup ## estimate a model from a simulated stream of choices
 test: setup ## run the tests, then those of the kernels once more uncompiled, with coverage
 	$(BIN)/python -m pytest --quiet --cov --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report=term \
-		tests/test_kernels.py tests/test_oracles.py tests/test_solver.py
+		tests/test_kernels.py tests/test_oracles.py tests/test_solver.py tests/test_distances.py
 
 lint: setup ## check style, types and the direction of imports
 	$(BIN)/ruff check
@@ -33,6 +33,10 @@ lint: setup ## check style, types and the direction of imports
 bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/distances.py
+
+figures: setup ## draw the figures of the documentation
+	$(BIN)/python docs/figures.py
 
 clean: ## remove everything that was made
 	rm -rf .venv rankstream-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist

@@ -54,10 +54,14 @@ def test_no_choice_is_the_only_item_of_every_offer() -> None:
         ([], None, "no offers"),
         ([("a",), ()], None, "Offer 1 is empty"),
         ([("a", "b", "a")], None, "Offer 0 holds 'a' more than once"),
-        (["ab"], None, "Offer 0 is the text 'ab'"),
+        (["ab"], None, "Offer 0 is 'ab': give a tuple"),
         ([("a", float("nan"))], None, "Offer 0 holds NaN"),
         ([("a", "z")], ["a", "b"], "holds 'z', which is not among the items"),
-        ([("a",)], ["a", "a"], "items hold 'a' more than once"),
+        ([("a",)], ["a", "a"], "list of items holds 'a' more than once"),
+        ([("a",)], ["a", float("nan")], "list of items holds NaN"),
+        ([(["a"], "b")], None, r"Offer 0 holds \['a'\], which cannot be an item"),
+        ([1, 2], None, "Offer 0 is 1: give a tuple"),
+        (None, None, "The offers are None"),
     ],
 )
 def test_bad_offers_are_refused(offers: list[tuple[object, ...]], items: list[str] | None, message: str) -> None:
@@ -72,7 +76,7 @@ def test_bad_offers_are_refused(offers: list[tuple[object, ...]], items: list[st
         (("a", "z"), "a", "Unknown item 'z'"),
         (("a", "b"), "c", "choice 'c' is not in its offer"),
         (("a", "c"), "c", "is not among the 2 assortments"),
-        (("a", "b", "a"), "a", "names an item twice"),
+        (("a", "b", "a"), "a", "holds 'a' more than once"),
     ],
 )
 def test_bad_records_are_refused(offer: tuple[str, ...], item: str, message: str) -> None:

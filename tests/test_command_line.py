@@ -83,10 +83,15 @@ def test_bad_options_end_with_code_2(words: list[str], tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_ends_with_code_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
+    assert "is a file: name a folder" in run("demo", "--out", "file", cwd=tmp_path).stderr
     done = run("demo", "--out", "file/below", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("rankstream: ")
     assert "Traceback" not in done.stderr
+
+
+def test_version_is_shown(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path).stdout.startswith("rankstream 0.")
 
 
 def test_help_names_the_commands(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ REASONS = {
 
 @parametrize_with_checks([RankingChoiceModel()], expected_failed_checks=lambda _: REASONS)  # type: ignore[untyped-decorator]
 @pytest.mark.filterwarnings("ignore:X holds other values")
+@pytest.mark.filterwarnings("ignore:Position . is past")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -116,15 +117,47 @@ def test_works_with_the_tools_of_scikit_learn() -> None:
 
 def test_one_position_past_the_columns_is_the_outside_option() -> None:
     rows = np.array([[1, 0], [1, 1], [0, 1], [1, 1]])
-    model = RankingChoiceModel().fit(rows, [2, 0, 2, 1])
+    with pytest.warns(UserWarning, match="Position 2 is past the last column of X"):
+        model = RankingChoiceModel().fit(rows, [2, 0, 2, 1])
     assert model.items_ == [0, 1, 2]
     assert model.predict_proba(rows).shape == (4, 3)
     assert model.predict([[1, 0]])[0] == 2
-    with pytest.raises(ValueError, match="Row 0: unknown item"):
+    with pytest.raises(ValueError, match="Row 0: unknown item 2"):
         RankingChoiceModel(outside="refuse").fit(rows, [2, 0, 2, 1])
-    model = RankingChoiceModel().fit(rows, [0, 0, 1, 1])
-    with pytest.raises(ValueError, match=r"none of these.* was not among the choices before"):
-        model.partial_fit(rows, [2, 0, 1, 1])
+    model = RankingChoiceModel(epsilon=0.3).fit(rows, [0, 0, 1, 1])
+    with pytest.warns(UserWarning, match="past the last column"):
+        assert model.score([[1, 1]], [2]) == pytest.approx(np.log(0.1))
+
+
+def test_frames_with_numbers_for_columns_name_items() -> None:
+    frame = pd.DataFrame(1, index=range(4), columns=[1, 2, 3])
+    model = RankingChoiceModel().fit(frame, [1, 1, 1, 2])
+    assert model.items_ == [1, 2, 3]
+    assert model.predict_proba(frame)[0] == pytest.approx([0.75, 0.25, 0.0], abs=0.01)
+    assert model.classes_.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="are not those of the fit"):
+        model.predict_proba(pd.DataFrame(1, index=range(4), columns=[1, 2, 4]))
+    with pytest.raises(ValueError, match="are not those of the fit"):
+        model.partial_fit(pd.DataFrame(1, index=range(4), columns=[3, 2, 1]), [1, 1, 1, 2])
+    with pytest.raises(ValueError, match="holds 1 more than once"):
+        RankingChoiceModel().fit(pd.DataFrame(1, index=range(2), columns=[1, 1]), [1, 1])
+
+
+def test_partial_fit_follows_data_that_change() -> None:
+    model = RankingChoiceModel(tolerance=1e-6, max_rounds=3000).fit([[1, 1, 1]] * 3, [0, 1, 2])
+    for _ in range(20):
+        model.partial_fit([[1, 1, 1]] * 500, [0] * 500)
+    assert model.predict_proba([[1, 1, 1]])[0, 0] > 0.85
+    shares = np.array([10_001, 1, 1]) / 10_003
+    assert model.certificate_.upper == pytest.approx(
+        np.linalg.norm(model.predict_proba([[1, 1, 1]])[0] - shares), abs=1e-9
+    )
+
+
+def test_random_state_follows_the_convention() -> None:
+    rows, chosen = [[1, 1, 1]] * 3, [0, 1, 2]
+    for state in (None, 3, np.random.RandomState(5)):
+        assert RankingChoiceModel(random_state=state, max_rounds=20).fit(rows, chosen).n_rounds_ > 0
 
 
 def test_other_numbers_than_0_and_1_are_read_with_a_warning() -> None:
@@ -143,6 +176,8 @@ def test_other_numbers_than_0_and_1_are_read_with_a_warning() -> None:
         ([[1, np.nan], [1, 1]], [1, 0], "contains NaN"),
         (pd.DataFrame({"a": [1], "b": [1]}), ["c"], "Row 0: unknown item 'c'"),
         (pd.DataFrame({"a": [1], "b": [1]}), [2], "Row 0: unknown item"),
+        ([[1, 1], [1, 1]], [0, np.inf], "Row 1: unknown item inf"),
+        ([[1, 1], [1, 1]], [0, np.nan], "Row 1: unknown item nan"),
     ],
 )
 def test_bad_rows_are_refused(rows: Any, chosen: list[Any], message: str) -> None:
@@ -152,7 +187,7 @@ def test_bad_rows_are_refused(rows: Any, chosen: list[Any], message: str) -> Non
 
 def test_partial_fit_with_other_items_is_refused() -> None:
     model = RankingChoiceModel(max_rounds=10).partial_fit(pd.DataFrame({"a": [1], "b": [1]}), ["a"])
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match=r"feature names|those of the fit"):
         model.partial_fit(pd.DataFrame({"a": [1], "c": [1]}), ["a"])
     unnamed = RankingChoiceModel(max_rounds=10).partial_fit([[1, 1]], [0])
     with pytest.raises(ValueError, match="X has 3 features"):
@@ -161,7 +196,7 @@ def test_partial_fit_with_other_items_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"epsilon": 1.0}, {"epsilon": -0.1}, {"outside": "maybe"}, {"max_rounds": 0}, {"distance": "l99"}]
+    "settings", [{"epsilon": 1.1}, {"epsilon": -0.1}, {"outside": "maybe"}, {"memory": 0}, {"distance": "furlong"}]
 )
 def test_impossible_settings_are_refused_when_fitting(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"epsilon|outside|at least 1|no distance"):

@@ -11,7 +11,7 @@ import strategies
 from rankstream import Assortments, RankingModel
 
 ITEMS = ["tea", "pie", "nothing"]
-MODEL = RankingModel(ITEMS, [("tea", "nothing", "pie"), ("pie", "tea", "nothing")], [0.75, 0.25], no_choice=2)
+MODEL = RankingModel(ITEMS, [("tea", "nothing", "pie"), ("pie", "tea", "nothing")], [0.75, 0.25], no_choice_code=2)
 
 
 @given(strategies.assortments(), st.integers(0, 2**32 - 1))
@@ -29,7 +29,7 @@ def test_predict_sums_to_one_and_refuses_unknown_items() -> None:
     assert MODEL.predict(["nothing"]) == {"nothing": 1.0}
     with pytest.raises(ValueError, match="does not know the item 'rum'"):
         MODEL.predict(("tea", "rum"))
-    with pytest.raises(ValueError, match="Offer 0 is empty"):
+    with pytest.raises(ValueError, match="The offer is empty"):
         MODEL.predict(())
 
 
@@ -55,7 +55,7 @@ def test_describe_cuts_after_the_no_choice_item() -> None:
 
 @pytest.mark.parametrize("labels", [["a", "b"], [1, 2], [None, True], ["é", 3], [np.str_("x"), np.int64(7)]])
 def test_saved_models_load_equal(tmp_path: Path, labels: list[object]) -> None:
-    model = RankingModel(labels, [labels, labels[::-1]], [1 / 3, 2 / 3], no_choice=0)
+    model = RankingModel(labels, [labels, labels[::-1]], [1 / 3, 2 / 3], no_choice_code=0)
     model.save(tmp_path / "model.json")
     loaded = RankingModel.load(tmp_path / "model.json")
     assert loaded == model
@@ -84,8 +84,12 @@ def test_every_truncation_of_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "has format version 99, but this rankstream reads up to 1: update"),
-        ({"version": None}, "has format version None"),
+        ({"version": 99}, "has version 99, this rankstream reads up to 1: update"),
+        ({"version": None}, "damaged model file .*version is None"),
+        ({"version": True}, "damaged model file .*version is True"),
+        ({"version": 0}, "damaged model file .*version is 0"),
+        ({"items": "abc"}, "damaged model file .*not a list"),
+        ({"items": [1.5, 2, 3]}, "damaged model file .*not a list"),
         ({"format": "recipe"}, "is not a rankstream model"),
         ({"weights": [0.5, 0.6]}, "damaged model file .*sum to 1"),
         ({"weights": [0.5]}, "damaged model file .*2 rankings"),

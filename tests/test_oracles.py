@@ -112,5 +112,5 @@ def test_bad_options_are_refused() -> None:
         oracles.auto(offers).cheapest(np.zeros(3))
     with pytest.raises(ValueError, match="no tie rule 'middle'"):
         oracles.auto(offers, ties="middle")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="seed -1"):
+    with pytest.raises(ValueError, match="seed is -1"):
         oracles.auto(offers, seed=-1)

@@ -9,7 +9,7 @@ import rankstream
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "estimate", "Estimate", "Solver", "RankingModel", "Certificate"),
-        *("RankingChoiceModel", "simulate", "distances", "learners", "oracles"),
+        *("RankingChoiceModel", "simulate", "distances", "learners", "oracles", "checks"),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
     assert dir(rankstream) == sorted(rankstream.__all__)

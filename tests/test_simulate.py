@@ -78,3 +78,11 @@ def test_every_subset_can_be_asked_for_and_no_more() -> None:
         simulate.random_offers(items, 1, np.random.default_rng(0), "odd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 labels for 10 items"):
         simulate.market(0, items=["a", "b"])
+    with pytest.raises(ValueError, match="holds 'a' more than once"):
+        simulate.market(0, items=["a"] * 10)
+    with pytest.raises(ValueError, match="segments is 0"):
+        simulate.market(0, segments=0)
+    with pytest.raises(ValueError, match="spread is -1"):
+        simulate.market(0, spread=-1.0)
+    with pytest.raises(ValueError, match="does not know the item 'rum'"):
+        simulate.market(0).truth.probabilities(Assortments([("rum",)]))

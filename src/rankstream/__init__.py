@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rankstream import distances, learners, oracles, simulate
+from rankstream import checks, distances, learners, oracles, simulate
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
 from rankstream.counts import ChoiceCounts
@@ -23,6 +23,7 @@ __all__ = [
     "RankingChoiceModel",
     "RankingModel",
     "Solver",
+    "checks",
     "distances",
     "estimate",
     "learners",

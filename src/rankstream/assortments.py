@@ -1,14 +1,30 @@
 """Assortments: which items were offered together, and the coordinates (offer, item) that every vector follows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from math import isnan
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import kernels
 from rankstream._types import Codes, Label, Vec
+from rankstream.validate import whole_numbers
+
+
+class Space(Protocol):
+    """What the solver needs to know of the set that an oracle minimises over: Assortments, or any other (Section 3)."""
+
+    @property
+    def n_coordinates(self) -> int:
+        """The length of its points."""
+
+    def vertex(self, ranking: ArrayLike) -> Vec:
+        """The point that an oracle's answer stands for."""
+
+    def check_frequencies(self, frequencies: ArrayLike) -> Vec:
+        """The data of a round as an array of their own, or a ValueError."""
 
 
 class Assortments:
@@ -32,11 +48,13 @@ class Assortments:
     members: Codes
 
     def __init__(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] | None = None) -> None:
-        self.offers = tuple(_offer(number, offer) for number, offer in enumerate(offers))
+        if isinstance(offers, str) or not isinstance(offers, Iterable):
+            raise ValueError(f"The offers are {offers!r}: give a list of them, such as [('tea', 'cake')].")
+        self.offers = tuple(as_offer(f"Offer {number}", offer) for number, offer in enumerate(offers))
         if not self.offers:
             raise ValueError("There are no offers: give at least one, such as ('tea', 'cake').")
-        given = dict.fromkeys(item for offer in self.offers for item in offer) if items is None else _unique(items)
-        self.items = tuple(given)
+        given = dict.fromkeys(item for offer in self.offers for item in offer)
+        self.items = tuple(given) if items is None else as_offer("The list of items", items)
         self._code = {item: code for code, item in enumerate(self.items)}
         for number, offer in enumerate(self.offers):
             for item in offer:
@@ -89,7 +107,7 @@ class Assortments:
     def code(self, item: Label) -> int:
         """The number of an item."""
         try:
-            return self._code[item]
+            return self._code[plain(item)]
         except (KeyError, TypeError):
             raise ValueError(f"Unknown item {item!r}: the items are {_listed(self.items)}.") from None
 
@@ -98,21 +116,22 @@ class Assortments:
 
         Where the same offer was given twice, the first one answers.
         """
-        offer = tuple(offer)
-        for label in (*offer, item):
+        labels = as_offer("The offer", offer)
+        for label in (*labels, item):
             self.code(label)
-        if len(set(offer)) < len(offer):
-            raise ValueError(f"The offer {offer!r} names an item twice: name each once.")
-        number = self._offer_of.get(frozenset(offer))
+        number = self._offer_of.get(frozenset(labels))
         if number is None:
-            raise ValueError(f"The offer {offer!r} is not among the {self.n_offers} assortments: add it to them first.")
-        if item not in self._place[number]:
-            raise ValueError(f"The choice {item!r} is not in its offer {offer!r}: correct the record.")
-        return self._place[number][item]
+            raise ValueError(
+                f"The offer {labels!r} is not among the {self.n_offers} assortments: add it to them first."
+            )
+        chosen = plain(item)
+        if chosen not in self._place[number]:
+            raise ValueError(f"The choice {item!r} is not in its offer {labels!r}: correct the record.")
+        return self._place[number][chosen]
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """The vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
-        order = np.ascontiguousarray(ranking, dtype=np.int64)
+        order = whole_numbers("A ranking's codes", ranking)
         out = np.empty(self.n_coordinates)
         if order.shape != (self.n_items,) or not kernels.vertex(order, self.indptr, self.members, out):
             raise ValueError(f"A ranking must order all {self.n_items} item codes, best first; got {order.tolist()}.")
@@ -129,8 +148,8 @@ class Assortments:
         return Assortments(self.offers + added, items)
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:
-        """The vector as floats, or a ValueError that names what is wrong with it."""
-        values = np.asarray(frequencies, dtype=np.float64)
+        """The vector as floats of its own, or a ValueError that names what is wrong with it."""
+        values = np.array(frequencies, dtype=np.float64)
         if values.shape != (self.n_coordinates,):
             raise ValueError(
                 f"Frequencies must have shape ({self.n_coordinates},), one per (offer, item); got {values.shape}."
@@ -171,30 +190,25 @@ class Assortments:
 
 def plain(label: Label) -> Label:
     """A numpy scalar as the Python value it equals, so that labels can be saved; anything else as it is."""
-    return label.item() if isinstance(label, np.generic) else label
+    return label.item() if isinstance(label, np.number | np.bool_ | np.str_ | np.bytes_) else label
 
 
-def _offer(number: int, offer: Iterable[Label]) -> tuple[Label, ...]:
-    if isinstance(offer, str | bytes):
-        raise ValueError(f"Offer {number} is the text {offer!r}: give a tuple of items, such as ('tea', 'cake').")
+def as_offer(name: str, offer: Iterable[Label]) -> tuple[Label, ...]:
+    """The labels of one offer, or of all items, checked: some, hashable, none missing and none twice."""
+    if isinstance(offer, str | bytes) or not isinstance(offer, Iterable):
+        raise ValueError(f"{name} is {offer!r}: give a tuple of items, such as ('tea', 'cake').")
     labels = tuple(plain(item) for item in offer)
     if not labels:
-        raise ValueError(f"Offer {number} is empty: it must hold at least one item.")
+        raise ValueError(f"{name} is empty: it must hold at least one item.")
     for item in labels:
-        if item != item:
-            raise ValueError(f"Offer {number} holds NaN: name every item.")
-        if labels.count(item) > 1:
-            raise ValueError(f"Offer {number} holds {item!r} more than once: name each item once.")
-    return labels
-
-
-def _unique(items: Iterable[Label]) -> dict[Label, None]:
-    labels = [plain(item) for item in items]
-    unique = dict.fromkeys(labels)
-    if len(unique) < len(labels):
+        if not isinstance(item, Hashable):
+            raise ValueError(f"{name} holds {item!r}, which cannot be an item: use text, numbers or tuples.")
+        if isinstance(item, float) and isnan(item):
+            raise ValueError(f"{name} holds NaN: name every item.")
+    if len(set(labels)) < len(labels):
         twice = next(item for item in labels if labels.count(item) > 1)
-        raise ValueError(f"The items hold {twice!r} more than once: name each item once.")
-    return unique
+        raise ValueError(f"{name} holds {twice!r} more than once: name each item once.")
+    return labels
 
 
 def _frozen(values: ArrayLike) -> Codes:

@@ -13,8 +13,20 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from rankstream import __version__
+
+        typer.echo(f"rankstream {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def rankstream() -> None:
+def rankstream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
     """Non-parametric choice models, estimated and certified while the choices arrive."""
 
 
@@ -22,7 +34,7 @@ def rankstream() -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for model.json and demo.png.")] = Path("rankstream-demo"),
     seed: Annotated[int, typer.Option(min=0, help="The market and its choices.")] = 0,
-    per_round: Annotated[int, typer.Option(min=1, help="New choices per round.")] = 200,
+    per_round: Annotated[int, typer.Option(min=1, max=10_000_000, help="New choices per round.")] = 200,
     tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
     max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
 ) -> None:

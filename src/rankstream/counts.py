@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._types import Label, Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.assortments import Assortments, Space
+from rankstream.validate import whole_numbers
+
+MOST = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,10 @@ class ChoiceCounts:
     """
 
     def __init__(self, assortments: Assortments, tallies: ArrayLike | None = None) -> None:
+        if not isinstance(assortments, Assortments):
+            raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
         self.assortments = assortments
-        self.tallies: Vec = np.zeros(assortments.n_coordinates)
+        self._tallies: Vec = np.zeros(assortments.n_coordinates)
         self._totals: Vec = np.zeros(assortments.n_offers)
         if tallies is not None:
             self.observe_coordinates(np.arange(assortments.n_coordinates), tallies)
@@ -70,8 +75,11 @@ class ChoiceCounts:
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
-        where = np.asarray(coordinates, dtype=np.int64)
-        amount = np.asarray(count, dtype=np.float64)
+        where = whole_numbers("Coordinates", coordinates)
+        try:
+            amount = np.asarray(count, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"The count {count!r} is not a number: give one count, or one for each record.") from None
         if amount.shape not in ((), where.shape):
             raise ValueError(
                 f"There are {where.size} records but counts of shape {amount.shape}: give one count for each."
@@ -85,8 +93,19 @@ class ChoiceCounts:
             )
         weights = np.broadcast_to(amount, where.shape)
         added = np.bincount(where, weights=weights, minlength=self.tallies.size)
-        self.tallies += added
+        if not self.observations + added.sum() < MOST:
+            raise ValueError(
+                f"{added.sum():g} more observations are too many to count exactly: at most {MOST:g} in all."
+            )
+        self._tallies += added
         self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
+
+    @property
+    def tallies(self) -> Vec:
+        """How often each coordinate was chosen; a view that cannot be written to."""
+        view = self._tallies.view()
+        view.flags.writeable = False
+        return view
 
     @property
     def observations(self) -> float:
@@ -102,13 +121,13 @@ class ChoiceCounts:
     def frequencies(self) -> Vec:
         """The empirical choice frequencies p (paper, equation 1); NaN for offers that nobody has been shown yet."""
         totals = self._totals[self.assortments.owner]
-        shares: Vec = np.divide(self.tallies, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
+        shares: Vec = np.divide(self._tallies, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
         return shares
 
     def target(self) -> Target:
         """The frequencies, with the offers not seen yet marked so that estimation can leave them out."""
         if self._totals.min() > 0:
-            return Target(self.tallies / self._totals[self.assortments.owner], None, self.observations)
+            return Target(self._tallies / self._totals[self.assortments.owner], None, self.observations)
         seen = (self._totals > 0)[self.assortments.owner]
         return Target(self.frequencies(), seen, self.observations)
 
@@ -133,7 +152,7 @@ class ChoiceCounts:
         return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
 
 
-def as_target(assortments: Assortments, data: "ChoiceCounts | Target | ArrayLike") -> Target:
+def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:
     """What a user hands over for one round, checked: counts, a frequency vector, or a target."""
     if isinstance(data, Target):
         return data

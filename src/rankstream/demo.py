@@ -14,11 +14,15 @@ from rankstream.simulate import NOTHING, Market
 
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
-COLUMNS = "round {round:>5}   observations {observations:>9,}   MAE {mae:.5f}   gap {gap:.4f}   rankings {rankings:>4}"
+COLUMNS = (
+    "round {round:>5}   observations {observations:>9,.0f}   MAE {mae:.5f}   gap {shown}   rankings {rankings:.0f}"
+)
 
 
 def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3, max_rounds: int = 10_000) -> Estimate:
     """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file: name a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False, soft_wrap=True)
     market = simulate.market(seed, items=ITEMS, unseen=True)
@@ -38,20 +42,17 @@ def watch(console: Console, market: Market, per_round: int, tolerance: float, ma
     """Run until the tolerance is met, with a live line on a terminal; Ctrl-C keeps what there is."""
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
     run = Run(solver, tolerance, certify_every=10)
-    gap = float("nan")
+    gap = "-"
     with Progress(
         SpinnerColumn(), TextColumn("{task.description}"), console=console, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("waiting for the first choices", total=None)
         try:
-            for counts, _ in zip(market.stream(per_round), range(max_rounds), strict=False):
+            for _, counts in zip(range(max_rounds), market.stream(per_round), strict=False):
                 done = run.advance(counts)
-                observations, mae, _, rankings, certified = run.last
-                gap = gap if np.isnan(certified) else certified
-                line = COLUMNS.format(
-                    round=run.state.round, observations=int(observations), mae=mae, gap=gap, rankings=int(rankings)
-                )
-                bar.update(task, description=line)
+                row = run.last
+                gap = gap if np.isnan(row["gap"]) else f"{row['gap']:.4f}"
+                bar.update(task, description=COLUMNS.format(round=run.state.round, shown=gap, **row))
                 if done:
                     break
         except KeyboardInterrupt:

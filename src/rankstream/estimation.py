@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import distances, learners, oracles
+from rankstream import learners, oracles
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
@@ -18,22 +18,28 @@ from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver import Solver, State
+from rankstream.validate import number_between, whole_number
 
 Stop = Literal["mae", "gap"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
-    """One entry per round; ``gap`` is NaN where it was not certified, ``observations`` where they are not known."""
+    """One entry per round; ``gap`` is NaN where it was not certified, ``observations`` where they are not known.
+
+    ``mae`` is that of the stopping rule, against the averaged frequencies p_bar; ``latest_mae`` is against those of the
+    round itself. They differ while the data move.
+    """
 
     observations: Vec
     mae: Vec
+    latest_mae: Vec
     distance: Vec
     rankings: Vec
     gap: Vec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """What an estimation found: the model, what is proven about it, and how it got there."""
 
@@ -56,40 +62,44 @@ class Run:
     converged: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        if not self.tolerance >= 0.0:
-            raise ValueError(f"The tolerance {self.tolerance} must be a number >= 0.")
+        number_between("tolerance", self.tolerance, 0.0)
         if self.stop not in ("mae", "gap"):
             raise ValueError(f"There is no stopping rule {self.stop!r}: choose 'mae' or 'gap'.")
-        if self.certify_every is not None and self.certify_every < 1:
-            raise ValueError(f"certify_every is {self.certify_every}: it must be at least 1 round.")
+        if self.certify_every is not None:
+            whole_number("certify_every", self.certify_every, least=1)
         if self.certify_every is None and self.stop == "gap":
             self.certify_every = 10
         self.state = self.solver.init()
-        self._rows: list[tuple[float, float, float, float, float]] = []
+        self._rows: list[tuple[float, ...]] = []
 
     def advance(self, data: ChoiceCounts | Target | ArrayLike) -> bool:
         """Play one round; True once the tolerance is met."""
         state = self.solver.step(self.state, data)
         mae = state.mae
-        distance = self.solver.distance.value(state.residual)
+        latest = state.latest_mae if state.sums.moved else mae
+        distance = self.solver.distance.value(state.sums.mean_vertex, state.sums.mean_frequencies)
         gap = np.nan
         if self.certify_every is not None and state.round % self.certify_every == 0:
             gap = self.solver.certificate(state).gap
-        self._rows.append((state.observations, mae, distance, len(state.weights), gap))
-        self.converged = (mae if self.stop == "mae" else gap) <= self.tolerance
+        self._rows.append((state.observations, mae, latest, distance, len(state.weights), gap))
+        self.converged = self._is_enough(mae, gap)
         return self.converged
 
+    def _is_enough(self, mae: float, gap: float) -> bool:
+        return not np.isnan(mae) and (mae if self.stop == "mae" else gap) <= self.tolerance
+
     @property
-    def last(self) -> tuple[float, float, float, float, float]:
-        """The last round's observations, mae, distance, number of rankings, and gap."""
-        return self._rows[-1]
+    def last(self) -> dict[str, float]:
+        """The last round's entry of the history."""
+        return dict(zip(History.__dataclass_fields__, self._rows[-1], strict=True))
 
     def result(self) -> Estimate:
         """The model so far, certified."""
         model, certificate = self.solver.snapshot(self.state)
         columns = np.array(self._rows).T.copy()
-        columns[4, -1] = certificate.gap
-        return Estimate(model, certificate, self.state.round, self.converged, History(*columns))
+        columns[-1, -1] = certificate.gap
+        converged = self._is_enough(self.last["mae"], certificate.gap)
+        return Estimate(model, certificate, self.state.round, converged, History(*columns))
 
 
 def estimate(
@@ -98,6 +108,7 @@ def estimate(
     *,
     distance: str | Distance = "l2",
     learner: str | Learner[Any] = "mirror-descent",
+    smoothing: float | None = None,
     oracle: Oracle | None = None,
     ties: Ties = "random",
     tolerance: float = 1e-3,
@@ -109,19 +120,19 @@ def estimate(
     """Estimate a ranking model from frequencies, from counts, or from an iterable that yields either once a round.
 
     It stops when MAE(x_bar, p_bar) <= ``tolerance`` (``stop="gap"``: when the certified gap is), after ``max_rounds``,
-    which is also the horizon T where the learner needs one, or when the data end. Counts leave offers that nobody
-    has seen out of distance, error and certificate until their first observation.
+    which is also the horizon T where the learner needs one, or when the data end. A distance given by name is plain, or
+    smoothed as is best for the horizon where the learner needs it; ``smoothing`` sets it. Counts leave offers that
+    nobody has seen out of distance, error and certificate until their first observation.
 
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> fit = estimate(offers, [0.5, 0.5, 0.25, 0.75])
     >>> fit.converged, round(fit.model.predict(("tea", "nothing"))["tea"], 2)
     (True, 0.5)
     """
-    if max_rounds < 1:
-        raise ValueError(f"max_rounds is {max_rounds}: it must be at least 1.")
-    solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed)
+    whole_number("max_rounds", max_rounds, least=1)
+    solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing)
     run = Run(solver, tolerance, stop, certify_every)
-    for target, _ in zip(_targets(assortments, data), range(max_rounds), strict=False):
+    for _, target in zip(range(max_rounds), _targets(assortments, data), strict=False):
         if run.advance(target):
             break
     if not run.state.round:
@@ -137,19 +148,29 @@ def make_solver(
     ties: Ties,
     horizon: int,
     seed: int,
+    smoothing: float | None = None,
 ) -> Solver:
     """A solver from names or objects."""
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
     if oracle is None:
-        oracle = oracles.auto(assortments, ties, seed)
-    return Solver(assortments, distances.make(distance, assortments), learners.make(learner, horizon), oracle)
+        oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
+    if not hasattr(oracle, "cheapest"):
+        raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
+    form, player = learners.match(distance, learner, assortments, horizon, smoothing)
+    return Solver(assortments, form, player, oracle)
 
 
 def _targets(assortments: Assortments, data: Any) -> Iterator[ChoiceCounts | Target | ArrayLike]:
     """The same target for ever, or one per round as they come."""
+    if isinstance(data, ChoiceCounts) and not data.observations:
+        raise ValueError("The counts hold no observations yet: observe some choices first.")
     if isinstance(data, ChoiceCounts) or _is_vector(data):
         return repeat(as_target(assortments, data))
+    if isinstance(data, str | bytes | dict):
+        raise ValueError(
+            f"The data are a {type(data).__name__}: give frequencies, ChoiceCounts, or an iterable of them."
+        )
     if not isinstance(data, Iterable):
         raise ValueError(
             f"The data must be frequencies, ChoiceCounts, or an iterable of them, not {type(data).__name__}."
@@ -158,6 +179,8 @@ def _targets(assortments: Assortments, data: Any) -> Iterator[ChoiceCounts | Tar
 
 
 def _is_vector(data: Any) -> bool:
-    if isinstance(data, np.ndarray):
-        return data.ndim < 2
-    return isinstance(data, list | tuple) and all(isinstance(value, float | int | np.number) for value in data)
+    if hasattr(data, "__array__"):
+        return np.ndim(data) < 2
+    return isinstance(data, list | tuple) and all(
+        np.ndim(value) == 0 and not isinstance(value, ChoiceCounts) for value in data
+    )

@@ -6,31 +6,39 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankstream._types import Codes, Label, Mask, Vec
-from rankstream.assortments import Assortments, plain
+from rankstream.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.estimation import Run, Stop, make_solver
 from rankstream.learners import Learner
-from rankstream.observations import count_availability
+from rankstream.model import RankingModel
+from rankstream.observations import choice_columns, column_names, count_availability
 from rankstream.oracles import Ties
+from rankstream.validate import number_between, whole_number
 
 
 class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     """A non-parametric choice model as a scikit-learn estimator.
 
-    ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's column names are the
-    items, else they are 0, 1, ...), and ``y`` holds the chosen items, or the positions of their columns. Any other
-    number than 0 counts as available, with a warning. With unnamed columns, one position past the last column means
-    "none of these": an outside option that is always available and gets the last column of ``predict_proba``.
+    ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's columns are the items,
+    else they are 0, 1, ...), and ``y`` holds the chosen items, or the positions of their columns where that is no item.
+    Any other number than 0 counts as available, with a warning. Where columns have no names, the position one past the
+    last column means "none of these", with a warning too (``outside="refuse"`` makes it an error): an outside option
+    that is always available and gets the last column of ``predict_proba``.
 
     A sparse model gives some items probability 0. ``score`` therefore mixes in ``epsilon`` of the uniform distribution
-    over each offer; ``log_likelihood`` has the raw value (``epsilon=0``), which may be minus infinity.
+    over each offer; ``log_likelihood`` has the raw value (``epsilon=0``), which may be minus infinity. Use ``score``,
+    not scikit-learn's "neg_log_loss", which takes columns to be sorted.
+
+    ``partial_fit`` plays ``rounds_per_batch`` rounds on all choices so far, and lets earlier rounds count for at most
+    ``memory`` rounds, so that the model follows data that change. ``certificate_`` is at the frequencies of all
+    choices.
 
     Fitted: ``model_`` (a RankingModel), ``rankings_``, ``weights_``, ``certificate_``, ``n_rounds_``, ``converged_``,
-    ``items_``, ``counts_``.
+    ``items_`` (also ``classes_``), ``counts_``.
 
     >>> X, y = [[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1]], [0, 1, 1, 1]
     >>> RankingChoiceModel().fit(X, y).predict_proba([[1, 1, 0]]).round(2)
@@ -45,10 +53,11 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         stop: Stop = "mae",
         max_rounds: int = 10_000,
         rounds_per_batch: int = 100,
+        memory: int = 1000,
         ties: Ties = "random",
         outside: Literal["auto", "refuse"] = "auto",
         epsilon: float = 1e-3,
-        random_state: int = 0,
+        random_state: Any = 0,
     ) -> None:
         self.distance = distance
         self.learner = learner
@@ -56,6 +65,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         self.stop = stop
         self.max_rounds = max_rounds
         self.rounds_per_batch = rounds_per_batch
+        self.memory = memory
         self.ties = ties
         self.outside = outside
         self.epsilon = epsilon
@@ -69,7 +79,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Add choices to those seen before and play ``rounds_per_batch`` rounds on all of them.
+        """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
 
         The items must stay the same. Offers that are new start the solver anew on the counts so far.
         """
@@ -84,7 +94,11 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Vec:  # noqa: N803
         """The choice probability of every item in every row; unavailable items have 0."""
         check_is_fitted(self, "model_")
-        available = self._available(validate_data(self, X, reset=False), self._has_outside)
+        names, _ = column_names(X)
+        if names and names != self.items_[: len(names)]:
+            validate_data(self, X, reset=False)
+            raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: name the same items.")
+        available = self._available(validate_data(self, X, reset=False), self._outside)
         offers, row_of = np.unique(available, axis=0, return_inverse=True)
         single = Assortments([np.flatnonzero(offer).tolist() for offer in offers], range(len(self.items_)))
         table = np.zeros(offers.shape)
@@ -99,66 +113,62 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:  # noqa: N803
         """The log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
         check_is_fitted(self, "model_")
+        number_between("epsilon", epsilon, 0.0, 1.0)
         available, chosen, _ = self._read(X, y, None, reset=False)
-        rows = np.arange(len(chosen))
-        raw = self.predict_proba(X)[rows, chosen]
-        mixed = (1.0 - epsilon) * raw + epsilon / available.sum(axis=1)
+        shares = np.zeros(available.shape)
+        known = self.predict_proba(X)
+        shares[:, : known.shape[1]] = known
+        mixed = (1.0 - epsilon) * shares[np.arange(len(chosen)), chosen] + epsilon / available.sum(axis=1)
         with np.errstate(divide="ignore"):
             logs: Vec = np.log(mixed)
         return logs
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
         """The mean log-likelihood of the choices; see ``epsilon``."""
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(self.log_likelihood(X, y, self.epsilon), weights=weight))
+        logs = self.log_likelihood(X, y, self.epsilon)
+        return float(np.average(logs, weights=_weights(sample_weight, X)))
 
     def _start(self) -> None:
-        if not 0.0 <= self.epsilon < 1.0:
-            raise ValueError(f"epsilon is {self.epsilon}: it must be at least 0 and below 1.")
+        number_between("epsilon", self.epsilon, 0.0, 1.0)
+        for name in ("max_rounds", "rounds_per_batch", "memory"):
+            whole_number(name, getattr(self, name), least=1)
         if self.outside not in ("auto", "refuse"):
             raise ValueError(f"outside is {self.outside!r}: choose 'auto' or 'refuse'.")
-        if min(self.max_rounds, self.rounds_per_batch) < 1:
-            raise ValueError("max_rounds and rounds_per_batch must be at least 1.")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Mask, Codes, Vec]:  # noqa: N803
         """Checked rows: which items were available, which one was chosen, and how much each row counts."""
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None.")
+        names, named = column_names(X)
         matrix = validate_data(self, X, reset=reset)
+        names = names or list(range(matrix.shape[1]))
         chosen = np.asarray(y)
         if chosen.shape != matrix.shape[:1]:
-            raise ValueError(
-                f"y must have one choice for each of the {len(matrix)} rows of X; its shape is {chosen.shape}."
+            shape = chosen.shape
+            raise ValueError(f"y must have one choice for each of the {len(matrix)} rows of X; its shape is {shape}.")
+        codes = choice_columns(chosen, names, outside_allowed=self.outside == "auto" and not named)
+        outside = bool((codes == len(names)).any())
+        if outside:
+            warnings.warn(
+                f"Position {len(names)} is past the last column of X: it counts as none of these.", stacklevel=3
             )
-        names = [plain(name) for name in getattr(self, "feature_names_in_", range(matrix.shape[1]))]
-        position = {name: column for column, name in enumerate(names)}
-        codes = np.array([_column(row, plain(label), position, len(names)) for row, label in enumerate(chosen)])
-        has_outside = bool((codes == len(names)).any())
-        if has_outside and (self.outside == "refuse" or hasattr(self, "feature_names_in_")):
-            row = int(np.argmax(codes == len(names)))
-            raise ValueError(f"Row {row}: unknown item {chosen[row]!r}, X has {len(names)} columns.")
         if reset:
-            self._has_outside = has_outside
-            self.items_ = [*names, len(names)] if has_outside else names
-        elif has_outside and not self._has_outside:
-            raise ValueError(
-                f"Position {len(names)} (none of these) was not among the choices before: fit again with it."
-            )
-        available = self._available(matrix, self._has_outside)
+            self._outside = outside
+            self.items_ = [*names, len(names)] if outside else names
+        elif names != self.items_[: len(names)]:
+            raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: the items must stay.")
+        available = self._available(matrix, outside or self._outside)
         missing = np.flatnonzero(~available[np.arange(len(codes)), codes])
         if missing.size:
             row = int(missing[0])
             raise ValueError(f"Row {row}: the choice {self.items_[codes[row]]!r} is not in its offer: correct X or y.")
-        weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
-        if not weight.sum() > 0.0:
-            raise ValueError("The sample weights are all zero: at least one choice must count.")
-        return available, codes, weight
+        return available, codes, _weights(sample_weight, matrix)
 
-    def _available(self, matrix: Any, has_outside: bool) -> Mask:
+    def _available(self, matrix: Any, outside: bool) -> Mask:
         available: Mask = matrix != 0
         if not np.all((matrix == 0) | (matrix == 1)):
             warnings.warn("X holds other values than 0 and 1: every number but 0 counts as available.", stacklevel=3)
-        if has_outside:
+        if outside:
             available = np.column_stack([available, np.ones(len(available), dtype=bool)])
         empty = np.flatnonzero(~available.any(axis=1))
         if empty.size:
@@ -167,23 +177,30 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
 
     def _play(self, rounds: int, anew: bool) -> None:
         if anew:
-            assortments, horizon = self.counts_.assortments, self.max_rounds
-            solver = make_solver(assortments, self.distance, self.learner, None, self.ties, horizon, self.random_state)
+            seed = self.random_state
+            if not isinstance(seed, int | np.integer):
+                seed = int(check_random_state(seed).randint(2**31 - 1))
+            form, player, horizon = self.distance, self.learner, self.max_rounds
+            solver = make_solver(self.counts_.assortments, form, player, None, self.ties, horizon, seed)
             self._run = Run(solver, self.tolerance, self.stop)
-        target = self.counts_.target()
+        run, target = self._run, self.counts_.target()
+        run.state.forget(self.memory)
         for _ in range(rounds):
-            if self._run.advance(target):
+            if run.advance(target) and (anew or run.last["latest_mae"] <= self.tolerance):
                 break
-        result = self._run.result()
-        self._coded_model = result.model
-        self.model_ = type(result.model).from_codes(
-            self.items_, result.model.orders, result.model.weights, result.model.no_choice
-        )
+        model = run.solver.model(run.state)
+        self._coded_model = model
+        self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)
         self.rankings_: list[tuple[Label, ...]] = self.model_.rankings
         self.weights_ = self.model_.weights
-        self.certificate_ = result.certificate
-        self.n_rounds_ = result.rounds
-        self.converged_ = result.converged
+        self.certificate_ = run.solver.certificate(run.state, target)
+        self.n_rounds_ = run.state.round
+        self.converged_ = run.converged
+
+    @property
+    def classes_(self) -> Any:
+        """The items, in the order of the columns of ``predict_proba``."""
+        return np.array(self.items_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -194,10 +211,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _column(row: int, label: Label, position: dict[Any, int], n_columns: int) -> int:
-    """The column that a choice names: by its name, else by its position."""
-    if label in position:
-        return position[label]
-    if isinstance(label, int | float) and label == int(label) and 0 <= label <= n_columns:
-        return int(label)
-    raise ValueError(f"Row {row}: unknown item {label!r}: it names none of the {n_columns} feature(s) of X.")
+def _weights(sample_weight: Any, rows: Any) -> Vec:
+    weight: Vec = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    if not weight.sum() > 0.0:
+        raise ValueError("The sample weights are all zero: at least one choice must count.")
+    return weight

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._types import Codes, Label, Vec
-from rankstream.assortments import Assortments, plain
+from rankstream.assortments import Assortments, as_offer, plain
 
 FORMAT = "rankstream-model"
 VERSION = 1
@@ -19,8 +19,8 @@ VERSION = 1
 class RankingModel:
     """Rankings of all items, best first, and their probabilities: the non-parametric choice model of Section 2.1.
 
-    Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice`` names the item that
-    ends a ranking, if there is one; it changes how rankings are shown, never what they predict.
+    Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice_code`` is the number of the
+    item that ends a ranking, if there is one; it changes how rankings are shown, never what they predict.
 
     >>> rankings = [("tea", "nothing", "pie"), ("pie", "tea", "nothing")]
     >>> model = RankingModel(["tea", "pie", "nothing"], rankings, weights=[0.6, 0.4])
@@ -40,7 +40,7 @@ class RankingModel:
         rankings: Iterable[Sequence[Label]],
         weights: ArrayLike,
         *,
-        no_choice: int | None = None,
+        no_choice_code: int | None = None,
     ) -> None:
         labels = tuple(plain(item) for item in items)
         code = {item: number for number, item in enumerate(labels)}
@@ -48,26 +48,26 @@ class RankingModel:
             orders = [[code[item] for item in ranking] for ranking in rankings]
         except KeyError as error:
             raise ValueError(f"A ranking holds {error.args[0]!r}, which is not among the items.") from None
-        self._set(labels, orders, weights, no_choice)
+        self._set(labels, orders, weights, no_choice_code)
 
     @classmethod
     def from_codes(
-        cls, items: Iterable[Label], orders: ArrayLike, weights: ArrayLike, no_choice: int | None = None
+        cls, items: Iterable[Label], orders: ArrayLike, weights: ArrayLike, no_choice_code: int | None = None
     ) -> "RankingModel":
         """A model from item codes instead of labels: one row per ranking, best first."""
         model = cls.__new__(cls)
-        model._set(tuple(items), orders, weights, no_choice)
+        model._set(tuple(items), orders, weights, no_choice_code)
         return model
 
-    def _set(self, items: tuple[Label, ...], orders: Any, weights: ArrayLike, no_choice: int | None) -> None:
+    def _set(self, items: tuple[Label, ...], orders: Any, weights: ArrayLike, no_choice_code: int | None) -> None:
         if len(set(items)) < len(items):
             raise ValueError(f"The items {items!r} hold a label twice: name each once.")
         every = list(range(len(items)))
         for row in orders:
             if sorted(row) != every:
                 raise ValueError(f"The ranking {list(row)} does not order all {len(items)} items exactly once.")
-        if no_choice is not None and no_choice not in every:
-            raise ValueError(f"The no-choice code {no_choice} is not that of one of the {len(items)} items.")
+        if no_choice_code is not None and no_choice_code not in every:
+            raise ValueError(f"The no-choice code {no_choice_code} is not that of one of the {len(items)} items.")
         self.items = items
         self.orders = np.array(orders, dtype=np.int64).reshape(-1, len(items))
         self.weights = np.array(weights, dtype=np.float64)
@@ -75,7 +75,7 @@ class RankingModel:
             raise ValueError(f"There are {len(self.orders)} rankings but weights of shape {self.weights.shape}.")
         if not (len(self.weights) and np.all(self.weights >= 0.0) and abs(self.weights.sum() - 1.0) <= 1e-9):
             raise ValueError(f"The weights must be at least 0 and sum to 1; they sum to {self.weights.sum()}.")
-        self.no_choice = no_choice
+        self.no_choice_code = no_choice_code
         self._position = np.argsort(self.orders, axis=1)
         for array in (self.orders, self.weights, self._position):
             array.flags.writeable = False
@@ -105,7 +105,7 @@ class RankingModel:
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
         """The choice probabilities of one offer, seen before or not; they sum to 1."""
-        single = Assortments([offer])
+        single = Assortments([as_offer("The offer", offer)])
         return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
 
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
@@ -119,14 +119,14 @@ class RankingModel:
     def describe(self, top: int = 10) -> list[str]:
         """The heaviest rankings as readable lines, cut after the no-choice item.
 
-        >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice=1).describe()
+        >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice_code=1).describe()
         ['100.0 %  tea > (nothing)']
         """
         lines = []
         for row in np.argsort(-self.weights, kind="stable")[:top]:
             names = []
             for item in self.orders[row].tolist():
-                if item == self.no_choice:
+                if item == self.no_choice_code:
                     names.append(f"({self.items[item]})")
                     break
                 names.append(str(self.items[item]))
@@ -136,7 +136,7 @@ class RankingModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
         for item in self.items:
-            if not (item is None or isinstance(item, str | int)):
+            if not _can_be_saved(item):
                 raise ValueError(
                     f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
                 )
@@ -144,11 +144,13 @@ class RankingModel:
             "format": FORMAT,
             "version": VERSION,
             "items": list(self.items),
-            "no_choice": self.no_choice,
+            "no_choice": self.no_choice_code,
             "rankings": self.orders.tolist(),
             "weights": self.weights.tolist(),
         }
         target = Path(path)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
             temporary.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -159,31 +161,36 @@ class RankingModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "RankingModel":
         """Read a model that ``save`` wrote."""
-        text = Path(path).read_text(encoding="utf-8")
         try:
-            content = json.loads(text)
-        except json.JSONDecodeError as error:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
             ) from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"{path} is not a rankstream model: it does not say format {FORMAT!r}.")
-        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
-            raise ValueError(
-                f"{path} has format version {content.get('version')}, but this rankstream reads up to {VERSION}: "
-                "update rankstream."
-            )
+        version = content.get("version")
+        if type(version) is not int or version < 1:
+            raise ValueError(f"{path} is a damaged model file (its version is {version!r}): save the model again.")
+        if version > VERSION:
+            raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
         try:
-            return cls.from_codes(content["items"], content["rankings"], content["weights"], content["no_choice"])
+            items, rankings, weights = content["items"], content["rankings"], content["weights"]
+            if not (isinstance(items, list) and all(_can_be_saved(item) for item in items)):
+                raise ValueError("its items are not a list of text, whole numbers, true, false and null")
+            return cls.from_codes(items, rankings, weights, content["no_choice"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged model file ({error}): save the model again.") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RankingModel.from_codes, (self.items, self.orders, self.weights, self.no_choice_code)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankingModel):
             return NotImplemented
         return (
             self.items == other.items
-            and self.no_choice == other.no_choice
+            and self.no_choice_code == other.no_choice_code
             and np.array_equal(self.orders, other.orders)
             and np.array_equal(self.weights, other.weights)
         )
@@ -193,3 +200,7 @@ class RankingModel:
 
     def __repr__(self) -> str:
         return f"RankingModel({len(self.weights)} rankings of {len(self.items)} items)"
+
+
+def _can_be_saved(item: Label) -> bool:
+    return item is None or isinstance(item, str | int)

@@ -1,9 +1,11 @@
 """Reading records: from what people have, rows of offers and choices, to ChoiceCounts."""
 
+from typing import Any
+
 import numpy as np
 
-from rankstream._types import Codes, Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream._types import Codes, Label, Mask, Vec
+from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 
 
@@ -33,3 +35,25 @@ def count_availability(
     inside = np.cumsum(available, axis=1)[np.arange(len(chosen)), chosen] - 1
     counts.observe_coordinates(starts[row_of.ravel()] + inside, weight)
     return counts, grew
+
+
+def column_names(X: Any) -> tuple[list[Label], bool]:  # noqa: N803
+    """The labels of a frame's columns, and whether they are more than the default 0, 1, ...; none for plain arrays."""
+    if not hasattr(X, "columns"):
+        return [], False
+    names = list(as_offer("The list of columns", X.columns))
+    return names, names != list(range(len(names)))
+
+
+def choice_columns(chosen: Any, names: list[Label], outside_allowed: bool) -> Codes:
+    """The column of every choice: by its name, else by its position; one past the last is the outside option."""
+    position = {name: column for column, name in enumerate(names)}
+    codes = np.empty(len(chosen), dtype=np.int64)
+    for row, label in enumerate(chosen.tolist()):
+        if label in position:
+            codes[row] = position[label]
+        elif isinstance(label, int | float) and label in range(len(names) + outside_allowed):
+            codes[row] = label
+        else:
+            raise ValueError(f"Row {row}: unknown item {label!r}: it names none of the {len(names)} feature(s) of X.")
+    return codes

@@ -1,22 +1,26 @@
 """What one round played, and the weighted sums over all rounds that every mean and guarantee is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
 
 from rankstream._types import Vec
 
 
 @dataclass
 class Sums:
-    """Weighted sums over the rounds; divided by the total weight, the running means that every guarantee is made of."""
+    """Weighted sums over the rounds; divided by the total weight they are the running means."""
 
     vertex: Vec
     frequencies: Vec
     dual: Vec
     total_weight: float = 0.0
     answer: float = 0.0
-    target: float = 0.0
+    offset: float = 0.0
     potential: float = 0.0
+    latest: Vec = field(default_factory=lambda: np.empty(0))
+    moved: bool = False
 
     def add(self, weight: float, vertex: Vec, frequencies: Vec, dual: Vec) -> None:
         """Take in what one round played."""
@@ -24,6 +28,18 @@ class Sums:
         self.vertex += weight * vertex
         self.frequencies += weight * frequencies
         self.dual += weight * dual
+        if self.latest is not frequencies:
+            self.moved = self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, frequencies))
+            self.latest = frequencies
+
+    def scale(self, factor: float) -> None:
+        """Multiply every sum, as if all rounds so far had had other weights."""
+        for array in (self.vertex, self.frequencies, self.dual):
+            array *= factor
+        self.total_weight *= factor
+        self.answer *= factor
+        self.offset *= factor
+        self.potential *= factor
 
     @property
     def mean_vertex(self) -> Vec:

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 
 from rankstream._types import Codes, Label, Vec
-from rankstream.assortments import Assortments
+from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
+from rankstream.validate import number_between, whole_number
 
 Sizes = Literal["subsets", "sizes"]
 NOTHING = "nothing"
@@ -29,6 +30,9 @@ class MixedMNL:
     def probabilities(self, assortments: Assortments) -> Vec:
         """The true choice probability of every coordinate."""
         column = {item: number for number, item in enumerate(self.items)}
+        for item in {item for offer in assortments.offers for item in offer}:
+            if item not in column:
+                raise ValueError(f"The market does not know the item {item!r}.")
         codes = np.array([column[item] for offer in assortments.offers for item in offer])
         attraction = self.utilities[:, codes]
         totals = np.add.reduceat(attraction, assortments.indptr[:-1], axis=1)
@@ -87,6 +91,11 @@ def market(
     labels = tuple(f"item {number + 1}" for number in range(n_items)) if items is None else tuple(items)
     if len(labels) != n_items:
         raise ValueError(f"There are {len(labels)} labels for {n_items} items: give one for each.")
+    as_offer("The list of items", (*labels, NOTHING))
+    whole_number("seed", seed)
+    for name, value in (("segments", segments), ("n_offers", n_offers), ("n_test", n_test)):
+        whole_number(name, value, least=1)
+    number_between("spread", spread, 0.0)
     for_truth, for_offers, for_test, _ = _generators(seed)
     truth = mixed_mnl(labels, segments, spread, for_truth)
     training = random_offers(labels, n_offers, for_offers, sizes)
@@ -118,7 +127,7 @@ def random_offers(
 
     ``"subsets"`` draws uniformly from all such subsets, ``"sizes"`` draws the size first.
     """
-    most = max(1, len(items) // 2) if largest is None else largest
+    most = max(1, len(items) // 2) if largest is None else min(largest, len(items))
     excluded = {frozenset(offer) for offer in exclude}
     available = sum(comb(len(items), size) for size in range(1, most + 1)) - len(excluded)
     if n_offers > available:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._types import Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.assortments import Assortments, Space
 from rankstream.certificate import Certificate, certify
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
@@ -40,15 +40,25 @@ class State:
         """A state that can go its own way."""
         return copy.deepcopy(self)
 
-    @property
-    def residual(self) -> Vec:
-        """x_bar - p_bar."""
-        return (self.sums.vertex - self.sums.frequencies) / self.sums.total_weight
+    def forget(self, most: float) -> None:
+        """Let the rounds so far count for at most so much together: the means stay, new rounds move them faster."""
+        factor = most / self.sums.total_weight if self.sums.total_weight > most else 1.0
+        self.sums.scale(factor)
+        self.weights = {key: weight * factor for key, weight in self.weights.items()}
 
     @property
     def mae(self) -> float:
         """The mean absolute error of x_bar against p_bar, over the offers seen so far."""
-        error = np.abs(self.residual)
+        error = np.abs(self.sums.vertex - self.sums.frequencies)
+        error *= 1.0 / self.sums.total_weight
+        return self._mean(error)
+
+    @property
+    def latest_mae(self) -> float:
+        """The mean absolute error of x_bar against the latest frequencies p_t: the stopping rule's other reading."""
+        return self._mean(np.abs(self.sums.mean_vertex - self.sums.latest)) if self.round else float("nan")
+
+    def _mean(self, error: Vec) -> float:
         if self.seen is None:
             return float(np.add.reduce(error)) / error.size
         return float(error[self.seen].mean()) if self.seen.any() else float("nan")
@@ -69,10 +79,15 @@ class Solver:
     (0.25, True)
     """
 
-    assortments: Assortments
+    assortments: Assortments | Space
     distance: Distance
     learner: Learner[Any]
     oracle: Oracle
+
+    def __post_init__(self) -> None:
+        for part in (self.distance, self.oracle):
+            if getattr(part, "assortments", self.assortments) != self.assortments:
+                raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
 
     def init(self) -> State:
         """The state before the first round."""
@@ -84,8 +99,9 @@ class Solver:
         """Play one round against the data as they are now; the state is updated and returned."""
         target = as_target(self.assortments, data)
         dual = self.learner.play(state.learner)
-        costs = self.distance.costs(dual)
-        answer = self.oracle.cheapest(costs)
+        if target.seen is not None:
+            dual = self.distance.silence(dual, target.seen)
+        answer = self.oracle.cheapest(self.distance.costs(dual))
         vertex = self.assortments.vertex(answer.ranking)
         frequencies = target.frequencies
         if target.seen is not None:
@@ -97,7 +113,7 @@ class Solver:
         weight = self.learner.round_weight(state.round)
         state.sums.add(weight, vertex, frequencies, dual)
         state.sums.answer += weight * answer.value
-        state.sums.target += weight * float(costs @ frequencies)
+        state.sums.offset += weight * self.distance.offset(dual, frequencies)
         if self.distance.smoothing:
             state.sums.potential += weight * self.distance.potential(dual)
         key = answer.ranking.tobytes()
@@ -111,6 +127,8 @@ class Solver:
         """The weighted average of the answers so far, heaviest ranking first."""
         if not state.round:
             raise ValueError("There is no model before the first round: call step first.")
+        if not isinstance(self.assortments, Assortments):
+            raise ValueError(f"{type(self.assortments).__name__} has no rankings to make a model of: read state.sums.")
         found = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
         orders = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64)
         weights = np.array([weight for _, weight in found]) / state.sums.total_weight
@@ -125,14 +143,14 @@ class Solver:
         """What is proven: at p_bar, or at other frequencies on request. It does not disturb the run."""
         if not state.round:
             raise ValueError("There is nothing to certify before the first round: call step first.")
-        at = None
+        at, seen = None, state.seen
         if data is not None:
             target = as_target(self.assortments, data)
-            at = target.frequencies
-            if target.seen is not None:
-                at = np.where(target.seen, at, state.sums.mean_vertex)
+            at, seen = target.frequencies, target.seen
+            if seen is not None:
+                at = np.where(seen, at, state.sums.mean_vertex)
         known = None if truth is None else self.assortments.check_frequencies(truth)
-        return certify(state.sums, self.distance, self.oracle, at, known)
+        return certify(state.sums, self.distance, self.oracle, at, known, seen)
 
     def snapshot(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None

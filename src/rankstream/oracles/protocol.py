@@ -6,7 +6,10 @@ from rankstream._types import Codes, Vec
 
 
 class Answer(NamedTuple):
-    """A ranking (a full permutation of item codes, best first), its cost, and a bound <= the true minimum <= value."""
+    """A ranking (a full permutation of item codes, best first), its cost, and a bound <= the true minimum <= value.
+
+    Numbers are sums of floats: both inequalities hold up to rounding, for which certificates leave room.
+    """
 
     ranking: Codes
     value: float

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import kernels
-from rankstream._types import Bits
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer
+from rankstream.validate import whole_number
 
 Ties = Literal["first", "last", "random"]
 TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RANDOM}
@@ -33,18 +33,20 @@ class SubsetOracle:
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
         if ties not in TIE_RULES:
             raise ValueError(f"There is no tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"The seed {seed} must lie between 0 and 2**63 - 1.")
+        if whole_number("seed", seed) >= 2**63:
+            raise ValueError(f"The seed {seed} is too large: it must be below 2**63.")
         self.assortments = assortments
         self.ties = ties
         self.seed = seed
         self._universal = -1 if assortments.no_choice is None else assortments.no_choice
-        self._bit_of, self._offer_sets, n_bits = _item_bits(assortments, self._universal)
+        bit_of, offer_sets, n_bits = _item_bits(assortments, self._universal)
         if n_bits > MOST_BITS:
             raise ValueError(
                 f"{n_bits} items with different availability are too many for the subset oracle, which takes "
                 f"{MOST_BITS}: leave out rare items, or merge items that are always offered together."
             )
+        self._bit_of = np.array(bit_of, dtype=np.uint64)
+        self._offer_sets = np.array(offer_sets, dtype=np.uint64)
         self._placing = np.zeros((assortments.n_items, 2 ** max(n_bits - 1, 0)))
         self._to_go = np.zeros(2**n_bits)
 
@@ -77,7 +79,7 @@ class SubsetOracle:
         return SubsetOracle, (self.assortments, self.ties, self.seed)
 
 
-def _item_bits(assortments: Assortments, universal: int) -> tuple[Bits, Bits, int]:
+def _item_bits(assortments: Assortments, universal: int) -> tuple[list[int], list[int], int]:
     """The state bit of each item (0: none), the union of bits of each offer, and the number of bits."""
     offered_in: list[list[int]] = [[] for _ in assortments.items]
     for offer, item in zip(assortments.owner.tolist(), assortments.members.tolist(), strict=True):
@@ -90,9 +92,4 @@ def _item_bits(assortments: Assortments, universal: int) -> tuple[Bits, Bits, in
             bit_of[item] = bits.setdefault(tuple(offers), 1 << len(bits))
             for offer in offers:
                 offer_sets[offer] |= bit_of[item]
-    kept = 2**64 - 1
-    return (
-        np.array([b & kept for b in bit_of], np.uint64),
-        np.array([b & kept for b in offer_sets], np.uint64),
-        len(bits),
-    )
+    return bit_of, offer_sets, len(bits)

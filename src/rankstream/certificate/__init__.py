@@ -1,0 +1,31 @@
+"""Guarantees: what is proven about a model after the fact, before it, and about the true probabilities.
+
+``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` promise one in
+advance; ``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
+"""
+
+from rankstream.certificate.confidence import confidence_radii, confident_gap
+from rankstream.certificate.gap import Certificate, certify
+from rankstream.certificate.guarantees import (
+    data_error_bound,
+    data_error_rate,
+    guaranteed_gap,
+    naive_frank_wolfe_bound,
+    rounds_needed,
+    smoothing_error,
+    translate_to_norm,
+)
+
+__all__ = [
+    "Certificate",
+    "certify",
+    "confidence_radii",
+    "confident_gap",
+    "data_error_bound",
+    "data_error_rate",
+    "guaranteed_gap",
+    "naive_frank_wolfe_bound",
+    "rounds_needed",
+    "smoothing_error",
+    "translate_to_norm",
+]

@@ -1,0 +1,135 @@
+"""A priori: how good a model will be after so many rounds, and how many rounds it takes, before any data are seen."""
+
+from math import inf, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import distances, learners
+from rankstream.assortments import Assortments
+from rankstream.distances import Distance, HighNorm
+from rankstream.learners import Learner, NaiveFrankWolfe
+
+
+def guaranteed_gap(
+    learner: str | Learner[Any],
+    distance: str | Distance,
+    assortments: Assortments,
+    rounds: int,
+    data_errors: ArrayLike | None = None,
+    of_norm: bool = False,
+) -> float:
+    """A bound on D(x_bar, p) - min D(x, p) after so many rounds, whatever the data are.
+
+    It is the learner's regret bound (Theorems OMD, s-OMD, s-FTL) plus, where ``data_errors`` gives |p_t - p| round by
+    round, the data error of Theorem 2; for naive Frank-Wolfe it is the rate of Freund and Grigas (Appendix F), in which
+    the data errors are divided by the smoothing. ``of_norm`` translates the bound for a smoothed or squared norm to the
+    norm itself. Names are tuned to the rounds; where that includes the smoothing, the bound is of the norm.
+
+    >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
+    >>> guaranteed_gap("mirror-descent", "l2", offers, rounds=400)
+    0.1
+    """
+    if rounds < 1:
+        raise ValueError(f"There must be at least 1 round, not {rounds}.")
+    form, player = learners.match(distance, learner, assortments, rounds)
+    chosen = isinstance(distance, str) and not distances.make(distance, assortments).smoothing
+    errors = None if data_errors is None else np.asarray(data_errors, dtype=np.float64)
+    if errors is not None and (errors.shape != (rounds,) or not (errors >= 0.0).all()):
+        raise ValueError(f"data_errors must hold {rounds} numbers >= 0, one per round; its shape is {errors.shape}.")
+    if isinstance(player, NaiveFrankWolfe):
+        bound = naive_frank_wolfe_bound(player, form, rounds, errors)
+    else:
+        bound = player.regret_bound(form, rounds)
+        if errors is not None:
+            bound += data_error_bound(form, [player.round_weight(t) for t in range(1, rounds + 1)], errors)
+    return translate_to_norm(form, bound) if of_norm or chosen else bound
+
+
+def rounds_needed(
+    learner: str | Learner[Any],
+    distance: str | Distance,
+    assortments: Assortments,
+    epsilon: float,
+    of_norm: bool = False,
+    most: int = 10**15,
+) -> int:
+    """The first number of rounds after which the guarantee is at most ``epsilon``, with constant data.
+
+    The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too.
+
+    >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
+    >>> rounds_needed("mirror-descent", "l2", offers, epsilon=0.1)
+    400
+    """
+    if not epsilon > 0.0:
+        raise ValueError(f"epsilon is {epsilon}: it must be positive.")
+
+    def enough(rounds: int) -> bool:
+        return guaranteed_gap(learner, distance, assortments, rounds, of_norm=of_norm) <= epsilon * (1.0 + 1e-12)
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > most:
+            raise ValueError(
+                f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
+            )
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def data_error_bound(distance: Distance, round_weights: ArrayLike, data_errors: ArrayLike) -> float:
+    """Theorem 2: averaging error plus drift error are at most 2 L / total_weight * sum of weight_t * |p_t - p|."""
+    return 2.0 * distance.lipschitz * float(np.average(np.asarray(data_errors), weights=np.asarray(round_weights)))
+
+
+def naive_frank_wolfe_bound(
+    learner: NaiveFrankWolfe, distance: Distance, rounds: int, data_errors: ArrayLike | None = None
+) -> float:
+    """The rate of Freund and Grigas, 2 D^2 / (a (T + 3)) + 4 D / (a (T + 1)(T + 2)) * sum of (t + 1) |p_t - p|.
+
+    D is the diameter of the choice probabilities and a the smoothing, whose place under the data errors is why data
+    must converge fast enough. Their bound 2 L D^2 / (k + 4) is for the point after k + 1 answers, so T = k + 1 here,
+    where the paper prints T + 4. For weights t and affine distances only.
+    """
+    if learner.power != 1.0 or not distance.smoothing or not distance.affine:
+        return inf
+    diameter, smoothing = distance.grad_bound, distance.smoothing
+    bound = 2.0 * diameter**2 / (smoothing * (rounds + 3.0))
+    if data_errors is not None:
+        errors = np.asarray(data_errors, dtype=np.float64)
+        weighted = float(np.arange(2, rounds + 2) @ errors)
+        bound += 4.0 * diameter * weighted / (smoothing * (rounds + 1.0) * (rounds + 2.0))
+    return bound
+
+
+def smoothing_error(distance: Distance) -> float:
+    """How far a smoothed distance can be from the plain one: smoothing * max |potential| (Lemma "smooth distances")."""
+    return distance.smoothing * distance.largest_potential
+
+
+def translate_to_norm(distance: Distance, bound: float) -> float:
+    """A bound on the suboptimality of a smoothed or squared norm as one of the norm itself."""
+    if isinstance(distance, HighNorm) and distance.squared:
+        return sqrt(2.0 * bound)
+    return bound + smoothing_error(distance)
+
+
+def data_error_rate(decay: float | Literal["geometric"], power: float = 0.0) -> tuple[float, bool]:
+    """How fast the data error falls (Appendix C): as T^-exponent, and whether a factor log(T) comes on top.
+
+    ``decay`` is r where |p_t - p| falls as t^-r, or "geometric"; ``power`` that of the averaging weights.
+
+    >>> data_error_rate(0.5), data_error_rate(1.0), data_error_rate(1.0, power=1.0)
+    ((0.5, False), (1.0, True), (1.0, False))
+    """
+    if decay == "geometric":
+        return power + 1.0, False
+    if not decay > 0.0:
+        raise ValueError(f"The decay {decay} must be positive, or 'geometric'.")
+    return min(decay, power + 1.0), decay == power + 1.0

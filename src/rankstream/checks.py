@@ -1,0 +1,186 @@
+"""Conformance tests for anybody's distance, learner or oracle; each raises an AssertionError that says what is wrong.
+
+>>> from rankstream import Assortments, distances, learners, oracles
+>>> offers = Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")])
+>>> check_distance(distances.L2(offers), offers)
+>>> check_learner(learners.DualAveraging(), distances.L2(offers), offers)
+>>> check_oracle(oracles.auto(offers), offers)
+"""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from rankstream import oracles
+from rankstream._types import Vec
+from rankstream.assortments import Assortments
+from rankstream.distances import Distance
+from rankstream.learners import Learner
+from rankstream.learners.protocol import whole_grad_bound
+from rankstream.oracles import Oracle
+from rankstream.solver import Solver
+
+LOOSE = 1e-7
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)
+
+
+def _about(value: float, expected: float) -> bool:
+    return abs(value - expected) <= LOOSE * (1.0 + abs(expected))
+
+
+class _Samples:
+    """Random duals, model points and frequencies to try a distance on."""
+
+    def __init__(self, distance: Distance, assortments: Assortments, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.assortments = assortments
+        size = distance.start().size
+        slopes = [self.random.normal(size=size) * scale for scale in (0.1, 1.0, 1.0, 10.0, 100.0)]
+        self.slopes = slopes
+        self.duals = [distance.start(), *(distance.prox(slope) for slope in slopes)]
+        self.points = [self.model_point() for _ in range(4)]
+        self.frequencies = [*(self.model_point() for _ in range(2)), *(self.shares() for _ in range(3))]
+
+    def model_point(self) -> Vec:
+        """Choice probabilities of a few random rankings."""
+        weights = self.random.dirichlet(np.ones(4))
+        rankings = [self.random.permutation(self.assortments.n_items) for _ in weights]
+        point: Vec = weights @ np.array([self.assortments.vertex(ranking) for ranking in rankings])
+        return point
+
+    def shares(self) -> Vec:
+        """Frequencies that need not come from rankings."""
+        raw = self.random.gamma(0.5, size=self.assortments.n_coordinates) + 1e-9
+        shares: Vec = raw / np.add.reduceat(raw, self.assortments.indptr[:-1])[self.assortments.owner]
+        return shares
+
+
+def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) -> None:
+    """Whether a distance keeps the promises of ``distances.Distance``, on random duals, models and frequencies."""
+    samples = _Samples(distance, assortments, seed)
+    _check_potential(distance, samples)
+    for frequencies in samples.frequencies:
+        for point in samples.points:
+            _check_payoff(distance, samples, point, frequencies)
+    _check_reasonable(distance, samples)
+    _check_data(distance, samples)
+
+
+def _check_potential(distance: Distance, samples: _Samples) -> None:
+    start, least = samples.duals[0], distance.potential(samples.duals[0])
+    for slope, found in zip(samples.slopes, samples.duals[1:], strict=True):
+        reached = float(slope @ found) + distance.potential(found)
+        gradient = slope + distance.mirror(found)
+        room = LOOSE * (1.0 + float(np.abs(slope).max()) + abs(reached))
+        for dual in samples.duals:
+            better = float(slope @ dual) + distance.potential(dual)
+            _require(reached <= better + room, f"prox is not optimal: {reached} where {better} is possible.")
+            if distance.mirror_bound < np.inf:
+                _require(float(gradient @ (dual - found)) >= -room, "prox is not optimal to first order.")
+    for dual in samples.duals:
+        value = distance.potential(dual)
+        _require(value >= least - LOOSE, "start is not a dual of least potential.")
+        _require(value - least <= distance.width * (1 + LOOSE), f"width {distance.width} is less than {value - least}.")
+        _require(
+            abs(value) <= distance.largest_potential * (1 + LOOSE) + LOOSE, "largest_potential is not the largest."
+        )
+        _require(np.allclose(distance.prox(-distance.mirror(dual)), dual, atol=1e-6), "prox does not invert mirror.")
+        for other in samples.duals:
+            bregman = distance.potential(other) - value - float(distance.mirror(dual) @ (other - dual))
+            _require(bregman >= -LOOSE * (1 + abs(value)), "mirror is not the gradient of a convex potential.")
+    mixed = 0.25 * start + 0.75 * samples.duals[-1]
+    together = 0.25 * distance.costs(start) + 0.75 * distance.costs(samples.duals[-1])
+    _require(np.allclose(distance.costs(mixed), together), "costs is not linear in the dual.")
+
+
+def _check_payoff(distance: Distance, samples: _Samples, point: Vec, frequencies: Vec) -> None:
+    def payoff(dual: Vec) -> float:
+        return float(distance.costs(dual) @ point) - distance.offset(dual, frequencies)
+
+    value, best = distance.value(point, frequencies), distance.respond(point, frequencies)
+    _require(_about(payoff(best), value), f"respond pays {payoff(best)}, but value is {value}.")
+    for dual in samples.duals:
+        pays, mirror = payoff(dual), distance.mirror(dual)
+        _require(pays <= value + LOOSE * (1 + abs(value)), f"a dual pays {pays}, more than value {value}.")
+        pull = distance.pull(point, dual, frequencies)
+        gradient = pull - distance.smoothing * mirror if distance.smoothing else pull
+        for other in [*samples.duals, best]:
+            step = other - dual
+            ahead = pays + float(gradient @ step)
+            _require(payoff(other) <= ahead + LOOSE * (1 + abs(ahead)), "pull - smoothing * mirror is no gradient.")
+            apart = distance.potential(other) - distance.potential(dual) - float(mirror @ step)
+            reach = distance.grad_bound * np.sqrt(2.0 * max(apart, 0.0))
+            _require(float(pull @ step) <= reach + LOOSE * (1 + reach), "grad_bound does not bound the pull.")
+
+
+def _check_reasonable(distance: Distance, samples: _Samples) -> None:
+    for truth in samples.frequencies[:2]:
+        for point in samples.points:
+            value, other = distance.value(point, truth), samples.points[0]
+            middle = distance.value(0.5 * (point + other), truth)
+            mean = 0.5 * (value + distance.value(other, truth))
+            _require(middle <= mean + LOOSE, "value is not convex in the model.")
+            _require(distance.value(truth, truth) <= value + LOOSE, "a model equal to the data is not the nearest one.")
+
+
+def _check_data(distance: Distance, samples: _Samples) -> None:
+    one, other = samples.frequencies[-2:]
+    radii = np.add.reduceat(np.abs(one - other), samples.assortments.indptr[:-1])
+    size = distance.data_norm(one - other)
+    _require(size <= distance.data_radius(radii) * (1 + LOOSE), "data_radius is less than a data_norm inside it.")
+    changes = np.array([distance.offset(dual, one) - distance.offset(dual, other) for dual in samples.duals])
+    most = 2.0 * distance.lipschitz * size
+    _require(float(np.ptp(changes)) <= most * (1 + LOOSE) + LOOSE, f"lipschitz {distance.lipschitz} is too small.")
+    _require(float(changes.max()) <= distance.data_change(one, other) + LOOSE, "data_change is not the largest change.")
+
+
+def check_learner(
+    learner: Learner[Any], distance: Distance, assortments: Assortments, rounds: int = 60, seed: int = 0
+) -> None:
+    """Whether a learner plays inside the dual domain, repeats itself, and keeps its regret bound on moving data."""
+    samples = _Samples(distance, assortments, seed)
+    one, other = samples.frequencies[:2]
+    solver = Solver(assortments, distance, learner, oracles.auto(assortments, seed=seed))
+    for shares in (lambda _: one, lambda t: one + (other - one) / t, lambda t: one if t % 7 else other):
+        state, twin = solver.init(), solver.init()
+        for t in range(1, rounds + 1):
+            dual = learner.play(state.learner)
+            _require(bool(np.isfinite(dual).all()), f"round {t} plays a dual that is not finite.")
+            inside = distance.prox(-distance.mirror(dual))
+            _require(np.allclose(inside, dual, atol=1e-6), f"round {t} plays a dual outside the domain.")
+            _require(learner.round_weight(t) > 0.0, f"round {t} has no positive weight.")
+            before = dual.copy()
+            state = solver.step(state, shares(t))
+            twin = solver.step(twin, shares(t))
+            _require(np.array_equal(before, dual), "update changes a dual that was already played.")
+            _require(np.array_equal(state.sums.dual, twin.sums.dual), "the same rounds do not give the same duals.")
+        regret, bound = solver.certificate(state).dual_regret, learner.regret_bound(distance, rounds)
+        if regret is not None and whole_grad_bound(distance) < np.inf:
+            _require(regret <= bound + LOOSE, f"the dual regret {regret} exceeds the bound {bound}.")
+
+
+def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> None:
+    """Whether an oracle's answers are rankings with their true cost and a bound that holds (tried up to 7 items)."""
+    random = np.random.default_rng(seed)
+    size = assortments.n_coordinates
+    trials = [np.zeros(size), *random.normal(size=(5, size)), *random.integers(-2, 3, size=(5, size)).astype(float)]
+    for costs in [*trials, 1e6 * trials[1], 1e-6 * trials[1]]:
+        kept = costs.copy()
+        answer = oracle.cheapest(costs)
+        _require(np.array_equal(costs, kept), "the oracle changes the costs it is asked about.")
+        ranking = np.asarray(answer.ranking).tolist()
+        _require(sorted(ranking) == list(range(assortments.n_items)), f"{ranking} is not a ranking of all items.")
+        true = float(costs @ assortments.vertex(answer.ranking))
+        room = 1e-9 * (1e-9 + float(np.abs(costs).sum()))
+        _require(abs(answer.value - true) <= room, f"the value is {answer.value}, but the ranking costs {true}.")
+        _require(answer.bound <= answer.value, f"the bound {answer.bound} exceeds the value {answer.value}.")
+        if assortments.n_items <= 7:
+            least = min(float(costs @ assortments.vertex(order)) for order in permutations(range(assortments.n_items)))
+            _require(answer.bound <= least + room, f"the bound {answer.bound} exceeds the minimum {least}.")
+        again = oracle.cheapest(costs)
+        _require(again.value == answer.value, "the same costs get another value the second time.")

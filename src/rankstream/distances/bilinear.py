@@ -1,0 +1,144 @@
+"""What the paper's own distances share: the payoff <B (x - p), y> - smoothing * potential(y) with B = diag(weights)."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rankstream._types import Mask, Vec
+from rankstream.assortments import Assortments
+
+
+@dataclass(frozen=True)
+class Bilinear(ABC):
+    """A distance that sees x and p only through B (x - p); subclasses say what the dual domain is."""
+
+    assortments: Assortments
+    smoothing: float = 0.0
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.smoothing < np.inf:
+            raise ValueError(f"The smoothing {self.smoothing} must be a finite number >= 0.")
+        if self.weights is not None:
+            n_offers = self.assortments.n_offers
+            if len(self.weights) != n_offers:
+                raise ValueError(f"There are {len(self.weights)} weights for {n_offers} offers: give one for each.")
+            if not all(0.0 <= weight < np.inf for weight in self.weights) or max(self.weights) == 0.0:
+                raise ValueError(f"The weights {self.weights} must be finite, at least 0, and not all 0.")
+
+    @property
+    def affine(self) -> bool:
+        """The offset is <B^T y, p> plus a term without p."""
+        return True
+
+    @cached_property
+    def offer_weights(self) -> Vec:
+        """One weight per offer: the diagonal of B."""
+        return np.ones(self.assortments.n_offers) if self.weights is None else np.array(self.weights, dtype=np.float64)
+
+    @cached_property
+    def scale(self) -> Vec | None:
+        """One weight per coordinate; None where all are 1."""
+        return None if self.weights is None else self.offer_weights[self.assortments.owner]
+
+    def diameter(self, power: float) -> float:
+        """The largest |B (x - p)| in an l-norm: every offer adds at most 2 * weight^power under the root."""
+        if power == np.inf:
+            return float(self.offer_weights.max())
+        return float((2.0 * (self.offer_weights**power).sum()) ** (1.0 / power))
+
+    def lift(self, residual: Vec) -> Vec:
+        """B (x - p), as long as a dual."""
+        return residual if self.scale is None else residual * self.scale
+
+    def costs(self, dual: Vec) -> Vec:
+        """B^T y; the two are adjoint."""
+        return dual if self.scale is None else dual * self.scale
+
+    def offset(self, dual: Vec, frequencies: Vec) -> float:
+        """<B p, y> + smoothing * potential(y)."""
+        base = float(self.costs(dual) @ frequencies)
+        return base + self.smoothing * self.potential(dual) if self.smoothing else base
+
+    def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:  # noqa: ARG002
+        """B (x - p), whatever the dual."""
+        return self.lift(vertex - frequencies)
+
+    def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
+        """The dual at which the distance attains its maximum."""
+        return self.best_dual(self.lift(vertex - frequencies))
+
+    def value(self, vertex: Vec, frequencies: Vec) -> float:
+        """The distance."""
+        return self.largest(self.lift(vertex - frequencies), self.smoothing)
+
+    def silence(self, dual: Vec, seen: Mask) -> Vec:
+        """Zero prices on what was not seen."""
+        return np.where(seen, dual, 0.0)
+
+    def data_change(self, frequencies: Vec, other: Vec) -> float:
+        """The support function of the dual domain at B (p - p')."""
+        return self.largest(self.lift(frequencies - other), 0.0)
+
+    @abstractmethod
+    def potential(self, dual: Vec) -> float:
+        """The potential."""
+
+    @abstractmethod
+    def best_dual(self, lifted: Vec) -> Vec:
+        """The dual that maximises <lifted, y> - smoothing * potential(y)."""
+
+    @abstractmethod
+    def largest(self, lifted: Vec, smoothing: float) -> float:
+        """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
+
+
+@dataclass(frozen=True)
+class EuclideanPotential(Bilinear):
+    """Those with the potential |y|^2 / 2, whose prox is a projection onto the dual domain."""
+
+    @property
+    def grad_bound(self) -> float:
+        """The Euclidean diameter of the choice probabilities, sqrt(2 m) without weights."""
+        return self.diameter(2.0)
+
+    @property
+    def mirror_bound(self) -> float:
+        """The norm of the longest dual."""
+        return float(np.sqrt(2.0 * self.largest_potential))
+
+    def potential(self, dual: Vec) -> float:
+        """|y|^2 / 2."""
+        return 0.5 * float(dual @ dual)
+
+    def mirror(self, dual: Vec) -> Vec:
+        """The dual itself."""
+        return dual
+
+    def prox(self, slope: Vec) -> Vec:
+        """The projection of -slope."""
+        return self.project(-slope)
+
+    def best_dual(self, lifted: Vec) -> Vec:
+        """With smoothing, the projection of lifted / smoothing; without, a boundary point."""
+        return self.project(lifted / self.smoothing) if self.smoothing else self.farthest(lifted)
+
+    def largest(self, lifted: Vec, smoothing: float) -> float:
+        """The payoff of the best dual."""
+        best = self.project(lifted / smoothing) if smoothing else self.farthest(lifted)
+        return float(lifted @ best) - smoothing * self.potential(best)
+
+    @property
+    @abstractmethod
+    def largest_potential(self) -> float:
+        """Half the squared norm of the longest dual."""
+
+    @abstractmethod
+    def project(self, point: Vec) -> Vec:
+        """The dual nearest to a point."""
+
+    @abstractmethod
+    def farthest(self, lifted: Vec) -> Vec:
+        """A dual that maximises <lifted, y>."""

@@ -1,0 +1,137 @@
+"""The weighted Kullback-Leibler distance, through its conjugate (paper, Remark 1): how any convex distance is added."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+
+import numpy as np
+
+from rankstream._types import Mask, Vec
+from rankstream.assortments import Assortments
+
+
+@dataclass(frozen=True)
+class KL:
+    """The sum over offers of weight_j * KL(p_j, x_j), the maximum-likelihood distance of van Ryzin and Vulcano.
+
+    Below ``floor``, -log(x) goes on as its tangent, so that gradients, and with them the dual domain, stay bounded:
+    0 >= y >= -weight / floor. The conjugate is taken over 0 <= x <= 1. With weights q_j, the offers' shares of the
+    observations, a model's KL is its loss of log-likelihood per observation against the frequencies themselves.
+
+    >>> distance = KL(Assortments([("tea", "nothing")]))
+    >>> round(distance.value(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 4)
+    0.1308
+    """
+
+    assortments: Assortments
+    weights: tuple[float, ...] | None = None
+    floor: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.floor < 1.0:
+            raise ValueError(f"The floor {self.floor} must lie between 0 and 1.")
+        if self.weights is not None and len(self.weights) != self.assortments.n_offers:
+            raise ValueError(f"There are {len(self.weights)} weights for {self.assortments.n_offers} offers.")
+
+    @property
+    def smoothing(self) -> float:
+        """None: the potential is no part of the payoff."""
+        return 0.0
+
+    @property
+    def affine(self) -> bool:
+        """The conjugate is not affine in the frequencies."""
+        return False
+
+    @cached_property
+    def scale(self) -> Vec:
+        """One weight per coordinate."""
+        size = self.assortments.n_offers
+        weights = np.ones(size) if self.weights is None else np.array(self.weights, dtype=np.float64)
+        return weights[self.assortments.owner]
+
+    @property
+    def width(self) -> float:
+        """Half the squared diagonal of the box."""
+        return 0.5 * float((self.scale**2).sum()) / self.floor**2
+
+    @property
+    def largest_potential(self) -> float:
+        """The same: the potential is 0 at the start."""
+        return self.width
+
+    @property
+    def grad_bound(self) -> float:
+        """sqrt(N): the pull is a difference of numbers between 0 and 1."""
+        return sqrt(self.assortments.n_coordinates)
+
+    @property
+    def mirror_bound(self) -> float:
+        """The longest dual."""
+        return sqrt(2.0 * self.width)
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest weight times 1 + log(1 / floor), up to the entropy of p, which cancels."""
+        return float(self.scale.max()) * (1.0 - log(self.floor))
+
+    def start(self) -> Vec:
+        """No price at all."""
+        return np.zeros(self.assortments.n_coordinates)
+
+    def potential(self, dual: Vec) -> float:
+        """|y|^2 / 2."""
+        return 0.5 * float(dual @ dual)
+
+    def mirror(self, dual: Vec) -> Vec:
+        """The dual itself."""
+        return dual
+
+    def prox(self, slope: Vec) -> Vec:
+        """The projection of -slope onto the box."""
+        return np.minimum(np.maximum(-slope, -self.scale / self.floor), 0.0)
+
+    def costs(self, dual: Vec) -> Vec:
+        """The dual itself."""
+        return dual
+
+    def _best_point(self, dual: Vec, mass: Vec) -> Vec:
+        """The x between 0 and 1 at which the conjugate attains its maximum."""
+        ratio = mass / np.maximum(-dual, 1e-300)
+        return np.where(ratio >= 1.0, 1.0, np.where(ratio >= self.floor, ratio, 0.0))
+
+    def offset(self, dual: Vec, frequencies: Vec) -> float:
+        """The conjugate D*(y, p) = max over 0 <= x <= 1 of <y, x> - D(x, p)."""
+        best = self._best_point(dual, self.scale * frequencies)
+        return float(dual @ best) - self.value(best, frequencies)
+
+    def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:
+        """The vertex less the conjugate's gradient."""
+        return vertex - self._best_point(dual, self.scale * frequencies)
+
+    def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
+        """The gradient of the distance in x."""
+        return -self.scale * frequencies / np.maximum(vertex, self.floor)
+
+    def value(self, vertex: Vec, frequencies: Vec) -> float:
+        """The divergence, with the tangent below the floor."""
+        held = np.maximum(vertex, self.floor)
+        logs = np.log(np.maximum(frequencies, 1e-300)) - np.log(held) + (held - vertex) / self.floor
+        return float((self.scale * frequencies) @ logs)
+
+    def silence(self, dual: Vec, seen: Mask) -> Vec:  # noqa: ARG002
+        """No dual of this distance is silent about an offer: drop the offers that nobody has seen."""
+        raise ValueError("KL cannot leave out offers that nobody has seen: drop them, or use one of the norms.")
+
+    def data_norm(self, change: Vec) -> float:
+        """The l1 norm."""
+        return float(np.abs(change).sum())
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """The sum of the radii."""
+        return float(l1_radii.sum())
+
+    def data_change(self, frequencies: Vec, other: Vec) -> float:
+        """A bound: Lipschitz for the cross-entropy, and the exact difference of the entropies of p."""
+        entropies = [p @ (self.scale * np.log(np.maximum(p, 1e-300))) for p in (frequencies, other)]
+        return self.lipschitz * self.data_norm(frequencies - other) + float(entropies[1] - entropies[0])

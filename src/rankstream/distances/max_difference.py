@@ -1,0 +1,120 @@
+"""The max-difference distance: per offer, the largest excess of the model over the data (paper, Proposition 2)."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from rankstream import kernels
+from rankstream._types import Mask, Vec
+from rankstream.distances.bilinear import Bilinear
+from rankstream.distances.vectors import TINY
+
+Kind = Literal["entropy", "euclidean"]
+
+
+@dataclass(frozen=True)
+class MaxDifference(Bilinear):
+    """The sum over offers of max_i (x_ij - p_ij): the dual domain is a product of simplices, one per offer.
+
+    It is not symmetric, yet x = p is optimal wherever p is the work of rankings.
+
+    >>> from rankstream import Assortments
+    >>> distance = MaxDifference(Assortments([("tea", "pie", "nothing")]))
+    >>> distance.value(np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5]))
+    0.25
+    """
+
+    kind: Kind = "entropy"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in ("entropy", "euclidean"):
+            raise ValueError(f"There is no potential {self.kind!r}: choose 'entropy' or 'euclidean'.")
+
+    @property
+    def _entropic(self) -> bool:
+        return self.kind == "entropy"
+
+    @property
+    def width(self) -> float:
+        """The sum of log |A_j|, or of (1 - 1 / |A_j|) / 2."""
+        sizes = np.diff(self.assortments.indptr)
+        return float(np.log(sizes).sum() if self._entropic else 0.5 * (1.0 - 1.0 / sizes).sum())
+
+    @property
+    def largest_potential(self) -> float:
+        """The same for the entropy; m / 2 for the Euclidean potential, at the corners."""
+        return self.width if self._entropic else 0.5 * self.assortments.n_offers
+
+    @property
+    def grad_bound(self) -> float:
+        """sqrt(m) in the norm dual to that of the entropy, sqrt(2 m) in the Euclidean one, without weights."""
+        return sqrt(float((self.offer_weights**2).sum())) if self._entropic else self.diameter(2.0)
+
+    @property
+    def mirror_bound(self) -> float:
+        """sqrt(m), or infinite for the entropy."""
+        return np.inf if self._entropic else sqrt(self.assortments.n_offers)
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest weight."""
+        return float(self.offer_weights.max())
+
+    def start(self) -> Vec:
+        """Uniform on every offer."""
+        return (1.0 / np.diff(self.assortments.indptr))[self.assortments.owner]
+
+    def potential(self, dual: Vec) -> float:
+        """The sum of y log y, or |y|^2 / 2."""
+        return float(dual @ np.log(np.maximum(dual, TINY))) if self._entropic else 0.5 * float(dual @ dual)
+
+    def mirror(self, dual: Vec) -> Vec:
+        """1 + log y, or y."""
+        return 1.0 + np.log(np.maximum(dual, TINY)) if self._entropic else dual
+
+    def prox(self, slope: Vec) -> Vec:
+        """Offer by offer, the softmax of -slope, or its projection onto the simplex."""
+        out = np.empty_like(slope)
+        if self._entropic:
+            kernels.softmax_by_offer(slope, -1.0, self.assortments.indptr, out)
+        else:
+            kernels.project_onto_simplices(-slope, self.assortments.indptr, out)
+        return out
+
+    def best_dual(self, lifted: Vec) -> Vec:
+        """The smoothed argmax of every offer, or all on its first largest excess."""
+        if self.smoothing:
+            return self.prox(lifted / -self.smoothing)
+        starts, owner = self.assortments.indptr[:-1], self.assortments.owner
+        tops = np.maximum.reduceat(lifted, starts)
+        places = np.where(lifted == tops[owner], np.arange(lifted.size), lifted.size)
+        dual = np.zeros_like(lifted)
+        dual[np.minimum.reduceat(places, starts)] = 1.0
+        return dual
+
+    def largest(self, lifted: Vec, smoothing: float) -> float:
+        """The sum of the offers' maxima, or its smooth version."""
+        starts, owner = self.assortments.indptr[:-1], self.assortments.owner
+        tops = np.maximum.reduceat(lifted, starts)
+        if not smoothing:
+            return float(tops.sum())
+        if self._entropic:
+            sums = np.add.reduceat(np.exp((lifted - tops[owner]) / smoothing), starts)
+            return float(tops.sum()) + smoothing * float(np.log(sums).sum())
+        best = self.prox(lifted / -smoothing)
+        return float(lifted @ best) - smoothing * self.potential(best)
+
+    def silence(self, dual: Vec, seen: Mask) -> Vec:
+        """Uniform prices on the offers that were not seen: shares sum to 1, so they pay nothing."""
+        return np.where(seen, dual, self.start())
+
+    def data_norm(self, change: Vec) -> float:
+        """The sum over offers of the largest absolute change."""
+        return float(np.maximum.reduceat(np.abs(change), self.assortments.indptr[:-1]).sum())
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """Half the sum of the radii: what one item gains, others lose."""
+        return 0.5 * float(l1_radii.sum())

@@ -1,0 +1,107 @@
+"""The dual players: online learners that price the mismatch between model and data (paper, Section 4.2).
+
+By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from rankstream import distances
+from rankstream.assortments import Assortments
+from rankstream.distances import Distance
+from rankstream.learners.frank_wolfe import FollowTheLeader, NaiveFrankWolfe
+from rankstream.learners.mirror_descent import DualAveraging, MirrorDescent, StronglyConvexMirrorDescent
+from rankstream.learners.protocol import Learner, PowerWeights
+
+__all__ = [
+    "PAPER_METHODS",
+    "DualAveraging",
+    "FollowTheLeader",
+    "Learner",
+    "MirrorDescent",
+    "NaiveFrankWolfe",
+    "PowerWeights",
+    "StronglyConvexMirrorDescent",
+    "make",
+    "match",
+    "paper_method",
+]
+
+BY_NAME: dict[str, Callable[[int], Learner[Any]]] = {
+    "mirror-descent": lambda horizon: MirrorDescent(horizon=horizon),
+    "strongly-convex-mirror-descent": lambda _: StronglyConvexMirrorDescent(),
+    "follow-the-leader": lambda _: FollowTheLeader(),
+    "naive-frank-wolfe": lambda _: NaiveFrankWolfe(),
+    "dual-averaging": lambda _: DualAveraging(),
+}
+
+# The methods of the computational study: which form the norm takes, and which learner plays against it.
+PAPER_METHODS: dict[str, tuple[str, str]] = {
+    "MD_ns": ("plain", "mirror-descent"),
+    "MD_smth": ("smoothed", "strongly-convex-mirror-descent"),
+    "MD_sq": ("squared", "strongly-convex-mirror-descent"),
+    "FW_dyn": ("smoothed", "follow-the-leader"),
+    "FW_naive": ("smoothed", "naive-frank-wolfe"),
+    "FW_sq": ("squared", "naive-frank-wolfe"),
+    "F-W": ("smoothed", "naive-frank-wolfe"),
+}
+
+
+def make(name: str | Learner[Any], horizon: int) -> Learner[Any]:
+    """A learner by its name with the horizon set where it needs one, or the object itself.
+
+    >>> make("mirror-descent", 500)
+    MirrorDescent(power=0.0, horizon=500, step=None)
+    """
+    if not isinstance(name, str):
+        if isinstance(name, type) or not hasattr(name, "play"):
+            raise ValueError(f"{name!r} is neither the name of a learner nor a learner: see learners.make.")
+        return name
+    if name not in BY_NAME:
+        raise ValueError(f"There is no learner {name!r}: choose one of {', '.join(map(repr, BY_NAME))}.")
+    return BY_NAME[name](horizon)
+
+
+def match(
+    distance: str | Distance,
+    learner: str | Learner[Any],
+    assortments: Assortments,
+    horizon: int,
+    smoothing: float | None = None,
+) -> tuple[Distance, Learner[Any]]:
+    """A distance and a learner that fit, from names or objects.
+
+    Without ``smoothing``, a named distance gets none, or the best for the horizon where the learner needs some.
+
+    >>> distance, _ = match("l2", "follow-the-leader", Assortments([("tea", "pie")]), horizon=799)
+    >>> round(distance.smoothing, 3)
+    0.1
+    """
+    player = make(learner, horizon)
+    if not isinstance(distance, str):
+        if smoothing is not None:
+            raise ValueError("Smoothing goes with the name of a distance: set it on the distance object instead.")
+        return distance, player
+    plain = distances.make(distance, assortments, 0.0 if smoothing is None else smoothing)
+    if smoothing is None and player.needs_smoothing and not plain.smoothing and plain.affine:
+        return distances.make(distance, assortments, distances.optimal_smoothing(plain, horizon)), player
+    return plain, player
+
+
+def paper_method(
+    name: str, assortments: Assortments, norm: str = "l2", horizon: int = 10_000
+) -> tuple[Distance, Learner[Any]]:
+    """One of the paper's methods, its smoothing and step set as the paper does for a horizon (Appendix G).
+
+    "F-W" is what FW_naive and FW_dyn both are in the static setting. Squares exist for l_q with 2 <= q < infinity.
+
+    >>> distance, learner = paper_method("MD_smth", Assortments([("tea", "pie")]), horizon=799)
+    >>> round(distance.smoothing, 3), learner
+    (0.1, StronglyConvexMirrorDescent(power=1.0))
+    """
+    if name not in PAPER_METHODS:
+        raise ValueError(
+            f"There is no method {name!r} in the paper: choose one of {', '.join(map(repr, PAPER_METHODS))}."
+        )
+    form, learner = PAPER_METHODS[name]
+    return match(f"squared-{norm}" if form == "squared" else norm, learner, assortments, horizon)

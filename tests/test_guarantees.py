@@ -1,0 +1,182 @@
+from math import inf, log, sqrt
+
+import numpy as np
+import pytest
+
+from rankstream import Assortments, ChoiceCounts, certificate, distances, learners, oracles, simulate
+from rankstream.certificate import confidence_radii, confident_gap, data_error_rate, guaranteed_gap, rounds_needed
+from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe, StronglyConvexMirrorDescent
+from rankstream.solver import Solver
+
+MARKET = simulate.market(2, n_items=4, n_offers=5, n_test=1)
+OFFERS = MARKET.assortments
+NAMES = ["l1", "l1.5", "l2", "l4", "linf"]
+
+
+def table_bound(name: str, rounds: int) -> float:
+    """The last columns of the paper's Table "MD constants"."""
+    m, n = OFFERS.n_offers, OFFERS.n_coordinates
+    return {
+        "l1": sqrt(2 * m * n / rounds),
+        "l1.5": sqrt(2 * m * n ** (1 / 3) / rounds),
+        "l2": sqrt(2 * m / rounds),
+        "l4": sqrt((2 * m) ** 0.5 * 3 / rounds),
+        "linf": sqrt(2 * log(2 * n) / rounds),
+    }[name]
+
+
+def smoothed_table_bound(name: str, rounds: int) -> float:
+    """The last column of Table "smoothed rates", with its typo for 2 <= q mended (errata)."""
+    m, n = OFFERS.n_offers, OFFERS.n_coordinates
+    return {
+        "l1": sqrt(8 * m * n / (rounds + 1)),
+        "l1.5": sqrt(8 * m * n ** (1 / 3) / (rounds + 1)),
+        "l2": sqrt(4 * 2 * m / (rounds + 1)),
+        "l4": sqrt(4 * (2 * m) ** 0.5 * 3 / (rounds + 1)),
+        "linf": sqrt(8 * log(2 * n) / (rounds + 1)),
+    }[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_guarantees_are_those_of_the_papers_tables(name: str) -> None:
+    assert guaranteed_gap("mirror-descent", name, OFFERS, 300) == pytest.approx(table_bound(name, 300))
+    assert guaranteed_gap("follow-the-leader", name, OFFERS, 300) == pytest.approx(smoothed_table_bound(name, 300))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("learner", ["mirror-descent", "follow-the-leader", "dual-averaging", "naive-frank-wolfe"])
+def test_guarantees_hold_in_advance(name: str, learner: str) -> None:
+    p = MARKET.frequencies()
+    distance, player = learners.match(name, learner, OFFERS, 200)
+    solver = Solver(OFFERS, distance, player, oracles.auto(OFFERS))
+    state = solver.init()
+    for _ in range(200):
+        state = solver.step(state, p)
+    plain = distances.make(name, OFFERS)
+    assert plain.value(state.sums.mean_vertex, p) <= guaranteed_gap(learner, name, OFFERS, 200)
+    assert len(state.weights) <= 200  # the sparsity guarantee
+
+
+@pytest.mark.parametrize("learner", ["mirror-descent", "follow-the-leader", "naive-frank-wolfe"])
+def test_guarantees_hold_with_moving_data(learner: str) -> None:
+    truth = MARKET.frequencies()
+    data = [c.frequencies() for c, _ in zip(MARKET.stream(per_round=20, first=200), range(150), strict=False)]
+    distance, player = learners.match("l2", learner, OFFERS, 150)
+    solver = Solver(OFFERS, distance, player, oracles.auto(OFFERS))
+    state = solver.init()
+    for p in data:
+        state = solver.step(state, p)
+    errors = [float(np.linalg.norm(p - truth)) for p in data]
+    gap = distance.value(state.sums.mean_vertex, truth) - distance.value(truth, truth)
+    bound = guaranteed_gap(player, distance, OFFERS, 150, errors)
+    assert gap <= bound
+    assert bound > guaranteed_gap(player, distance, OFFERS, 150)
+
+
+def test_naive_frank_wolfe_pays_for_smoothing_in_its_data_error() -> None:
+    """The paper's central contrast: with smoothing as 1 / sqrt(T), its data term grows where ours falls."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for rounds in (100, 10_000):
+        errors = np.arange(1, rounds + 1) ** -0.25
+        for found, player in ((ours, FollowTheLeader()), (theirs, NaiveFrankWolfe())):
+            distance, _ = learners.match("l2", player, OFFERS, rounds)
+            with_data = guaranteed_gap(player, distance, OFFERS, rounds, errors)
+            found.append(with_data - guaranteed_gap(player, distance, OFFERS, rounds))
+    assert ours[1] < ours[0]
+    assert theirs[1] > theirs[0]
+
+
+def test_rounds_needed_inverts_the_guarantee() -> None:
+    for learner in ("mirror-descent", "follow-the-leader", "dual-averaging", "naive-frank-wolfe"):
+        rounds = rounds_needed(learner, "l2", OFFERS, 0.05)
+        assert guaranteed_gap(learner, "l2", OFFERS, rounds) <= 0.05 * (1 + 1e-9)
+        assert guaranteed_gap(learner, "l2", OFFERS, rounds - 1) > 0.05
+    fixed = MirrorDescent(horizon=100)
+    with pytest.raises(ValueError, match="No number of rounds up to"):
+        rounds_needed(fixed, "l2", OFFERS, 0.01)
+
+
+def test_squares_and_smoothings_translate_to_the_norm() -> None:
+    squared, smooth = distances.make("squared-l2", OFFERS), distances.make("l2", OFFERS, 0.1)
+    leader = FollowTheLeader()
+    bound = guaranteed_gap(leader, squared, OFFERS, 100)
+    assert guaranteed_gap(leader, squared, OFFERS, 100, of_norm=True) == pytest.approx(sqrt(2 * bound))
+    bound = guaranteed_gap(leader, smooth, OFFERS, 100)
+    assert guaranteed_gap(leader, smooth, OFFERS, 100, of_norm=True) == pytest.approx(bound + 0.05)
+    assert certificate.smoothing_error(smooth) == pytest.approx(0.05)
+
+
+def test_unknown_guarantees_are_infinite() -> None:
+    assert NaiveFrankWolfe().regret_bound(distances.L2(OFFERS, 0.1), 10) == inf
+    assert FollowTheLeader(nonsmooth=True).regret_bound(distances.L2(OFFERS), 10) == inf
+    assert guaranteed_gap(NaiveFrankWolfe(power=2.0), distances.L2(OFFERS, 0.1), OFFERS, 10) == inf
+    assert StronglyConvexMirrorDescent().regret_bound(distances.LInf(OFFERS, 0.1), 10) == inf
+
+
+def test_bad_requests_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1 round, not 0"):
+        guaranteed_gap("mirror-descent", "l2", OFFERS, 0)
+    with pytest.raises(ValueError, match="must hold 10 numbers"):
+        guaranteed_gap("mirror-descent", "l2", OFFERS, 10, [0.1])
+    with pytest.raises(ValueError, match="epsilon is 0"):
+        rounds_needed("mirror-descent", "l2", OFFERS, 0.0)
+    with pytest.raises(ValueError, match="decay -1"):
+        data_error_rate(-1.0)
+    with pytest.raises(ValueError, match="confidence level 1"):
+        confidence_radii(ChoiceCounts(OFFERS), 1.0)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+@pytest.mark.parametrize("decay", [0.5, 1.0, 1.5, 2.0, 3.0, "geometric"])
+def test_the_rates_of_appendix_c_are_what_is_measured(power: float, decay: float | str) -> None:
+    exponent, with_log = data_error_rate(decay, power)  # type: ignore[arg-type]
+    bounds = []
+    for rounds in (10_000, 1_000_000):
+        t = np.arange(1, rounds + 1, dtype=float)
+        errors = 0.9**t if decay == "geometric" else t ** -float(decay)
+        bound = certificate.data_error_bound(distances.L2(OFFERS), t**power, errors)
+        bounds.append(bound / (log(rounds) if with_log else 1.0))
+    measured = -log(bounds[1] / bounds[0]) / log(100.0)
+    assert measured == pytest.approx(exponent, abs=0.06)
+
+
+def test_confidence_radii_cover_at_all_times_at_once() -> None:
+    """In 400 streams of up to 2,000 choices per offer, looked at 40 times, the bounds of 90 % fail in at most 10 %."""
+    offers = Assortments([("a", "b", "c"), ("a", "x")])
+    p = np.array([0.7, 0.25, 0.05, 0.5, 0.5])
+    failures = 0
+    for seed in range(400):
+        random, counts = np.random.default_rng(seed), ChoiceCounts(offers)
+        failed = False
+        for size in np.unique(np.geomspace(1, 300, 40).astype(int)):
+            counts.observe_coordinates(simulate.draw_choices(offers, p, int(size), random))
+            errors = np.add.reduceat(np.abs(np.nan_to_num(counts.frequencies()) - p), offers.indptr[:-1])
+            failed = failed or bool((errors > confidence_radii(counts, 0.9)).any())
+        failures += failed
+    assert failures <= 40
+
+
+def test_confidence_radii_shrink_and_know_their_limits() -> None:
+    offers = Assortments([("a", "b"), ("a",), ("b", "c")])
+    few, many = ChoiceCounts(offers, [5, 5, 3, 0, 0]), ChoiceCounts(offers, [5000, 5000, 3, 0, 0])
+    assert confidence_radii(few)[1:].tolist() == [0.0, 2.0]
+    assert confidence_radii(many)[0] < 0.1 < confidence_radii(few)[0] <= 2.0
+    assert (confidence_radii(few, 0.99) >= confidence_radii(few, 0.9)).all()
+
+
+def test_confident_gap_covers_the_truth() -> None:
+    truth = MARKET.frequencies()
+    for name in ("l1", "l2", "linf", "max-difference"):
+        distance = distances.make(name, OFFERS)
+        failures = 0
+        for seed in range(20):
+            random, counts = np.random.default_rng(seed), ChoiceCounts(OFFERS)
+            counts.observe_coordinates(simulate.draw_choices(OFFERS, truth, 2000, random))
+            solver = Solver(OFFERS, distance, MirrorDescent(horizon=100), oracles.auto(OFFERS))
+            state = solver.init()
+            for _ in range(100):
+                state = solver.step(state, counts)
+            promised = confident_gap(solver.certificate(state, counts), distance, counts)
+            failures += distance.value(state.sums.mean_vertex, truth) > promised
+        assert failures <= 1

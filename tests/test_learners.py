@@ -1,0 +1,297 @@
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+from rankstream import Solver, checks, distances, learners, oracles, simulate
+from rankstream._types import Vec
+from rankstream.distances import Distance
+from rankstream.learners import (
+    DualAveraging,
+    FollowTheLeader,
+    Learner,
+    MirrorDescent,
+    NaiveFrankWolfe,
+    StronglyConvexMirrorDescent,
+)
+from rankstream.learners.protocol import power_sum, whole_grad_bound
+from rankstream.solver import State
+
+MARKET = simulate.market(1, n_items=4, n_offers=6, n_test=1)
+OFFERS = MARKET.assortments
+LEARNERS: dict[str, Learner[Any]] = {
+    "md": MirrorDescent(horizon=60),
+    "md weighted": MirrorDescent(horizon=60, power=1.0),
+    "s-md": StronglyConvexMirrorDescent(),
+    "s-md equal": StronglyConvexMirrorDescent(power=0.0),
+    "ftl": FollowTheLeader(),
+    "ftl cubic": FollowTheLeader(power=3.0),
+    "naive": NaiveFrankWolfe(),
+    "da": DualAveraging(),
+    "da weighted": DualAveraging(power=1.5, scale=0.5),
+}
+DISTANCES: dict[str, Distance] = {
+    f"{name} {smoothing}": distances.make(name, OFFERS, smoothing)
+    for name, smoothing in product(["l1", "l1.5", "l2", "l4", "linf", "max-difference"], [0.0, 0.1])
+} | {name: distances.make(name, OFFERS) for name in ("squared-l2", "squared-l3", "kl")}
+
+
+def fits(learner: Learner[Any], distance: Distance) -> bool:
+    if learner.needs_smoothing:
+        return distance.smoothing > 0.0
+    return not (isinstance(learner, MirrorDescent) and np.isinf(whole_grad_bound(distance)))
+
+
+PAIRS = [(one, other) for one, other in product(DISTANCES, LEARNERS) if fits(LEARNERS[other], DISTANCES[one])]
+
+
+def play(distance: Distance, learner: Learner[Any], data: list[Vec], seed: int = 0) -> tuple[Solver, State, list[Vec]]:
+    solver = Solver(OFFERS, distance, learner, oracles.auto(OFFERS, seed=seed))
+    state, duals = solver.init(), []
+    for p in data:
+        duals.append(learner.play(state.learner))
+        state = solver.step(state, p)
+    return solver, state, duals
+
+
+def streamed(rounds: int, per_round: int = 30) -> list[Vec]:
+    return [counts.frequencies() for counts, _ in zip(MARKET.stream(per_round, first=300), range(rounds), strict=False)]
+
+
+@pytest.mark.parametrize(("distance", "learner"), PAIRS)
+def test_every_pair_conforms(distance: str, learner: str) -> None:
+    checks.check_learner(LEARNERS[learner], DISTANCES[distance], OFFERS)
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+@pytest.mark.parametrize(("distance", "learner"), PAIRS)
+def test_theorem_1_lemma_1_and_corollary_1(distance: str, learner: str, kind: str) -> None:
+    truth = MARKET.frequencies()
+    form = DISTANCES[distance]
+    solver, state, _ = play(form, LEARNERS[learner], [truth] * 80 if kind == "static" else streamed(80))
+    certificate = solver.certificate(state, truth=truth)
+    assert certificate.oracle_regret <= 1e-9  # Lemma 1
+    assert certificate.true_gap is not None
+    if form.affine or kind == "static":
+        assert certificate.regret_sum is not None
+        assert certificate.averaging_error is not None
+        assert certificate.dual_regret is not None
+        if certificate.drift_error is not None:  # Theorem 1 and Corollary 1
+            errors = certificate.averaging_error + certificate.drift_error
+            assert certificate.true_gap <= certificate.regret_sum + errors + 1e-9
+            suboptimality = form.value(state.sums.mean_vertex, truth) - form.value(truth, truth)
+            assert suboptimality <= certificate.dual_regret + errors + 1e-9
+        weights = [LEARNERS[learner].round_weight(t) for t in range(1, 81)]
+        data = [truth] * 80 if kind == "static" else streamed(80)
+        bound = 2 * form.lipschitz * np.average([form.data_norm(p - truth) for p in data], weights=weights)
+        if certificate.drift_error is not None:
+            assert certificate.averaging_error + certificate.drift_error <= bound + 1e-9  # Theorem 2
+    else:
+        assert certificate.dual_regret is None
+        assert certificate.regret_sum is None
+    assert certificate.lower <= form.value(truth, state.sums.mean_frequencies) + 1e-9
+
+
+def test_follow_the_leader_is_frank_wolfe_on_constant_data() -> None:
+    """Appendix E: step by step the same points, and so is the naive variant."""
+    p = MARKET.frequencies()
+    for name in ("l1", "l2", "l4", "linf"):
+        distance = distances.make(name, OFFERS, 0.1)
+        oracle = oracles.auto(OFFERS)
+        x = OFFERS.vertex(oracle.cheapest(distance.costs(distance.start())).ranking)
+        points = [x]
+        for t in range(1, 40):
+            gradient = distance.costs(distance.respond(x, p))
+            step = 2.0 / (t + 2.0)
+            x = (1.0 - step) * x + step * OFFERS.vertex(oracle.cheapest(gradient).ranking)
+            points.append(x)
+        for learner in (FollowTheLeader(), NaiveFrankWolfe()):
+            solver = Solver(OFFERS, distance, learner, oracle)
+            state = solver.init()
+            for point in points:
+                state = solver.step(state, p)
+                assert state.sums.mean_vertex == pytest.approx(point, abs=1e-9)
+
+
+def test_mirror_descent_climbs_the_dual_function() -> None:
+    """Appendix E: with constant data its steps are supergradient steps on g(y) = min over x of the payoff."""
+    p = MARKET.frequencies()
+    corners = naive.all_vertices(OFFERS)
+    distance, learner = distances.make("l2", OFFERS), MirrorDescent(horizon=40)
+    _, state, duals = play(distance, learner, [p] * 40)
+    for before, after in pairwise(duals):
+        move = (after - before) / learner.step_size(distance)
+        if np.linalg.norm(after) < 1.0 - 1e-9:
+            here = min((corners - p) @ before)
+            for other in duals:  # concave: the supergradient lies above
+                assert min((corners - p) @ other) <= here + move @ (other - before) + 1e-9
+    assert state.round == 40
+
+
+@pytest.mark.parametrize("name", ["squared-l2", "squared-l3"])
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_on_squared_norms_mirror_descent_is_follow_the_leader(name: str, power: float) -> None:
+    """The mirror image of the dual averages the residuals, as the leader's does; the ball is never left."""
+    data = streamed(60)
+    distance = distances.make(name, OFFERS)
+    one = play(distance, StronglyConvexMirrorDescent(power=power), data)[2]
+    other = play(distance, FollowTheLeader(power=power), data)[2]
+    for a, b in zip(one, other, strict=True):
+        assert a == pytest.approx(b, abs=1e-9)
+
+
+def test_on_smoothed_linf_mirror_descent_is_follow_the_leader() -> None:
+    """On a simplex with entropy a prox step only normalises, so lazy and eager steps agree: MD_smth is FW_dyn."""
+    data = streamed(60)
+    for name in ("linf", "max-difference"):
+        distance = distances.make(name, OFFERS, 0.05)
+        one = play(distance, StronglyConvexMirrorDescent(), data)[2]
+        other = play(distance, FollowTheLeader(), data)[2]
+        for a, b in zip(one, other, strict=True):
+            assert a == pytest.approx(b, abs=1e-9)
+
+
+def test_on_plain_linf_mirror_descent_is_dual_averaging_with_a_constant_rate() -> None:
+    data = streamed(60)
+    distance, learner = distances.make("linf", OFFERS), MirrorDescent(horizon=60)
+    duals = play(distance, learner, data)[2]
+    total, step = np.zeros(2 * OFFERS.n_coordinates), learner.step_size(distance)
+    oracle = oracles.auto(OFFERS)
+    for dual, p in zip(duals, data, strict=True):
+        assert dual == pytest.approx(distance.prox(-step * total), abs=1e-9)
+        x = OFFERS.vertex(oracle.cheapest(distance.costs(dual)).ranking)
+        total += distance.pull(x, dual, p)
+
+
+def test_on_l2_mirror_descent_and_dual_averaging_agree_until_the_ball_is_full() -> None:
+    p = MARKET.frequencies()
+    distance = distances.make("l2", OFFERS)
+    eager = play(distance, MirrorDescent(horizon=60, step=0.02), [p] * 60)[2]
+    total = np.zeros(OFFERS.n_coordinates)
+    oracle = oracles.auto(OFFERS)
+    for dual in eager:
+        if np.linalg.norm(0.02 * total) > 1.0:
+            break
+        assert dual == pytest.approx(0.02 * total, abs=1e-12)
+        total += OFFERS.vertex(oracle.cheapest(dual).ranking) - p
+
+
+@pytest.mark.parametrize("norm", ["l2", "squared-l2"])
+def test_the_step_does_not_matter_while_the_oracle_only_sees_a_direction(norm: str) -> None:
+    """MD_ns on l2 chooses the rankings of follow-the-leader with equal weights on the square or the smoothed norm."""
+    truth, other = MARKET.frequencies(), simulate.market(3).truth.mixture
+    data = [truth + (np.resize(other, truth.size) - truth) / (t + 50.0) for t in range(60)]  # no two sums tie
+    data = [p / np.add.reduceat(p, OFFERS.indptr[:-1])[OFFERS.owner] for p in data]
+    plain = distances.make("l2", OFFERS)
+    leader = FollowTheLeader(power=0.0)
+    form = distances.make(norm, OFFERS, 0.3 if norm == "l2" else 0.0)
+    expected = play(form, leader, data)[1].weights
+    for learner in (MirrorDescent(horizon=10_000), MirrorDescent(step=1e-6), DualAveraging(scale=100.0)):
+        _, state, duals = play(plain, learner, data)
+        assert np.linalg.norm(duals[-1]) < 1.0
+        assert state.weights == expected
+
+
+def test_naive_frank_wolfe_differs_on_moving_data() -> None:
+    data = streamed(30)
+    distance = distances.make("l2", OFFERS, 0.1)
+    leader, naive_one = (play(distance, learner, data)[2] for learner in (FollowTheLeader(), NaiveFrankWolfe()))
+    assert not np.allclose(leader[-1], naive_one[-1])
+
+
+def test_dual_averaging_needs_no_horizon_and_keeps_its_bound_at_every_round() -> None:
+    for name in ("l1", "l2", "linf", "max-difference"):
+        distance, learner = distances.make(name, OFFERS), DualAveraging()
+        solver = Solver(OFFERS, distance, learner, oracles.auto(OFFERS))
+        state = solver.init()
+        for t, p in enumerate(streamed(300), start=1):
+            state = solver.step(state, p)
+            if t % 20 == 0:
+                regret = solver.certificate(state).dual_regret
+                assert regret is not None
+                assert regret <= learner.regret_bound(distance, t) + 1e-9
+
+
+def test_regret_of_mirror_descent_before_the_horizon() -> None:
+    """Errata: at t < T the bound is width / (step * t) + step * G^2 / 2."""
+    distance, learner = distances.make("l2", OFFERS), MirrorDescent(horizon=1000)
+    solver = Solver(OFFERS, distance, learner, oracles.auto(OFFERS))
+    state = solver.init()
+    for t, p in enumerate(streamed(200), start=1):
+        state = solver.step(state, p)
+        if t % 20 == 0:
+            regret = solver.certificate(state).dual_regret
+            step = learner.step_size(distance)
+            assert regret is not None
+            assert regret <= 0.5 / (step * t) + step * distance.grad_bound**2 / 2 + 1e-9
+            expected = 0.5 / (step * t) + step * distance.grad_bound**2 / 2
+            assert learner.regret_bound(distance, t) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", learners.PAPER_METHODS)
+@pytest.mark.parametrize("norm", ["l1", "l2", "l3", "linf"])
+def test_the_papers_methods(name: str, norm: str) -> None:
+    if name in ("MD_sq", "FW_sq") and norm in ("l1", "linf"):
+        with pytest.raises(ValueError, match="only l_q norms with 2 <= q < infinity can be squared"):
+            learners.paper_method(name, OFFERS, norm)
+        return
+    distance, learner = learners.paper_method(name, OFFERS, norm, horizon=500)
+    if name in ("MD_smth", "FW_dyn", "FW_naive", "F-W"):
+        plain = distances.make(norm, OFFERS)
+        assert distance.smoothing == pytest.approx(distances.optimal_smoothing(plain, 500))
+    if name == "MD_ns":
+        assert learner == MirrorDescent(horizon=500)
+        assert distance.smoothing == 0.0
+    _, state, _ = play(distance, learner, [MARKET.frequencies()] * 500)
+    _, start, _ = play(distance, learner, [MARKET.frequencies()] * 5)
+    assert state.mae < 0.5 * start.mae
+
+
+def test_learners_by_name() -> None:
+    for name, kind in {
+        "mirror-descent": MirrorDescent,
+        "strongly-convex-mirror-descent": StronglyConvexMirrorDescent,
+        "follow-the-leader": FollowTheLeader,
+        "naive-frank-wolfe": NaiveFrankWolfe,
+        "dual-averaging": DualAveraging,
+    }.items():
+        assert isinstance(learners.make(name, 7), kind)
+    assert learners.make("mirror-descent", 7) == MirrorDescent(horizon=7)
+    assert learners.make(MirrorDescent(horizon=3), 7) == MirrorDescent(horizon=3)
+    assert MirrorDescent(step=0.25).step_size(distances.L2(OFFERS)) == 0.25
+
+
+def test_learners_that_do_not_fit_a_distance_say_so() -> None:
+    plain = distances.L2(OFFERS)
+    for learner in (StronglyConvexMirrorDescent(), FollowTheLeader(), NaiveFrankWolfe()):
+        with pytest.raises(
+            ValueError, match=f"{type(learner).__name__} needs a smoothed distance and L2 has smoothing 0"
+        ):
+            learner.init(plain)
+    assert FollowTheLeader(nonsmooth=True).init(plain).tolist() == plain.start().tolist()
+    with pytest.raises(ValueError, match="LInf with smoothing has no bounded gradient"):
+        MirrorDescent().init(distances.LInf(OFFERS, 0.1))
+    assert MirrorDescent(step=0.1).init(distances.LInf(OFFERS, 0.1))[1] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: learners.make("guess", 7), "no learner 'guess'"),
+        (lambda: learners.paper_method("MD_best", OFFERS), "no method 'MD_best' in the paper"),
+        (lambda: MirrorDescent(horizon=0), "horizon 0"),
+        (lambda: MirrorDescent(step=-1.0), "step size -1"),
+        (lambda: DualAveraging(scale=0.0), "scale 0"),
+        (lambda: FollowTheLeader(power=-1.0), "averaging power -1"),
+    ],
+)
+def test_bad_settings_are_refused(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0, 3.0])
+def test_power_sums(power: float) -> None:
+    assert power_sum(power, 50) == pytest.approx(sum(t**power for t in range(1, 51)))
