@@ -238,7 +238,7 @@ def test_forgetting_keeps_the_means_and_lets_new_rounds_count_more() -> None:
 
 def test_parts_made_for_other_assortments_are_refused() -> None:
     one, other = Assortments([("a", "b")]), Assortments([("b", "a")])
-    with pytest.raises(ValueError, match="SubsetOracle was made for other assortments"):
+    with pytest.raises(ValueError, match="LatticeOracle was made for other assortments"):
         Solver(one, distances.L2(one), learners.MirrorDescent(), oracles.auto(other))
     with pytest.raises(ValueError, match="L2 was made for other assortments"):
         Solver(one, distances.L2(other), learners.MirrorDescent(), oracles.auto(one))

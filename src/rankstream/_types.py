@@ -10,4 +10,5 @@ Label: TypeAlias = Hashable
 Vec: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.uint64]
+Words: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -1,16 +1,43 @@
 """Oracles: the cheapest ranking for given costs. ``auto`` picks one for the assortments at hand."""
 
 from rankstream.assortments import Assortments
+from rankstream.oracles.laminar import LaminarOracle
+from rankstream.oracles.lattice import LatticeOracle, TooManyUnions
 from rankstream.oracles.protocol import Answer, Oracle
-from rankstream.oracles.subset import SubsetOracle, Ties
+from rankstream.oracles.reductions import reduce
+from rankstream.oracles.subset import SubsetOracle
+from rankstream.oracles.ties import Ties
+from rankstream.oracles.wrappers import CachingOracle, CountingOracle, LazyOracle
 
-__all__ = ["Answer", "Oracle", "SubsetOracle", "Ties", "auto"]
+__all__ = [
+    "Answer",
+    "CachingOracle",
+    "CountingOracle",
+    "LaminarOracle",
+    "LatticeOracle",
+    "LazyOracle",
+    "Oracle",
+    "SubsetOracle",
+    "Ties",
+    "auto",
+]
 
 
-def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Oracle:
-    """The fastest exact oracle for these assortments.
+SMALL = 20
 
-    >>> auto(Assortments([("tea", "pie")])).cheapest([1.0, 0.0]).ranking
-    array([1, 0])
+
+def auto(
+    assortments: Assortments, ties: Ties = "random", seed: int = 0
+) -> LatticeOracle | LaminarOracle | SubsetOracle:
+    """The fastest exact oracle for these assortments; ``.explain()`` says why it was chosen.
+
+    >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("pie", "cake", "nothing")]))
+    >>> oracle.explain()
+    'exact, by 4 unions of offers (2 of 2 offers matter; 3 items; general family)'
     """
-    return SubsetOracle(assortments, ties, seed)
+    if reduce(assortments).is_laminar and assortments.n_offers > SMALL:
+        return LaminarOracle(assortments, ties, seed)
+    try:
+        return LatticeOracle(assortments, ties, seed)
+    except TooManyUnions:
+        return SubsetOracle(assortments, ties, seed)

@@ -2,7 +2,11 @@
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from rankstream._types import Codes, Vec
+from rankstream.assortments import Assortments
 
 
 class Answer(NamedTuple):
@@ -26,3 +30,12 @@ class Oracle(Protocol):
 
     def cheapest(self, costs: Vec) -> Answer:
         """A cheapest ranking for one cost per coordinate."""
+
+
+def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
+    """The costs as a contiguous vector of the right length."""
+    vector = np.ascontiguousarray(costs, dtype=np.float64)
+    if vector.shape != assortments.members.shape:
+        size = assortments.n_coordinates
+        raise ValueError(f"There must be {size} costs, one per coordinate; got {vector.shape}.")
+    return vector

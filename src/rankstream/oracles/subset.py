@@ -1,6 +1,6 @@
 """The exact oracle for small problems: a dynamic program over subsets of unranked items."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,10 +8,8 @@ from numpy.typing import ArrayLike
 from rankstream import kernels
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer
-from rankstream.validate import whole_number
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
-Ties = Literal["first", "last", "random"]
-TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RANDOM}
 MOST_BITS = 20
 
 
@@ -31,10 +29,7 @@ class SubsetOracle:
     """
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
-        if ties not in TIE_RULES:
-            raise ValueError(f"There is no tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")
-        if whole_number("seed", seed) >= 2**63:
-            raise ValueError(f"The seed {seed} is too large: it must be below 2**63.")
+        check_ties(ties, seed)
         self.assortments = assortments
         self.ties = ties
         self.seed = seed
@@ -74,6 +69,10 @@ class SubsetOracle:
         if value != value:
             raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
         return Answer(ranking, value, value)
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        return f"exact, by all {self._to_go.size:,} subsets of items"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SubsetOracle, (self.assortments, self.ties, self.seed)

@@ -1,0 +1,104 @@
+"""The exact oracle for nested and laminar families of offers, in time linear in their size."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import kernels, laminar_kernels
+from rankstream._types import Codes
+from rankstream.assortments import Assortments
+from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.reductions import reduce
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+
+
+class LaminarOracle:
+    """Any two offers are nested or share no item (apart from no-choice): offers nested by revenue, clusters of items.
+
+    If an item wins an offer, it wins every smaller offer inside that holds it, and the others inside are free: costs
+    add up from the smallest offers to the largest (a structure of Jagabathula and Rusmevichientong, Section 4.3). Works
+    with and without a no-choice item, for any number of items.
+
+    >>> oracle = LaminarOracle(Assortments([("tea", "pie", "cake"), ("tea", "pie"), ("soup", "salad")]))
+    >>> answer = oracle.cheapest([0.0, 1.0, 0.0, 2.0, 0.0, 1.0, 0.0])
+    >>> answer.value, answer.exact
+    (0.0, True)
+    """
+
+    def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
+        check_ties(ties, seed)
+        self.assortments, self.ties, self.seed = assortments, ties, seed
+        self.reduced = reduce(assortments)
+        if not self.reduced.is_laminar:
+            raise ValueError("Some offers overlap without one holding the other: use oracles.auto.")
+        self._order = np.argsort([len(offer) for offer in self.reduced.offers], kind="stable")
+        self._read_family()
+
+    def _read_family(self) -> None:
+        """Entries from the smallest offer to the largest, the same item's entry one offer further in, and parents."""
+        offers = [self.reduced.offers[number] for number in self._order]
+        self._starts = np.cumsum([0, *(len(offer) for offer in offers)])
+        self._items = np.array([item for offer in offers for item in offer], dtype=np.int64)
+        self._inner = np.full(self._items.size, -1, dtype=np.int64)
+        self._above = np.full(len(offers), -1, dtype=np.int64)
+        latest: dict[int, int] = {}
+        owner = np.repeat(np.arange(len(offers)), np.diff(self._starts))
+        for entry, item in enumerate(self._items.tolist()):
+            if item in latest:
+                self._inner[entry] = latest[item]
+                self._above[owner[latest[item]]] = owner[entry]
+            latest[item] = entry
+        old_starts = np.cumsum([0, *(len(offer) for offer in self.reduced.offers)])
+        moved = np.concatenate([np.arange(old_starts[k], old_starts[k + 1]) for k in self._order] or [np.zeros(0, int)])
+        self._moved = moved.astype(np.int64)
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The cheapest ranking, proven: bound and value are equal."""
+        vector = check_costs(self.assortments, costs)
+        if not np.isfinite(vector).all():
+            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+        base = np.where(self.reduced.base_at >= 0, vector[self.reduced.base_at], 0.0)
+        kept = self.reduced.entry_at >= 0
+        entries = np.bincount(
+            self.reduced.entry_at[kept], weights=(vector - base)[kept], minlength=self.reduced.n_entries
+        ).astype(np.float64)[self._moved]
+        n_offers = self._above.size
+        winner = np.empty(n_offers, dtype=np.int64)
+        stop = 0.0 if self.reduced.no_choice >= 0 else np.inf
+        laminar_kernels.choose_winners(
+            entries, self._starts, self._above, self._inner, stop, np.zeros(n_offers), np.zeros(entries.size), winner
+        )
+        ranking = self._rank(winner)
+        value = float(vector @ self.assortments.vertex(ranking))
+        return Answer(ranking, value, value)
+
+    def _rank(self, winner: Codes) -> Codes:
+        """A ranking with these winners: larger offers first, then no-choice and the rest; completed by the tie rule."""
+        best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
+        top = list(dict.fromkeys(best))
+        if self.reduced.no_choice >= 0:
+            top.append(self.reduced.no_choice)
+        rest = [item for item in range(self.assortments.n_items) if item not in set(top)]
+        draft = np.array(top + rest, dtype=np.int64)
+        return recompleted(self.assortments, draft, self.ties, self.seed)
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        return f"exact, in linear time ({self.reduced.explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LaminarOracle, (self.assortments, self.ties, self.seed)
+
+
+def recompleted(assortments: Assortments, ranking: Codes, ties: Ties, seed: int) -> Codes:
+    """The ranking that the tie rule keeps among all with the same vertex as the given one."""
+    chosen = assortments.vertex(ranking)
+    winners = assortments.members[chosen > 0.0]
+    draw = np.uint64(seed)
+    if ties == "random":
+        draw = np.uint64(kernels.hash_of(chosen, draw))
+    universal = -1 if assortments.no_choice is None else assortments.no_choice
+    out = np.empty_like(ranking)
+    laminar_kernels.complete(winners, assortments.indptr, assortments.members, universal, TIE_RULES[ties], draw, out)
+    return out

@@ -1,0 +1,150 @@
+"""The default exact oracle: a dynamic program over unions of offers, laid out as one flat program."""
+
+from collections.abc import Iterable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import lattice_kernels
+from rankstream._types import Bits, Codes, Vec, Words
+from rankstream.assortments import Assortments
+from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.reductions import Reduced, reduce
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+
+MOST_STATES = 2**17
+UNFORCED = np.zeros(0, dtype=np.int64)
+
+
+class TooManyUnions(ValueError):  # noqa: N818
+    """The offers have more unions than a table should hold."""
+
+
+class LatticeOracle:
+    """Ranks from the top; once no offer that holds an item is untouched, the item no longer matters.
+
+    So the only sets of unranked items to tell apart are unions of offers (without no-choice), a fraction of all
+    subsets. They are enumerated once, and a call is a single pass over their transitions. Parts that share no item are
+    solved separately. Ties: see ``oracles.ties``.
+
+    >>> oracle = LatticeOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
+    >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
+    >>> answer.ranking[:2], answer.value, answer.exact
+    (array([3, 0]), -2.0, True)
+    """
+
+    def __init__(
+        self, assortments: Assortments, ties: Ties = "random", seed: int = 0, most_states: int = MOST_STATES
+    ) -> None:
+        check_ties(ties, seed)
+        self.assortments, self.ties, self.seed, self.most_states = assortments, ties, seed, most_states
+        self._rule = TIE_RULES[ties]
+        self.reduced = reduce(assortments)
+        self._lay_out(*_programs(self.reduced, most_states))
+
+    def _lay_out(self, program: Words, tops: Codes, first: Codes, items: Codes, following: Codes) -> None:
+        """Pack the arrays, so that a call hands over few of them."""
+        reduced, offers = self.reduced, self.assortments
+        self.n_states, self.n_transitions = first.size - 1, items.size
+        sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries, reduced.no_choice)
+        self._sizes = np.array(sizes, dtype=np.int64)
+        shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, tops, first, items, following)
+        self._shape = np.concatenate(shape)
+        self._program = program
+        self._work = np.zeros(reduced.n_entries + self.n_states + items.size)
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The cheapest ranking, proven: bound and value are equal."""
+        vector = check_costs(self.assortments, costs)
+        ranking, value = self._solve(vector, self._program, UNFORCED)
+        if value != value:
+            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+        return Answer(ranking, value, value)
+
+    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
+        """For every item, the cheapest ranking that begins with it, all from one pass; the cheapest of all comes first.
+
+        Each bound is the minimum over all rankings. Column generation takes them all as columns.
+        """
+        return self._beginning_with(costs, permutations(range(self.assortments.n_items), 1))
+
+    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
+        """For every pair of items, the cheapest ranking that begins with it."""
+        return self._beginning_with(costs, permutations(range(self.assortments.n_items), 2))
+
+    def _beginning_with(self, costs: ArrayLike, beginnings: Iterable[tuple[int, ...]]) -> list[Answer]:
+        best = self.cheapest(costs)
+        vector = check_costs(self.assortments, costs)
+        found = {best.ranking.tobytes(): best}
+        for beginning in beginnings:
+            ranking, value = self._solve(vector, self._program[:0], np.array(beginning, dtype=np.int64))
+            found.setdefault(ranking.tobytes(), Answer(ranking, value, min(value, best.bound)))
+        return sorted(found.values(), key=lambda answer: answer.value)
+
+    def _solve(self, vector: Vec, program: Words, forced: Codes) -> tuple[Codes, float]:
+        ranking = np.empty(self.assortments.n_items, dtype=np.int64)
+        value = lattice_kernels.cheapest_on_lattice(
+            vector, self._sizes, self._shape, program, self._work, self._rule, self.seed, forced, ranking
+        )
+        return ranking, value
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        return f"exact, by {self.n_states:,} unions of offers ({self.reduced.explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LatticeOracle, (self.assortments, self.ties, self.seed, self.most_states)
+
+
+def unions(sets: Bits, most: int) -> Bits:
+    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
+    found = np.zeros(1, dtype=np.uint64)
+    for one in np.unique(sets):
+        found = np.unique(np.concatenate((found, found | one)))
+        if found.size > most:
+            raise TooManyUnions(f"There are more than {most:,} unions of offers: use another oracle (oracles.auto).")
+    return found
+
+
+def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, Codes]:
+    """The programs of all components in a row, their full states, and the states' transitions."""
+    starts = np.cumsum([0, *(len(offer) for offer in reduced.offers)])
+    nothing, words = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32)
+    programs, tops, firsts, items, following = [words], [], [nothing], [nothing], [nothing]
+    n_states = n_transitions = 0
+    for component in reduced.components:
+        codes = np.array(reduced.items_of(component))
+        if codes.size > 64:
+            raise TooManyUnions(
+                f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
+            )
+        sets = np.zeros(len(component), dtype=np.uint64)
+        entry_of = np.full((len(component), codes.size), -1, dtype=np.int64)
+        for row, number in enumerate(component):
+            places = np.searchsorted(codes, reduced.offers[number])
+            sets[row] = np.bitwise_or.reduce(np.uint64(1) << places.astype(np.uint64))
+            entry_of[row, places] = starts[number] + np.arange(places.size)
+        states = unions(sets, most - n_states)
+        first = np.zeros(states.size + 1, dtype=np.int64)
+        first[0] = n_transitions
+        fixed = (states, sets, entry_of, codes, n_states, first)
+        program = np.zeros(lattice_kernels.write_program(*fixed, words, nothing, nothing), dtype=np.uint32)
+        here, there = np.zeros((2, int(first[-1]) - n_transitions), dtype=np.int64)
+        lattice_kernels.write_program(*fixed, program, here, there)
+        programs.append(program)
+        tops.append(n_states + states.size - 1)
+        firsts.append(first[:-1])
+        items.append(here)
+        following.append(there)
+        n_states += states.size
+        n_transitions += here.size
+    first = np.append(np.concatenate(firsts), n_transitions)
+    return (
+        np.concatenate(programs),
+        np.array(tops, dtype=np.int64),
+        first,
+        np.concatenate(items),
+        np.concatenate(following),
+    )

@@ -1,0 +1,109 @@
+"""What can be taken out of a cheapest-ranking problem before it is solved, without changing its answer."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from rankstream._types import Codes
+from rankstream.assortments import Assortments
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A problem whose offers are distinct, do not hold the no-choice item, and can all go either way.
+
+    ``offers`` are sets of item codes; an *entry* is an item in one of them. ``entry_at[k]`` is the entry that
+    coordinate k adds to (-1: none), less the cost at ``base_at[k]``, where the no-choice item stands in the same offer
+    (-1: nowhere).
+    """
+
+    assortments: Assortments
+    offers: tuple[tuple[int, ...], ...]
+    entry_at: Codes
+    base_at: Codes
+
+    @property
+    def no_choice(self) -> int:
+        """The code of the item that ends a ranking; -1 without one."""
+        return -1 if self.assortments.no_choice is None else self.assortments.no_choice
+
+    @property
+    def n_entries(self) -> int:
+        """How many costs are left."""
+        return sum(len(offer) for offer in self.offers)
+
+    @cached_property
+    def components(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of offers that share items within a group and none between groups: each can be solved by itself."""
+        group_of_item: dict[int, int] = {}
+        groups: dict[int, list[int]] = {}
+        for number, offer in enumerate(self.offers):
+            touched = sorted({group_of_item[item] for item in offer if item in group_of_item})
+            into = touched[0] if touched else number
+            merged = [number]
+            for group in touched:
+                merged = groups.pop(group) + merged
+            groups[into] = merged
+            for one in merged:
+                for item in self.offers[one]:
+                    group_of_item[item] = into
+        return tuple(tuple(sorted(group)) for _, group in sorted(groups.items()))
+
+    def items_of(self, component: tuple[int, ...]) -> list[int]:
+        """The items of a component, ascending."""
+        return sorted({item for offer in component for item in self.offers[offer]})
+
+    @cached_property
+    def is_laminar(self) -> bool:
+        """Whether any two offers are nested or share no item; nested families are a special case."""
+        sets = sorted((set(offer) for offer in self.offers), key=len)
+        smallest: dict[int, int] = {}
+        for number in range(len(sets) - 1, -1, -1):  # from the largest: all items must have had the same smallest set
+            if len({smallest.get(item, -1) for item in sets[number]}) > 1:
+                return False
+            smallest.update(dict.fromkeys(sets[number], number))
+        return True
+
+    @cached_property
+    def is_nested(self) -> bool:
+        """Whether the offers form one chain, as when they are nested by revenue."""
+        sets = sorted((set(offer) for offer in self.offers), key=len)
+        return all(small <= large for small, large in pairwise(sets))
+
+    def explain(self) -> str:
+        """What is left, in words."""
+        sizes = [len(self.items_of(component)) for component in self.components]
+        parts = f"{len(sizes)} parts of {', '.join(map(str, sizes[:6]))}{' ...' if len(sizes) > 6 else ''} items"
+        family = "nested" if self.is_nested else "laminar" if self.is_laminar else "general"
+        kept = f"{len(self.offers)} of {self.assortments.n_offers} offers matter"
+        return f"{kept}; {parts if len(sizes) != 1 else f'{sizes[0]} items'}; {family} family"
+
+
+def reduce(assortments: Assortments) -> Reduced:
+    """Subtract the no-choice item, drop offers that can go only one way, and merge offers with equal members.
+
+    >>> offers = [("tea", "pie", "nothing"), ("nothing", "pie", "tea"), ("nothing",), ("cake", "nothing")]
+    >>> reduce(Assortments(offers)).explain()
+    '2 of 4 offers matter; 2 parts of 2, 1 items; laminar family'
+    """
+    no_choice = assortments.no_choice
+    entry_at = np.full(assortments.n_coordinates, -1, dtype=np.int64)
+    base_at = np.full(assortments.n_coordinates, -1, dtype=np.int64)
+    entry_of: dict[tuple[int, ...], int] = {}
+    count = 0
+    members, indptr = assortments.members.tolist(), assortments.indptr.tolist()
+    for start, stop in pairwise(indptr):
+        offer = tuple(sorted(item for item in members[start:stop] if item != no_choice))
+        if not offer or (no_choice is None and len(offer) == 1):
+            continue
+        if offer not in entry_of:
+            entry_of[offer] = count
+            count += len(offer)
+        for k in range(start, stop):
+            if members[k] == no_choice:
+                base_at[start:stop] = k
+            else:
+                entry_at[k] = entry_of[offer] + offer.index(members[k])
+    return Reduced(assortments, tuple(entry_of), entry_at, base_at)

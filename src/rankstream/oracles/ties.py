@@ -1,0 +1,23 @@
+"""The tie rule: which ranking is kept where several are equally cheap."""
+
+from typing import Literal
+
+from rankstream import kernels
+from rankstream.validate import whole_number
+
+Ties = Literal["first", "last", "random"]
+TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RANDOM}
+
+
+def check_ties(ties: Ties, seed: int) -> None:
+    """Refuse a tie rule or a seed that cannot be.
+
+    Rankings are read off from the top, and among items that are equally cheap to rank next ``"first"`` takes them in
+    their order and the no-choice item as late as possible, ``"last"`` that item as soon as possible and the others in
+    reverse order. ``"random"`` draws uniformly from a hash of the seed and the vertex, so that the same costs always
+    get the same answer, equal vertices are completed alike, and different ones independently.
+    """
+    if ties not in TIE_RULES:
+        raise ValueError(f"There is no tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")
+    if whole_number("seed", seed) >= 2**63:
+        raise ValueError(f"The seed {seed} is too large: it must be below 2**63.")
