@@ -52,16 +52,6 @@ def cheapest_value_by_sets(assortments: Assortments, costs: Vec) -> float:
     return cost_to_go(frozenset(range(assortments.n_items)))
 
 
-def sum_over_subsets(table: Vec) -> Vec:
-    return np.array([sum(table[r] for r in range(table.size) if r & s == r) for s in range(table.size)])
-
-
-def squeeze(subset: int, bit: int) -> int:
-    place = bit.bit_length() - 1
-    digits = f"{subset:064b}"[::-1]
-    return int((digits[:place] + digits[place + 1 :])[::-1], 2)
-
-
 def mix(state: int, word: int) -> int:
     z = state ^ word ^ 0x9E3779B97F4A7C15
     for _ in range(2):

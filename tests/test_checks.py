@@ -6,7 +6,8 @@ import pytest
 
 from rankstream import Assortments, checks, learners, oracles
 from rankstream._types import Vec
-from rankstream.distances import L2, MaxDifference
+from rankstream.distances import KL, L2, MaxDifference
+from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import Answer
 from rankstream.oracles.milp import MilpOracle
 
@@ -62,6 +63,32 @@ class CurvedCosts(L2):
         return dual**2
 
 
+class WideResponse(L2):
+    def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
+        return 2.0 * super().respond(vertex, frequencies)
+
+    def value(self, vertex: Vec, frequencies: Vec) -> float:
+        return 2.0 * super().value(vertex, frequencies)
+
+
+class NotSilent(L2):
+    def silence(self, dual: Vec, _: Any) -> Vec:
+        return dual
+
+
+class HalfChange(L2):
+    def data_change(self, frequencies: Vec, other: Vec) -> float:
+        return 0.5 * super().data_change(frequencies, other)
+
+
+class FalselyAffine(KL):
+    affine = True
+
+
+class SmallMirrorBound(L2):
+    mirror_bound = 0.01
+
+
 class SmallRadius(L2):
     def data_radius(self, l1_radii: Vec) -> float:
         return 0.1 * super().data_radius(l1_radii)
@@ -80,6 +107,11 @@ class SmallRadius(L2):
         (WrongMirror, "prox is not optimal to first order"),
         (CurvedCosts, "costs is not linear"),
         (SmallRadius, "data_radius"),
+        (WideResponse, "respond leaves the dual domain"),
+        (NotSilent, "silence still prices"),
+        (HalfChange, "data_change is not the largest"),
+        (FalselyAffine, "not affine"),
+        (SmallMirrorBound, "mirror_bound is too small"),
     ],
 )
 def test_broken_distances_are_caught(broken: Any, message: str) -> None:
@@ -89,24 +121,24 @@ def test_broken_distances_are_caught(broken: Any, message: str) -> None:
 
 @dataclass(frozen=True)
 class Runaway(learners.MirrorDescent):
-    def update(self, _: Any, state: tuple[Vec, float], played: Any) -> tuple[Vec, float]:
-        return state[0] + played.vertex, state[1]
+    def update(self, _: Any, state: Moved, played: Any) -> Moved:
+        return state._replace(dual=state.dual + played.vertex)
 
 
 @dataclass(frozen=True)
 class Stubborn(learners.MirrorDescent):
-    def update(self, _: Any, state: tuple[Vec, float], __: Any) -> tuple[Vec, float]:
+    def update(self, _: Any, state: Moved, __: Any) -> Moved:
         return state
 
-    def regret_bound(self, _: Any, __: int) -> float:
-        return 0.01
+    def regret_bound(self, _: Any, __: int, constant: bool = False) -> float:
+        return 0.01 + constant
 
 
 @dataclass(frozen=True)
 class Scribbler(learners.MirrorDescent):
-    def update(self, distance: Any, state: tuple[Vec, float], played: Any) -> tuple[Vec, float]:
+    def update(self, distance: Any, state: Moved, played: Any) -> Moved:
         found = super().update(distance, state, played)
-        state[0][:] = found[0]
+        state.dual[:] = found.dual
         return state
 
 
@@ -120,7 +152,7 @@ class Weightless(learners.MirrorDescent):
     ("broken", "message"),
     [
         (Runaway, "outside the domain"),
-        (Stubborn, "exceeds the bound"),
+        (Stubborn, "the dual regret .* exceeds"),
         (Scribbler, "changes a dual"),
         (Weightless, "no positive weight"),
     ],

@@ -216,16 +216,16 @@ def test_distances_by_name() -> None:
     ("name", "options", "message"),
     [
         ("guess", {}, "no distance 'guess': choose one of 'l1', 'l2'"),
-        ("l0.5", {}, "is no norm"),
+        ("l0.5", {}, "The q of 'l0.5' is 0.5: it must be at least 1"),
         ("squared-l1", {}, "not smooth: only l_q norms with 2 <= q < infinity"),
         ("squared-linf", {}, "not smooth"),
         ("squared-l2", {"smoothing": 0.5}, "has its own smoothing"),
         ("kl", {"smoothing": 0.5}, "takes no smoothing"),
-        ("l2", {"smoothing": -1.0}, "smoothing -1.0"),
+        ("l2", {"smoothing": -1.0}, "smoothing is -1.0"),
         ("l2", {"weights": (1.0,)}, "1 weights for 4 offers"),
         ("kl", {"weights": (1.0,)}, "1 weights for 4 offers"),
-        ("l2", {"weights": (1.0, 1.0, 1.0, -1.0)}, "must be finite, at least 0"),
-        ("l2", {"weights": (0.0, 0.0, 0.0, 0.0)}, "not all 0"),
+        ("l2", {"weights": (1.0, 1.0, 1.0, -1.0)}, "A weight is -1.0"),
+        ("l2", {"weights": (0.0, 0.0, 0.0, 0.0)}, "weights are all 0"),
         (L2, {}, "neither the name of a distance nor a distance"),
         (None, {}, "neither the name"),
     ],
@@ -242,5 +242,12 @@ def test_bad_settings_are_refused() -> None:
         HighNorm(OFFERS, q=1.5)
     with pytest.raises(ValueError, match="no potential 'odd'"):
         MaxDifference(OFFERS, kind="odd")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="A weight is -1"):
+        KL(OFFERS, weights=(1.0, 1.0, 1.0, -1.0))
+    with pytest.raises(ValueError, match="no kind 'odd' of weights"):
+        distances.observation_weights(ChoiceCounts(OFFERS), "odd")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"q is 0\.5"):
+        distances.norm(0.5, OFFERS)
+    assert L2(OFFERS, weights=np.ones(4)) == L2(OFFERS, weights=(1.0, 1.0, 1.0, 1.0))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="floor 2"):
         KL(OFFERS, floor=2.0)

@@ -98,7 +98,7 @@ def test_counts_leave_unseen_offers_out() -> None:
         (P[:3], {}, "must have shape"),
         ([], {}, "must have shape"),
         (iter([]), {}, "ended before the first round"),
-        (7, {}, "not int"),
+        (7, {}, "data are a int"),
         ("text", {}, "data are a str"),
         ({"tea": 1.0}, {}, "data are a dict"),
         (rs.ChoiceCounts(OFFERS), {}, "no observations yet"),

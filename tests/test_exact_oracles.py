@@ -16,10 +16,10 @@ from rankstream._types import Vec
 from rankstream.oracles import (
     CachingOracle,
     CountingOracle,
+    DenseOracle,
     LaminarOracle,
     LatticeOracle,
     LazyOracle,
-    SubsetOracle,
     Ties,
 )
 from rankstream.oracles.lattice import unions
@@ -51,12 +51,12 @@ def test_lattice_equals_brute_force_at_seven_items(problem: tuple[Assortments, V
 
 
 @given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(0, 99))
-def test_lattice_and_subset_oracles_give_the_same_ranking(
+def test_lattice_and_dense_oracles_give_the_same_ranking(
     problem: tuple[Assortments, Vec], ties: Ties, seed: int
 ) -> None:
     offers, costs = problem
     whole = np.round(costs)  # sums of whole numbers are exact, so that ties are the same for both
-    one, other = LatticeOracle(offers, ties, seed).cheapest(whole), SubsetOracle(offers, ties, seed).cheapest(whole)
+    one, other = LatticeOracle(offers, ties, seed).cheapest(whole), DenseOracle(offers, ties, seed).cheapest(whole)
     assert one.ranking.tolist() == other.ranking.tolist()
 
 
@@ -70,7 +70,7 @@ def test_lattice_equals_the_recursion_on_sets(n: int, m: int, no_choice: bool) -
         [(*subsets[k], "nothing") if no_choice else subsets[k] for k in picked], [*range(n), "nothing"]
     )
     costs = random.normal(size=offers.n_coordinates)
-    expected = SubsetOracle(offers).cheapest(costs).value
+    expected = DenseOracle(offers).cheapest(costs).value
     assert LatticeOracle(offers).cheapest(costs).value == pytest.approx(expected)
     if n <= 11:
         assert expected == pytest.approx(naive.cheapest_value_by_sets(offers, costs))
@@ -115,7 +115,7 @@ def test_laminar_equals_brute_force(no_choice: bool, seed: int, ties: Ties) -> N
     for costs in (random.normal(size=offers.n_coordinates), random.integers(-2, 3, offers.n_coordinates).astype(float)):
         answer = LaminarOracle(offers, ties, seed).cheapest(costs)
         assert sorted(answer.ranking) == list(range(7))
-        expected = SubsetOracle(offers).cheapest(costs).value
+        expected = DenseOracle(offers).cheapest(costs).value
         assert answer.value == pytest.approx(expected, abs=1e-9)
         assert answer.value == pytest.approx(costs @ offers.vertex(answer.ranking))
 
@@ -134,7 +134,7 @@ def test_laminar_takes_hundreds_of_items() -> None:
     assert "nested family" in oracle.explain()
 
 
-@pytest.mark.parametrize("oracle", [LatticeOracle, LaminarOracle, SubsetOracle])
+@pytest.mark.parametrize("oracle", [LatticeOracle, LaminarOracle, DenseOracle])
 def test_every_exact_oracle_conforms(oracle: Callable[..., LatticeOracle]) -> None:
     for offers in (
         Assortments([("a", "b", "c", "x"), ("a", "b", "x"), ("d", "x")]),

@@ -93,7 +93,12 @@ def test_rounds_needed_inverts_the_guarantee() -> None:
         assert guaranteed_gap(learner, "l2", OFFERS, rounds) <= 0.05 * (1 + 1e-9)
         assert guaranteed_gap(learner, "l2", OFFERS, rounds - 1) > 0.05
     fixed = MirrorDescent(horizon=100)
-    with pytest.raises(ValueError, match="No number of rounds up to"):
+    dips = MirrorDescent(horizon=60, power=1.0)
+    least = min(guaranteed_gap(dips, "l2", OFFERS, rounds) for rounds in range(1, 400))
+    rounds = rounds_needed(dips, "l2", OFFERS, 1.0001 * least)
+    assert guaranteed_gap(dips, "l2", OFFERS, rounds) <= 1.0001 * least * (1 + 1e-9)
+    assert rounds_needed(FollowTheLeader(power=0.5), distances.L2(OFFERS, 1e-3), OFFERS, 1e-2) > 10**5
+    with pytest.raises(ValueError, match="No number of rounds guarantees"):
         rounds_needed(fixed, "l2", OFFERS, 0.01)
 
 
@@ -115,13 +120,15 @@ def test_unknown_guarantees_are_infinite() -> None:
 
 
 def test_bad_requests_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1 round, not 0"):
+    with pytest.raises(ValueError, match="rounds is 0"):
         guaranteed_gap("mirror-descent", "l2", OFFERS, 0)
-    with pytest.raises(ValueError, match="must hold 10 numbers"):
+    with pytest.raises(ValueError, match="must hold 10 numbers, one per round"):
         guaranteed_gap("mirror-descent", "l2", OFFERS, 10, [0.1])
-    with pytest.raises(ValueError, match="epsilon is 0"):
+    with pytest.raises(ValueError, match="data_errors holds nan"):
+        guaranteed_gap("mirror-descent", "l2", OFFERS, 2, [0.1, np.nan])
+    with pytest.raises(ValueError, match=r"epsilon is 0\.0"):
         rounds_needed("mirror-descent", "l2", OFFERS, 0.0)
-    with pytest.raises(ValueError, match="decay -1"):
+    with pytest.raises(ValueError, match="decay is -1"):
         data_error_rate(-1.0)
     with pytest.raises(ValueError, match="confidence level 1"):
         confidence_radii(ChoiceCounts(OFFERS), 1.0)
@@ -180,3 +187,28 @@ def test_confident_gap_covers_the_truth() -> None:
             promised = confident_gap(solver.certificate(state, counts), distance, counts)
             failures += distance.value(state.sums.mean_vertex, truth) > promised
         assert failures <= 1
+
+
+def test_weights_stretch_the_data_error_of_naive_frank_wolfe() -> None:
+    offers = Assortments([("a", "b")])
+    p, wrong = np.array([0.5, 0.5]), np.array([0.8, 0.2])
+    distance = distances.HighNorm(offers, weights=(100.0,), squared=True)
+    solver = Solver(offers, distance, NaiveFrankWolfe(), oracles.auto(offers))
+    state = solver.init()
+    for _ in range(500):
+        state = solver.step(state, wrong)
+    errors = np.full(500, np.linalg.norm(wrong - p))
+    reached = distance.value(state.sums.mean_vertex, p)
+    assert reached <= guaranteed_gap(NaiveFrankWolfe(), distance, offers, 500, errors)
+
+
+def test_offers_of_single_items_leave_nothing_to_learn() -> None:
+    offers = Assortments([("a",), ("b",)])
+    for name in ("max-difference", "l2", "linf", "l1"):
+        for learner in ("mirror-descent", "dual-averaging", "follow-the-leader", "strongly-convex-mirror-descent"):
+            distance, player = learners.match(name, learner, offers, 10)
+            solver = Solver(offers, distance, player, oracles.auto(offers))
+            state = solver.init()
+            for _ in range(5):
+                state = solver.step(state, [1.0, 1.0])
+            assert solver.certificate(state).gap < 1e-9

@@ -20,19 +20,6 @@ def test_vertex_refuses_what_is_no_ranking(ranking: list[int]) -> None:
         Assortments([("a", "b")]).vertex(ranking)
 
 
-@given(st.integers(0, 6), st.integers(0, 2**32 - 1))
-def test_sum_over_subsets_equals_its_twin(n_bits: int, seed: int) -> None:
-    table = np.random.default_rng(seed).integers(-9, 9, size=2**n_bits).astype(np.float64)
-    expected = naive.sum_over_subsets(table)
-    kernels.sum_over_subsets(table)
-    assert np.array_equal(table, expected)
-
-
-@given(st.integers(0, 2**40 - 1), st.integers(0, 39))
-def test_squeeze_takes_out_one_place(subset: int, place: int) -> None:
-    assert int(kernels.squeeze(np.uint64(subset), np.uint64(1 << place))) == naive.squeeze(subset, 1 << place)
-
-
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_mix_equals_its_twin(state: int, word: int) -> None:
     assert int(kernels.mix(np.uint64(state), np.uint64(word))) == naive.mix(state, word)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import naive
-from rankstream import Solver, checks, distances, learners, oracles, simulate
+from rankstream import Assortments, Solver, checks, distances, learners, oracles, simulate
 from rankstream._types import Vec
 from rankstream.distances import Distance
 from rankstream.learners import (
@@ -249,6 +249,46 @@ def test_the_papers_methods(name: str, norm: str) -> None:
     assert state.mae < 0.5 * start.mae
 
 
+def test_any_weights_will_do() -> None:
+    """Theorem OMD with weights 1.1^t, on data that flip between corners."""
+    learner = MirrorDescent(horizon=60, weighting=lambda t: 1.1**t)
+    distance = distances.make("l2", OFFERS)
+    corners = OFFERS.vertex(range(5)), OFFERS.vertex([4, 3, 2, 1, 0])
+    solver, state, _ = play(distance, learner, [corners[t % 2] for t in range(60)])
+    regret = solver.certificate(state).dual_regret
+    assert regret is not None
+    assert regret <= learner.regret_bound(distance, 60) + 1e-9
+    assert state.sums.total_weight == pytest.approx(sum(1.1**t for t in range(1, 61)))
+
+
+def test_follow_the_leader_pays_more_when_the_data_move() -> None:
+    """The theorem's G bounds constant data; against data that flip with every answer it would not hold."""
+    offers = Assortments([("a", "b")])
+    distance, learner = distances.make("squared-l2", offers), FollowTheLeader()
+    solver = Solver(offers, distance, learner, oracles.auto(offers))
+    state = solver.init()
+    for t in range(1, 61):
+        x = offers.vertex(solver.oracle.cheapest(distance.costs(learner.play(state.learner))).ranking)
+        state = solver.step(state, 1.0 - x)
+        regret = solver.certificate(state).dual_regret or 0.0
+        assert regret <= learner.regret_bound(distance, t) + 1e-9
+    assert regret > learner.regret_bound(distance, 60, constant=True)
+
+
+@pytest.mark.parametrize("q", [100.0, 1000.0])
+def test_mirror_descent_keeps_its_memory_on_norms_of_high_power(q: float) -> None:
+    distance = distances.norm(q, OFFERS)
+    p = MARKET.frequencies()
+    _, state, _ = play(distance, MirrorDescent(horizon=1000), [p] * 1000)
+    assert distance.value(state.sums.mean_vertex, p) < 0.05
+
+
+def test_kl_takes_frank_wolfe_because_it_is_smooth() -> None:
+    p = MARKET.frequencies()
+    _, state, _ = play(distances.KL(OFFERS, floor=1e-3), FollowTheLeader(), [p] * 1000)
+    assert state.mae < 0.01
+
+
 def test_learners_by_name() -> None:
     for name, kind in {
         "mirror-descent": MirrorDescent,
@@ -273,7 +313,7 @@ def test_learners_that_do_not_fit_a_distance_say_so() -> None:
     assert FollowTheLeader(nonsmooth=True).init(plain).tolist() == plain.start().tolist()
     with pytest.raises(ValueError, match="LInf with smoothing has no bounded gradient"):
         MirrorDescent().init(distances.LInf(OFFERS, 0.1))
-    assert MirrorDescent(step=0.1).init(distances.LInf(OFFERS, 0.1))[1] == 0.1
+    assert MirrorDescent(step=0.1).init(distances.LInf(OFFERS, 0.1)).step == 0.1
 
 
 @pytest.mark.parametrize(
@@ -281,10 +321,10 @@ def test_learners_that_do_not_fit_a_distance_say_so() -> None:
     [
         (lambda: learners.make("guess", 7), "no learner 'guess'"),
         (lambda: learners.paper_method("MD_best", OFFERS), "no method 'MD_best' in the paper"),
-        (lambda: MirrorDescent(horizon=0), "horizon 0"),
-        (lambda: MirrorDescent(step=-1.0), "step size -1"),
-        (lambda: DualAveraging(scale=0.0), "scale 0"),
-        (lambda: FollowTheLeader(power=-1.0), "averaging power -1"),
+        (lambda: MirrorDescent(horizon=0), "horizon is 0"),
+        (lambda: MirrorDescent(step=-1.0), "step is -1"),
+        (lambda: DualAveraging(scale=0.0), "scale is 0"),
+        (lambda: FollowTheLeader(power=-1.0), "averaging power is -1"),
     ],
 )
 def test_bad_settings_are_refused(build: Any, message: str) -> None:

@@ -75,14 +75,27 @@ def test_ties_first_and_last_follow_the_items_and_the_no_choice_item() -> None:
     assert oracles.auto(offers, "last").cheapest(np.zeros(5)).ranking.tolist() == [1, 4, 3, 2, 0]
 
 
-def test_random_ties_are_uniform_over_seeds() -> None:
-    offers = Assortments([("a", "b", "c", "nothing")])
+def test_random_completions_are_uniform_over_seeds() -> None:
+    offers = Assortments([("a", "nothing")], items=["a", "nothing", "p", "q"])
     found = Counter(
-        tuple(oracles.auto(offers, "random", seed).cheapest(np.zeros(4)).ranking.tolist()) for seed in range(6000)
+        tuple(oracles.auto(offers, "random", seed).cheapest(np.array([-1.0, 0.0])).ranking.tolist())
+        for seed in range(4000)
     )
-    assert len(found) == 24
-    chi_square = sum((count - 250) ** 2 / 250 for count in found.values())
-    assert chi_square < 50  # 23 degrees of freedom: beyond this with probability 0.001
+    assert all(ranking.index(0) < ranking.index(1) for ranking in found)
+    assert len(found) == 12
+    first = Counter(ranking[0] for ranking in found.elements())  # a, p or q, each with the same chance
+    chi_square = sum((first[item] - 4000 / 3) ** 2 / (4000 / 3) for item in (0, 2, 3))
+    assert chi_square < 14  # 2 degrees of freedom: beyond this with probability 0.001
+
+
+@given(strategies.problems(most_items=6), st.sampled_from(TIES))
+def test_equal_vertices_are_completed_alike(problem: tuple[Assortments, Vec], ties: Ties) -> None:
+    offers, costs = problem
+    oracle = oracles.auto(offers, ties, seed=9)
+    kept: dict[bytes, list[int]] = {}
+    for vector in (costs, 2.0 * costs, costs + 1.0, np.round(costs), -costs, np.zeros_like(costs)):
+        ranking = oracle.cheapest(vector).ranking
+        assert kept.setdefault(offers.vertex(ranking).tobytes(), ranking.tolist()) == ranking.tolist()
 
 
 def test_items_offered_alike_share_a_bit_of_the_state() -> None:
@@ -95,8 +108,8 @@ def test_items_offered_alike_share_a_bit_of_the_state() -> None:
 
 
 def test_too_many_items_are_refused_with_a_remedy() -> None:
-    offers = Assortments([(i, (i + 1) % 22) for i in range(22)])
-    with pytest.raises(ValueError, match=r"22 items .* which takes 20: leave out"):
+    offers = Assortments([(i, (i + 1) % 40) for i in range(40)])
+    with pytest.raises(ValueError, match=r"40 items .* bytes .*: leave out"):
         oracles.auto(offers)
 
 

@@ -12,7 +12,7 @@ from rankstream.oracles import Answer
 
 
 class Game:
-    smoothing, affine, lipschitz, mirror_bound = 0.0, True, 0.0, np.inf
+    smoothing, smooth, affine, lipschitz, mirror_bound = 0.0, False, True, 0.0, np.inf
 
     def __init__(self, matrix: Vec) -> None:
         self.matrix = matrix
@@ -27,6 +27,9 @@ class Game:
 
     def mirror(self, dual: Vec) -> Vec:
         return np.asarray(1.0 + np.log(np.maximum(dual, 1e-300)))
+
+    def image(self, slope: Vec, _: Vec) -> Vec:
+        return -slope
 
     def prox(self, slope: Vec) -> Vec:
         weights = np.exp(slope.min() - slope)

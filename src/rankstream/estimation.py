@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from rankstream import learners, oracles
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
+from rankstream.chunks import chunk
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
@@ -21,6 +21,7 @@ from rankstream.solver import Solver, State
 from rankstream.validate import number_between, whole_number
 
 Stop = Literal["mae", "gap"]
+CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,39 @@ class Run:
     def _is_enough(self, mae: float, gap: float) -> bool:
         return not np.isnan(mae) and (mae if self.stop == "mae" else gap) <= self.tolerance
 
+    def advance_many(self, target: Target, rounds: int) -> bool:
+        """Play up to so many rounds on constant data, in compiled chunks where all parts are built in."""
+        compiled = chunk(self.solver) if self._stays(target) else None
+        left = rounds
+        while left > 0 and not self.converged:
+            if compiled is None:
+                self.advance(target)
+                left -= 1
+            else:
+                every = self.certify_every or CHUNK
+                enough = self.tolerance if self.stop == "mae" else -1.0
+                size = min(left, CHUNK, every - self.state.round % every)
+                left -= self._record(target, compiled.play(self.state, target.frequencies, size, enough))
+        return self.converged
+
+    def _stays(self, target: Target) -> bool:
+        """Whether the target is all that this run has seen, and whole."""
+        sums = self.state.sums
+        same = not self.state.round or np.array_equal(sums.latest, target.frequencies)
+        return target.seen is None and same and not sums.moved
+
+    def _record(self, target: Target, history: Vec) -> int:
+        """Take a chunk into the history, and certify at its end where that is due; how many rounds it had."""
+        self.state.seen, self.state.observations = None, target.observations
+        gap = np.nan
+        if self.certify_every is not None and self.state.round % self.certify_every == 0:
+            gap = self.solver.certificate(self.state).gap
+        for mae, distance, rankings in history.tolist():
+            self._rows.append((target.observations, mae, mae, distance, rankings, np.nan))
+        self._rows[-1] = (*self._rows[-1][:-1], gap)
+        self.converged = self._is_enough(self._rows[-1][1], gap)
+        return len(history)
+
     @property
     def last(self) -> dict[str, float]:
         """The last round's entry of the history."""
@@ -132,9 +166,12 @@ def estimate(
     whole_number("max_rounds", max_rounds, least=1)
     solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing)
     run = Run(solver, tolerance, stop, certify_every)
-    for _, target in zip(range(max_rounds), _targets(assortments, data), strict=False):
-        if run.advance(target):
-            break
+    if isinstance(data, ChoiceCounts) or _is_vector(data):
+        run.advance_many(_constant(assortments, data), max_rounds)
+    else:
+        for _, target in zip(range(max_rounds), _stream(data), strict=False):
+            if run.advance(target):
+                break
     if not run.state.round:
         raise ValueError("The data ended before the first round: give at least one frequency vector or ChoiceCounts.")
     return run.result()
@@ -161,20 +198,16 @@ def make_solver(
     return Solver(assortments, form, player, oracle)
 
 
-def _targets(assortments: Assortments, data: Any) -> Iterator[ChoiceCounts | Target | ArrayLike]:
-    """The same target for ever, or one per round as they come."""
+def _constant(assortments: Assortments, data: Any) -> Target:
     if isinstance(data, ChoiceCounts) and not data.observations:
         raise ValueError("The counts hold no observations yet: observe some choices first.")
-    if isinstance(data, ChoiceCounts) or _is_vector(data):
-        return repeat(as_target(assortments, data))
-    if isinstance(data, str | bytes | dict):
-        raise ValueError(
-            f"The data are a {type(data).__name__}: give frequencies, ChoiceCounts, or an iterable of them."
-        )
-    if not isinstance(data, Iterable):
-        raise ValueError(
-            f"The data must be frequencies, ChoiceCounts, or an iterable of them, not {type(data).__name__}."
-        )
+    return as_target(assortments, data)
+
+
+def _stream(data: Any) -> Iterator[ChoiceCounts | Target | ArrayLike]:
+    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+        kind = type(data).__name__
+        raise ValueError(f"The data are a {kind}: give frequencies, ChoiceCounts, or an iterable of them.")
     return iter(data)
 
 

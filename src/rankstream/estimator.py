@@ -185,9 +185,12 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
             self._run = Run(solver, self.tolerance, self.stop)
         run, target = self._run, self.counts_.target()
         run.state.forget(self.memory)
-        for _ in range(rounds):
-            if run.advance(target) and (anew or run.last["latest_mae"] <= self.tolerance):
-                break
+        if anew:
+            run.advance_many(target, rounds)
+        else:
+            for _ in range(rounds):
+                if run.advance(target) and run.last["latest_mae"] <= self.tolerance:
+                    break
         model = run.solver.model(run.state)
         self._coded_model = model
         self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)

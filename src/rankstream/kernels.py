@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 import numba
 import numpy as np
 
-from rankstream._types import Bits, Codes, Vec
+from rankstream._types import Codes, Vec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,143 +66,70 @@ def hash_of(chosen: Vec, seed: np.uint64) -> np.uint64:
 
 
 @compiled
-def squeeze(subset: np.uint64, bit: np.uint64) -> np.uint64:
-    """The subset without one bit's place: how tables of the sets that hold that bit are indexed."""
-    low = bit - np.uint64(1)
-    return (subset & low) | ((subset >> np.uint64(1)) & ~low)
-
-
-@compiled
-def sum_over_subsets(table: Vec) -> None:
-    """Zeta transform in place: table[s] becomes the sum of table[r] over all r inside s."""
-    size = np.uint64(table.size)
-    bit = np.uint64(1)
-    if size >= np.uint64(4):  # the two lowest bits at once, since loops of one or two steps cost more than they do
-        bit = np.uint64(4)
-        for s in range(np.uint64(0), size, bit):
-            lower = table[s] + table[s + np.uint64(1)]
-            table[s + np.uint64(3)] = lower + (table[s + np.uint64(2)] + table[s + np.uint64(3)])
-            table[s + np.uint64(2)] += table[s]
-            table[s + np.uint64(1)] = lower
-    while bit < size:
-        for high in range(np.uint64(0), size, bit + bit):
-            for s in range(high, high + bit):
-                table[s + bit] += table[s]
-        bit += bit
-
-
-@compiled
-def fill_tables(
-    costs: Vec, indptr: Codes, members: Codes, offer_sets: Bits, bit_of: Bits, universal: int, placing: Vec, to_go: Vec
+def complete(
+    winners: Codes, indptr: Codes, members: Codes, universal: int, ties: int, seed: np.uint64, ranking: Codes
 ) -> None:
-    """The subset dynamic program over sets of item bits that are still unranked.
+    """A ranking in which every offer has the given winner (an item each), the rest ordered by the tie rule.
 
-    ``placing[item, squeeze(set)]`` becomes the cost of ranking the item next, the sum over the offers inside the set,
-    and ``to_go[set]`` that of the cheapest way to go on; an item of every offer (``universal``) may end the ranking.
+    An item can be ranked once every offer that holds it has its winner ranked, or is won by it.
     """
-    placing[:] = 0.0
-    for offer in range(indptr.size - 1):
-        base = 0.0
-        if universal >= 0:
-            for k in range(indptr[offer], indptr[offer + 1]):
-                if members[k] == universal:
-                    base = costs[k]
-        for k in range(indptr[offer], indptr[offer + 1]):
-            item = members[k]
-            if item != universal:
-                placing[item, squeeze(offer_sets[offer], bit_of[item])] += costs[k] - base
-    for item in range(bit_of.size):
-        if bit_of[item]:
-            sum_over_subsets(placing[item])
-    to_go[0] = 0.0
-    for number in range(1, to_go.size):
-        s = np.uint64(number)
-        best = 0.0 if universal >= 0 else np.inf
-        for item in range(bit_of.size):
-            bit = bit_of[item]
-            if s & bit:
-                best = min(best, placing[item, squeeze(s, bit)] + to_go[s ^ bit])
-        to_go[s] = best
-
-
-@compiled
-def walk_down(
-    placing: Vec, to_go: Vec, bit_of: Bits, universal: int, ties: int, seed: np.uint64, ranking: Codes
-) -> None:
-    """Read one cheapest ranking off the tables, from the full set down, choosing among exact ties by the tie rule.
-
-    ``random`` draws uniformly, from a hash of the seed and the items ranked so far.
-    """
-    n_items = bit_of.size
+    n_items = ranking.size
+    waiting = np.zeros(n_items, dtype=np.int64)
     left = np.ones(n_items, dtype=np.bool_)
-    tied = np.empty(n_items, dtype=np.int64)
+    free = np.empty(n_items, dtype=np.int64)
+    for offer in range(indptr.size - 1):
+        for k in range(indptr[offer], indptr[offer + 1]):
+            if members[k] != winners[offer]:
+                waiting[members[k]] += 1
     state = mix(seed, np.uint64(n_items))
-    s = np.uint64(to_go.size - 1)
-    ended = universal < 0
     for place in range(n_items):
-        n_tied = 0
+        n_free = 0
         for item in range(n_items):
-            if left[item] and item != universal:
-                bit = bit_of[item]
-                if not s & bit or placing[item, squeeze(s, bit)] + to_go[s ^ bit] == to_go[s]:
-                    tied[n_tied] = item
-                    n_tied += 1
-        if not ended and to_go[s] == 0.0:
-            tied[n_tied] = universal
-            n_tied += 1
+            if left[item] and waiting[item] == 0 and item != universal:
+                free[n_free] = item
+                n_free += 1
+        if universal >= 0 and left[universal] and waiting[universal] == 0:
+            free[n_free] = universal
+            n_free += 1
         pick = 0
         if ties == LAST:
-            pick = n_tied - 1
-        elif ties == RANDOM and n_tied > 1:
-            pick = int(np.int64(state % np.uint64(n_tied)))
-        item = tied[pick]
+            pick = n_free - 1
+        elif ties == RANDOM and n_free > 1:
+            pick = int(np.int64(state % np.uint64(n_free)))
+        item = free[pick]
         ranking[place] = item
         left[item] = False
         state = mix(state, np.uint64(item))
-        if item == universal:
-            ended = True
-            s = np.uint64(0)
-        else:
-            s &= ~bit_of[item]
+        for offer in range(indptr.size - 1):
+            if winners[offer] == item:
+                for k in range(indptr[offer], indptr[offer + 1]):
+                    if members[k] != item:
+                        waiting[members[k]] -= 1
 
 
 @compiled
-def cheapest(
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    bit_of: Bits,
-    universal: int,
-    ties: int,
-    seed: int,
-    placing: Vec,
-    to_go: Vec,
-    ranking: Codes,
+def keep_by_rule(
+    costs: Vec, indptr: Codes, members: Codes, universal: int, ties: int, seed: int, redraw: bool, ranking: Codes
 ) -> float:
-    """The subset oracle in one call: fill the tables, walk down, and add up what the ranking really costs.
+    """What a ranking costs; with ``redraw`` it is replaced by the one that the tie rule keeps of its vertex.
 
-    Random ties are seeded by the vertex that the rule "first" would answer with: equal vertices get equal
-    completions, which keeps models sparse, and different vertices independent ones.
+    Random completions are seeded by the vertex: equal vertices get equal rankings, which keeps models sparse, and
+    different vertices independent ones.
     """
-    total = 0.0
-    for k in range(costs.size):
-        total += abs(costs[k])
-    if not np.isfinite(total):
-        return np.nan
-    fill_tables(costs, indptr, members, offer_sets, bit_of, universal, placing, to_go)
     chosen = np.empty(costs.size)
-    if ties == RANDOM:
-        walk_down(placing, to_go, bit_of, universal, FIRST, np.uint64(seed), ranking)
-        vertex(ranking, indptr, members, chosen)
-        draw = hash_of(chosen, np.uint64(seed))
-        walk_down(placing, to_go, bit_of, universal, RANDOM, draw, ranking)
-    else:
-        walk_down(placing, to_go, bit_of, universal, ties, np.uint64(seed), ranking)
     vertex(ranking, indptr, members, chosen)
+    winners = np.empty(indptr.size - 1, dtype=np.int64)
     value = 0.0
-    for k in range(costs.size):
-        value += costs[k] * chosen[k]
+    for offer in range(indptr.size - 1):
+        for k in range(indptr[offer], indptr[offer + 1]):
+            if chosen[k] > 0.0:
+                winners[offer] = members[k]
+                value += costs[k]
+    if redraw:
+        draw = np.uint64(seed)
+        if ties == RANDOM:
+            draw = hash_of(chosen, draw)
+        complete(winners, indptr, members, universal, ties, draw, ranking)
     return value
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankstream._types import Codes, Vec
-from rankstream.kernels import LAST, RANDOM, compiled, mix
+from rankstream.kernels import compiled
 
 
 @compiled
@@ -42,45 +42,3 @@ def choose_winners(
             winner[v] = -1
         elif inner[over] >= 0 and owner[inner[over]] == v:
             winner[v] = inner[over]
-
-
-@compiled
-def complete(
-    winners: Codes, indptr: Codes, members: Codes, universal: int, ties: int, seed: np.uint64, ranking: Codes
-) -> None:
-    """A ranking in which every offer has the given winner (an item each), the rest ordered by the tie rule.
-
-    An item can be ranked once every offer that holds it has its winner ranked, or is won by it.
-    """
-    n_items = ranking.size
-    waiting = np.zeros(n_items, dtype=np.int64)
-    left = np.ones(n_items, dtype=np.bool_)
-    free = np.empty(n_items, dtype=np.int64)
-    for offer in range(indptr.size - 1):
-        for k in range(indptr[offer], indptr[offer + 1]):
-            if members[k] != winners[offer]:
-                waiting[members[k]] += 1
-    state = mix(seed, np.uint64(n_items))
-    for place in range(n_items):
-        n_free = 0
-        for item in range(n_items):
-            if left[item] and waiting[item] == 0 and item != universal:
-                free[n_free] = item
-                n_free += 1
-        if universal >= 0 and left[universal] and waiting[universal] == 0:
-            free[n_free] = universal
-            n_free += 1
-        pick = 0
-        if ties == LAST:
-            pick = n_free - 1
-        elif ties == RANDOM and n_free > 1:
-            pick = int(np.int64(state % np.uint64(n_free)))
-        item = free[pick]
-        ranking[place] = item
-        left[item] = False
-        state = mix(state, np.uint64(item))
-        for offer in range(indptr.size - 1):
-            if winners[offer] == item:
-                for k in range(indptr[offer], indptr[offer + 1]):
-                    if members[k] != item:
-                        waiting[members[k]] -= 1

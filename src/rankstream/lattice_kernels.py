@@ -8,7 +8,7 @@ transition whose cost is inherited (NONE: none), how many entries are added to i
 import numpy as np
 
 from rankstream._types import Bits, Codes, Vec, Words
-from rankstream.kernels import FIRST, LAST, RANDOM, compiled, hash_of, mix, vertex
+from rankstream.kernels import LAST, compiled, keep_by_rule
 
 NONE = np.uint32(0xFFFFFFFF)
 
@@ -158,12 +158,11 @@ def walk_lattice(
     costs_of: Vec,
     to_go: Vec,
     universal: int,
-    ties: int,
-    seed: np.uint64,
+    last: bool,
     forced: Codes,
     ranking: Codes,
 ) -> None:
-    """Read one cheapest ranking off the tables, all components at once, choosing among exact ties by the tie rule.
+    """Read one cheapest ranking off the tables, all components at once; among exact ties the first item, or the last.
 
     An item that its component's state does not hold can go anywhere at no cost. ``forced`` items come first.
     """
@@ -174,7 +173,6 @@ def walk_lattice(
     component = np.zeros(n_items, dtype=np.int64)
     left = np.ones(n_items, dtype=np.bool_)
     tied = np.empty(n_items, dtype=np.int64)
-    state = mix(seed, np.uint64(n_items))
     ended = universal < 0
     for place in range(n_items):
         may_end = not ended
@@ -198,15 +196,9 @@ def walk_lattice(
         if may_end:
             tied[n_tied] = universal
             n_tied += 1
-        pick = 0
-        if ties == LAST:
-            pick = n_tied - 1
-        elif ties == RANDOM and n_tied > 1:
-            pick = int(np.int64(state % np.uint64(n_tied)))
-        item = forced[place] if place < forced.size else tied[pick]
+        item = forced[place] if place < forced.size else tied[n_tied - 1 if last else 0]
         ranking[place] = item
         left[item] = False
-        state = mix(state, np.uint64(item))
         if item == universal:
             ended = True
             for c in range(here.size):
@@ -229,8 +221,8 @@ def cheapest_on_lattice(
 ) -> float:
     """The union-lattice oracle in one call; ``shape`` packs the integer arrays, ``work`` the tables.
 
-    Random ties are seeded by the vertex that the rule "first" would answer with. An empty ``program`` means that the
-    tables are those of the call before: other ``forced`` items are then read off them.
+    An empty ``program`` means that the tables are those of the call before: other ``forced`` items are then read off
+    them, and the ranking is kept as it is read.
     """
     n_offers, n_components, n_states, n_transitions, n_entries, universal = sizes
     total = 0.0
@@ -251,15 +243,6 @@ def cheapest_on_lattice(
     if program.size:
         fold_costs(costs, entry_at, base_at, entries)
         run_program(program, entries, 0.0 if universal >= 0 else np.inf, costs_of, to_go)
-    chosen = np.empty(costs.size)
-    draw = np.uint64(seed)
-    if ties == RANDOM:
-        walk_lattice(tops, first, items, following, costs_of, to_go, universal, FIRST, draw, forced, ranking)
-        vertex(ranking, indptr, members, chosen)
-        draw = hash_of(chosen, draw)
-    walk_lattice(tops, first, items, following, costs_of, to_go, universal, ties, draw, forced, ranking)
-    vertex(ranking, indptr, members, chosen)
-    value = 0.0
-    for k in range(costs.size):
-        value += costs[k] * chosen[k]
-    return value
+    last = ties == LAST
+    walk_lattice(tops, first, items, following, costs_of, to_go, universal, last, forced, ranking)
+    return keep_by_rule(costs, indptr, members, universal, ties, seed, forced.size == 0, ranking)

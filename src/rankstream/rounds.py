@@ -28,6 +28,10 @@ class Sums:
         self.vertex += weight * vertex
         self.frequencies += weight * frequencies
         self.dual += weight * dual
+        self.watch(frequencies)
+
+    def watch(self, frequencies: Vec) -> None:
+        """Notice whether the data move."""
         if self.latest is not frequencies:
             self.moved = self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, frequencies))
             self.latest = frequencies

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._types import Mask, Vec
 from rankstream.assortments import Assortments, Space
-from rankstream.certificate import Certificate, certify
+from rankstream.certificate import Certificate, certify, confident_gap
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
@@ -151,6 +151,10 @@ class Solver:
                 at = np.where(seen, at, state.sums.mean_vertex)
         known = None if truth is None else self.assortments.check_frequencies(truth)
         return certify(state.sums, self.distance, self.oracle, at, known, seen)
+
+    def confident_gap(self, state: State, counts: ChoiceCounts, level: float = 0.95) -> float:
+        """With this confidence, how far the model can be from the best one for the true probabilities."""
+        return confident_gap(self.certificate(state, counts), self.distance, counts, level)
 
     def snapshot(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None

@@ -8,19 +8,21 @@ from rankstream._types import Vec
 from rankstream.certificate.gap import Certificate
 from rankstream.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
+from rankstream.validate import number_between
 
 
 def confidence_radii(counts: ChoiceCounts, level: float = 0.95) -> Vec:
     """For each offer, a bound on the l1 distance of its frequencies from the true ones; for all offers and all times.
 
-    With probability ``level`` no bound ever fails, however long the stream and whenever one looks. The inequality: the
+    If choices are independent draws from probabilities that do not drift, then with probability ``level`` no bound ever
+    fails, however long the stream and whenever one looks. The inequality: the
     Dirichlet(1/2) mixture of multinomial likelihoods over the true likelihood is a martingale of mean 1, so by Ville's
     inequality it never exceeds m / (1 - level) on any of the m offers except with probability 1 - level. Hence
     K * KL(frequencies, truth) <= log(m / (1 - level)) + log(largest likelihood) - log(mixture), and Pinsker's
     inequality turns that into an l1 radius. An offer never seen has radius 2.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"The confidence level {level} must lie between 0 and 1.")
+    if not 0.0 < number_between("The confidence level", level, 0.0, 1.0) < 1.0:
+        raise ValueError(f"The confidence level {level} must lie strictly between 0 and 1.")
     assortments = counts.assortments
     radii = np.empty(assortments.n_offers)
     for offer in range(assortments.n_offers):

@@ -57,11 +57,13 @@ def certify(
 
     Offers that are not ``seen`` are no part of the problem: the dual is silenced on them, which keeps the bound valid.
     """
-    vertex, mean, dual = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
-    if seen is not None:
-        dual = distance.silence(dual, seen)
+    vertex, mean, played = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
+    dual = played if seen is None else distance.silence(played, seen)
     costs = distance.costs(dual)
     answer = oracle.cheapest(costs)
+    silenced = seen is not None and not np.array_equal(dual, played)
+    costs_played = distance.costs(played) if silenced else costs
+    answer_played = oracle.cheapest(costs_played) if silenced else answer
 
     def bounds(at: Vec) -> tuple[float, float]:
         offset = distance.offset(dual, at)
@@ -70,7 +72,7 @@ def certify(
 
     upper, lower = bounds(mean if frequencies is None else frequencies)
     mean_payoff = (sums.answer - sums.offset) / sums.total_weight
-    hindsight = answer.bound - sums.offset / sums.total_weight
+    hindsight = answer_played.bound - sums.offset / sums.total_weight
     told_by_means = distance.affine or not sums.moved
     known: dict[str, Any] = {}
     if truth is not None:
@@ -78,7 +80,7 @@ def certify(
         known["true_gap"] = true_upper - true_lower
         known["averaging_error"] = distance.data_change(mean, truth) if told_by_means else None
         if distance.affine:
-            at_truth = float(costs @ truth) + distance.smoothing * sums.potential / sums.total_weight
+            at_truth = float(costs_played @ truth) + distance.smoothing * sums.potential / sums.total_weight
             known["drift_error"] = at_truth - sums.offset / sums.total_weight
     return Certificate(
         upper=upper,

@@ -1,6 +1,6 @@
 """A priori: how good a model will be after so many rounds, and how many rounds it takes, before any data are seen."""
 
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from rankstream import distances, learners
 from rankstream.assortments import Assortments
-from rankstream.distances import Distance, HighNorm
+from rankstream.distances import Bilinear, Distance, HighNorm
 from rankstream.learners import Learner, NaiveFrankWolfe
+from rankstream.validate import number_between, whole_number
 
 
 def guaranteed_gap(
@@ -31,17 +32,18 @@ def guaranteed_gap(
     >>> guaranteed_gap("mirror-descent", "l2", offers, rounds=400)
     0.1
     """
-    if rounds < 1:
-        raise ValueError(f"There must be at least 1 round, not {rounds}.")
+    whole_number("rounds", rounds, least=1)
     form, player = learners.match(distance, learner, assortments, rounds)
     chosen = isinstance(distance, str) and not distances.make(distance, assortments).smoothing
     errors = None if data_errors is None else np.asarray(data_errors, dtype=np.float64)
-    if errors is not None and (errors.shape != (rounds,) or not (errors >= 0.0).all()):
-        raise ValueError(f"data_errors must hold {rounds} numbers >= 0, one per round; its shape is {errors.shape}.")
+    if errors is not None and errors.shape != (rounds,):
+        raise ValueError(f"data_errors must hold {rounds} numbers, one per round; its shape is {errors.shape}.")
+    if errors is not None and not (errors >= 0.0).all():
+        raise ValueError(f"data_errors holds {errors[~(errors >= 0.0)][0]}: every error must be a number >= 0.")
     if isinstance(player, NaiveFrankWolfe):
         bound = naive_frank_wolfe_bound(player, form, rounds, errors)
     else:
-        bound = player.regret_bound(form, rounds)
+        bound = player.regret_bound(form, rounds, constant=errors is None)
         if errors is not None:
             bound += data_error_bound(form, [player.round_weight(t) for t in range(1, rounds + 1)], errors)
     return translate_to_norm(form, bound) if of_norm or chosen else bound
@@ -55,32 +57,43 @@ def rounds_needed(
     of_norm: bool = False,
     most: int = 10**15,
 ) -> int:
-    """The first number of rounds after which the guarantee is at most ``epsilon``, with constant data.
+    """The first number of rounds at which the guarantee is at most ``epsilon``, with constant data.
 
-    The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too.
+    The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too. A learner with a fixed
+    step has a guarantee that may rise again later.
 
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> rounds_needed("mirror-descent", "l2", offers, epsilon=0.1)
     400
     """
-    if not epsilon > 0.0:
-        raise ValueError(f"epsilon is {epsilon}: it must be positive.")
+    number_between("epsilon", epsilon, 1e-300)
 
-    def enough(rounds: int) -> bool:
-        return guaranteed_gap(learner, distance, assortments, rounds, of_norm=of_norm) <= epsilon * (1.0 + 1e-12)
+    def bound(rounds: int) -> float:
+        return guaranteed_gap(learner, distance, assortments, rounds, of_norm=of_norm)
 
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > most:
-            raise ValueError(
-                f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
-            )
-    low = high // 2
+    grid = [1, *(int(1.05**k) + 1 for k in range(int(log(most) / log(1.05))))]
+    best, high = grid[0], 0
+    for rounds in grid:
+        if bound(rounds) <= epsilon * (1.0 + 1e-12):
+            high = rounds
+            break
+        best = rounds if bound(rounds) < bound(best) else best
+    if not high:  # the guarantee may dip between two points of the grid
+        low, high = int(best / 1.1), int(best * 1.1) + 1
+        while high - low > 2:
+            third = (high - low) // 3
+            if bound(max(1, low + third)) <= bound(high - third):
+                high -= third
+            else:
+                low += third
+        high = min(range(max(1, low), high + 1), key=bound)
+        if bound(high) > epsilon * (1.0 + 1e-12):
+            raise ValueError(f"No number of rounds guarantees {epsilon}: tune the learner or the smoothing.")
+    low = int(high / 1.2) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        low, high = (low, middle) if bound(max(1, middle)) <= epsilon * (1.0 + 1e-12) else (middle, high)
+    return max(1, high)
 
 
 def data_error_bound(distance: Distance, round_weights: ArrayLike, data_errors: ArrayLike) -> float:
@@ -104,7 +117,8 @@ def naive_frank_wolfe_bound(
     if data_errors is not None:
         errors = np.asarray(data_errors, dtype=np.float64)
         weighted = float(np.arange(2, rounds + 2) @ errors)
-        bound += 4.0 * diameter * weighted / (smoothing * (rounds + 1.0) * (rounds + 2.0))
+        stretch = float(distance.offer_weights.max()) if isinstance(distance, Bilinear) else 1.0
+        bound += 4.0 * diameter * stretch * weighted / (smoothing * (rounds + 1.0) * (rounds + 2.0))
     return bound
 
 
@@ -130,6 +144,5 @@ def data_error_rate(decay: float | Literal["geometric"], power: float = 0.0) -> 
     """
     if decay == "geometric":
         return power + 1.0, False
-    if not decay > 0.0:
-        raise ValueError(f"The decay {decay} must be positive, or 'geometric'.")
+    number_between("The decay", decay, 1e-300)
     return min(decay, power + 1.0), decay == power + 1.0

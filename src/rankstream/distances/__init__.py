@@ -18,6 +18,7 @@ from rankstream.distances.low_norms import L1, LowNorm
 from rankstream.distances.max_difference import MaxDifference
 from rankstream.distances.max_norm import LInf
 from rankstream.distances.protocol import Distance
+from rankstream.validate import number_between, whole_number
 
 __all__ = [
     "KL",
@@ -53,9 +54,7 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
         return name
     found = re.fullmatch(r"(squared-)?l(inf|\d+(?:\.\d+)?)", name)
     if found:
-        q = float(found[2])
-        if q < 1.0:
-            raise ValueError(f"The distance {name!r} is no norm: q must be at least 1.")
+        q = number_between(f"The q of {name!r}", float(found[2]), 1.0)
         if found[1] and not 2.0 <= q < inf:
             raise ValueError(
                 f"The distance {name!r} is not smooth: only l_q norms with 2 <= q < infinity can be squared."
@@ -74,6 +73,7 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
 
 def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
     """The l_q norm with the dual domain and potential of the paper's Table "MD constants"."""
+    number_between("q", q, 1.0)
     if q == 1.0:
         return L1(assortments, smoothing, weights)
     if q == 2.0:
@@ -93,11 +93,16 @@ def optimal_smoothing(distance: Distance, horizon: int) -> float:
     >>> round(optimal_smoothing(L2(Assortments([("tea", "pie")])), 799), 4)
     0.1
     """
+    whole_number("horizon", horizon, least=1)
+    if distance.largest_potential == 0.0:  # the dual domain is a single point
+        return 1.0
     return sqrt(2.0 * distance.grad_bound**2 / (distance.largest_potential * (horizon + 1.0)))
 
 
 def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "root") -> tuple[float, ...]:
     """Weights per offer from its number of observations: square roots for norms, shares for KL; all 1 where equal."""
+    if kind not in ("root", "share"):
+        raise ValueError(f"There is no kind {kind!r} of weights: choose 'root' or 'share'.")
     totals = counts.totals
     if not totals.any():
         raise ValueError("There are no observations to take weights from: observe some choices first.")

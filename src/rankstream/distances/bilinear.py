@@ -1,6 +1,7 @@
 """What the paper's own distances share: the payoff <B (x - p), y> - smoothing * potential(y) with B = diag(weights)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +9,19 @@ import numpy as np
 
 from rankstream._types import Mask, Vec
 from rankstream.assortments import Assortments
+from rankstream.validate import number_between
+
+
+def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> tuple[float, ...] | None:
+    """Weights per offer as a tuple, or a ValueError."""
+    if weights is None:
+        return None
+    checked = tuple(number_between("A weight", weight, 0.0, 1e300) for weight in weights)
+    if len(checked) != assortments.n_offers:
+        raise ValueError(f"There are {len(checked)} weights for {assortments.n_offers} offers: give one for each.")
+    if max(checked) == 0.0:
+        raise ValueError("The weights are all 0: at least one offer must count.")
+    return checked
 
 
 @dataclass(frozen=True)
@@ -19,14 +33,13 @@ class Bilinear(ABC):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.smoothing < np.inf:
-            raise ValueError(f"The smoothing {self.smoothing} must be a finite number >= 0.")
-        if self.weights is not None:
-            n_offers = self.assortments.n_offers
-            if len(self.weights) != n_offers:
-                raise ValueError(f"There are {len(self.weights)} weights for {n_offers} offers: give one for each.")
-            if not all(0.0 <= weight < np.inf for weight in self.weights) or max(self.weights) == 0.0:
-                raise ValueError(f"The weights {self.weights} must be finite, at least 0, and not all 0.")
+        number_between("smoothing", self.smoothing, 0.0, 1e300)
+        object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
+
+    @property
+    def smooth(self) -> bool:
+        """A strongly convex potential in the payoff smooths the distance."""
+        return self.smoothing > 0.0
 
     @property
     def affine(self) -> bool:
@@ -66,6 +79,10 @@ class Bilinear(ABC):
         """B (x - p), whatever the dual."""
         return self.lift(vertex - frequencies)
 
+    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+        """The mirror of the dual."""
+        return self.mirror(dual)
+
     def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
         """The dual at which the distance attains its maximum."""
         return self.best_dual(self.lift(vertex - frequencies))
@@ -85,6 +102,10 @@ class Bilinear(ABC):
     @abstractmethod
     def potential(self, dual: Vec) -> float:
         """The potential."""
+
+    @abstractmethod
+    def mirror(self, dual: Vec) -> Vec:
+        """Its gradient."""
 
     @abstractmethod
     def best_dual(self, lifted: Vec) -> Vec:

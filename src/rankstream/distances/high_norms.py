@@ -78,6 +78,13 @@ class HighNorm(Bilinear):
         """Against the slope, as far as the ball allows."""
         return self._towards(slope, -1.0, 1.0)
 
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """Against the slope, cut to the ball's: powers of small numbers are not taken back and forth."""
+        if self.q == 2.0:
+            return dual
+        norm = norm_of(slope, self.q)
+        return slope * -min(1.0, self.mirror_bound / norm) if norm > 0.0 else np.zeros_like(slope)
+
     def best_dual(self, lifted: Vec) -> Vec:
         """Along the residual, shortened where the smoothing rounds the norm's tip."""
         return self._towards(lifted, 1.0, self.smoothing)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankstream._types import Mask, Vec
 from rankstream.assortments import Assortments
+from rankstream.distances.bilinear import check_weights
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,10 @@ class KL:
 
     Below ``floor``, -log(x) goes on as its tangent, so that gradients, and with them the dual domain, stay bounded:
     0 >= y >= -weight / floor. The conjugate is taken over 0 <= x <= 1. With weights q_j, the offers' shares of the
-    observations, a model's KL is its loss of log-likelihood per observation against the frequencies themselves.
+    observations, a model's KL is its loss of log-likelihood per observation against the frequencies themselves, as long
+    as both stay above the floor; for frequencies below it, even a little less probability is too cheap, so choose a
+    floor below the smallest frequency that matters. Its wide dual domain makes mirror descent slow; follow-the-leader
+    (Frank-Wolfe) is quicker, though no regret bound is known for it here.
 
     >>> distance = KL(Assortments([("tea", "nothing")]))
     >>> round(distance.value(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 4)
@@ -30,13 +34,17 @@ class KL:
     def __post_init__(self) -> None:
         if not 0.0 < self.floor < 1.0:
             raise ValueError(f"The floor {self.floor} must lie between 0 and 1.")
-        if self.weights is not None and len(self.weights) != self.assortments.n_offers:
-            raise ValueError(f"There are {len(self.weights)} weights for {self.assortments.n_offers} offers.")
+        object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
 
     @property
     def smoothing(self) -> float:
         """None: the potential is no part of the payoff."""
         return 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """Above the floor and with its tangent below, the divergence has bounded curvature."""
+        return True
 
     @property
     def affine(self) -> bool:
@@ -90,6 +98,10 @@ class KL:
     def prox(self, slope: Vec) -> Vec:
         """The projection of -slope onto the box."""
         return np.minimum(np.maximum(-slope, -self.scale / self.floor), 0.0)
+
+    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+        """The dual itself."""
+        return dual
 
     def costs(self, dual: Vec) -> Vec:
         """The dual itself."""

@@ -84,6 +84,10 @@ class MaxDifference(Bilinear):
             kernels.project_onto_simplices(-slope, self.assortments.indptr, out)
         return out
 
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """The slope's negative for the entropy, whose prox does not see a constant added on an offer."""
+        return -slope if self._entropic else dual
+
     def best_dual(self, lifted: Vec) -> Vec:
         """The smoothed argmax of every offer, or all on its first largest excess."""
         if self.smoothing:

@@ -61,6 +61,10 @@ class LInf(Bilinear):
         """Proportional to exp(-slope)."""
         return softmax(-slope)
 
+    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+        """The slope's negative: prox does not see a constant, and no logarithm of a tiny number is needed."""
+        return -slope
+
     def lift(self, residual: Vec) -> Vec:
         """The residual and its negative."""
         scaled = super().lift(residual)

@@ -17,6 +17,10 @@ class Distance(Protocol):
         """The weight of the potential in the payoff; 0 for a plain norm."""
 
     @property
+    def smooth(self) -> bool:
+        """Whether the distance is smooth in x, as Frank-Wolfe needs it."""
+
+    @property
     def affine(self) -> bool:
         """Whether the offset is affine in the frequencies, so that running means tell the regrets of moving data."""
 
@@ -55,6 +59,9 @@ class Distance(Protocol):
     def prox(self, slope: Vec) -> Vec:
         """The dual that minimises <slope, y> + potential(y)."""
 
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """The mirror of dual = prox(slope), up to what prox does not see; from the slope, where that loses less."""
+
     def costs(self, dual: Vec) -> Vec:
         """What the oracle is asked: linear in the dual."""
 
@@ -71,7 +78,7 @@ class Distance(Protocol):
         """The distance: the largest payoff."""
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """A dual of the domain that prices the seen offers alike and, for any model and data, pays 0 on the others."""
+        """A dual of the domain that prices the seen offers alike, and the others so that no ranking can earn there."""
 
     def data_norm(self, change: Vec) -> float:
         """The norm in which changes of the frequencies are measured."""

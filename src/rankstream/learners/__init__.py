@@ -3,6 +3,7 @@
 By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -83,7 +84,7 @@ def match(
             raise ValueError("Smoothing goes with the name of a distance: set it on the distance object instead.")
         return distance, player
     plain = distances.make(distance, assortments, 0.0 if smoothing is None else smoothing)
-    if smoothing is None and player.needs_smoothing and not plain.smoothing and plain.affine:
+    if smoothing is None and player.needs_smoothing and not plain.smooth:
         return distances.make(distance, assortments, distances.optimal_smoothing(plain, horizon)), player
     return plain, player
 
@@ -103,5 +104,7 @@ def paper_method(
         raise ValueError(
             f"There is no method {name!r} in the paper: choose one of {', '.join(map(repr, PAPER_METHODS))}."
         )
+    if norm != "linf" and not re.fullmatch(r"l\d+(\.\d+)?", norm):
+        raise ValueError(f"The paper's methods are for l_q norms such as 'l1', 'l2' and 'linf', not for {norm!r}.")
     form, learner = PAPER_METHODS[name]
     return match(f"squared-{norm}" if form == "squared" else norm, learner, assortments, horizon)

@@ -20,7 +20,7 @@ class _Responder(PowerWeights):
 
     def init(self, distance: Distance) -> Vec:
         """The dual of least potential."""
-        if not self.nonsmooth:
+        if not self.nonsmooth and not distance.smooth:
             require_smoothing(self, distance)
         return distance.start()
 
@@ -34,19 +34,22 @@ class FollowTheLeader(_Responder):
     """The best dual against the averages x_bar, p_bar so far (Theorem "s-FTL").
 
     This is the Frank-Wolfe method for moving data (Remark "F-Wequiv"): the oracle is asked at the gradient of
-    D(x_bar, p_bar). Smoothed, its dual regret is at most 2 G^2 / (smoothing * (T + 1)) with weights t.
-    ``nonsmooth`` lets it run on a plain norm, where nothing is guaranteed.
+    D(x_bar, p_bar). Smoothed, its dual regret is at most 2 G^2 / (smoothing * (T + 1)) with weights t, where G is the
+    diameter of the choice probabilities if the data are constant, as the paper has it; if they move, the averaged
+    residual and the round's can be twice as far apart, so G is twice that. ``nonsmooth`` lets it run on a plain norm,
+    where nothing is guaranteed.
     """
 
     def update(self, distance: Distance, state: Vec, played: Round) -> Vec:  # noqa: ARG002
         """Answer the averages, this round included."""
         return distance.respond(played.sums.mean_vertex, played.sums.mean_frequencies)
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:
-        """The theorem's bound; G is the bound on the pull alone."""
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
+        """The theorem's bound, with G for constant data and 2 G for others."""
         if not distance.smoothing or not distance.affine:
             return inf
-        return strong_regret_bound(self, distance.grad_bound, distance.smoothing, rounds)
+        spread = distance.grad_bound if constant else 2.0 * distance.grad_bound
+        return strong_regret_bound(self, spread, distance.smoothing, rounds)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,6 @@ class NaiveFrankWolfe(_Responder):
         """Answer the averaged model and the latest data."""
         return distance.respond(played.sums.mean_vertex, played.frequencies)
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:  # noqa: ARG002
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
         """None is known."""
         return inf

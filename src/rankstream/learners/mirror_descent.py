@@ -1,22 +1,37 @@
 """Mirror descent on the dual: with a constant step, with those of strong convexity, and lazily without a horizon."""
 
 from dataclasses import dataclass, field
-from math import inf, isinf, sqrt
+from math import isinf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from rankstream._types import Vec
 from rankstream.distances.protocol import Distance
-from rankstream.learners.protocol import PowerWeights, require_smoothing, step_for, whole_grad_bound
+from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
 from rankstream.rounds import Round
+from rankstream.validate import number_between, whole_number
+
+MANY = 100_000
 
 
-def prox_step(distance: Distance, dual: Vec, played: Round, step: float) -> Vec:
-    """The dual that one step along the payoff's gradient leads to."""
-    slope = distance.pull(played.vertex, dual, played.frequencies) * -step
-    slope -= distance.mirror(dual) * (1.0 - step * distance.smoothing)
-    return distance.prox(slope)
+class Moved(NamedTuple):
+    """The state of mirror descent: the dual to play, its mirror image, and the step size where it is constant."""
+
+    dual: Vec
+    image: Vec
+    step: float = 0.0
+
+
+def prox_step(distance: Distance, state: Moved, played: Round, step: float) -> Moved:
+    """Where one step along the payoff's gradient leads.
+
+    The image is carried along instead of being computed from the dual, whose small parts may have lost it.
+    """
+    slope = distance.pull(played.vertex, state.dual, played.frequencies) * -step
+    slope -= state.image * (1.0 - step * distance.smoothing)
+    dual = distance.prox(slope)
+    return Moved(dual, distance.image(slope, dual), state.step)
 
 
 @dataclass(frozen=True)
@@ -34,10 +49,9 @@ class MirrorDescent(PowerWeights):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.horizon < 1:
-            raise ValueError(f"The horizon {self.horizon} must be at least 1 round.")
-        if self.step is not None and not self.step > 0.0:
-            raise ValueError(f"The step size {self.step} must be positive.")
+        whole_number("horizon", self.horizon, least=1)
+        if self.step is not None:
+            number_between("step", self.step, 1e-300, 1e300)
 
     def step_size(self, distance: Distance) -> float:
         """sqrt(2 * width / (bound^2 * sum of squared weights)), unless a step was given."""
@@ -51,20 +65,20 @@ class MirrorDescent(PowerWeights):
             )
         return step_for(distance.width, bound, self.squares(self.horizon))
 
-    def init(self, distance: Distance) -> tuple[Vec, float]:
+    def init(self, distance: Distance) -> Moved:
         """The dual of least potential, and the step size."""
-        return distance.start(), self.step_size(distance)
+        start = distance.start()
+        return Moved(start, distance.mirror(start), self.step_size(distance))
 
-    def play(self, state: tuple[Vec, float]) -> Vec:
+    def play(self, state: Moved) -> Vec:
         """The current dual."""
-        return state[0]
+        return state.dual
 
-    def update(self, distance: Distance, state: tuple[Vec, float], played: Round) -> tuple[Vec, float]:
+    def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
         """One prox step along the payoff's gradient."""
-        dual, step = state
-        return prox_step(distance, dual, played, step * played.weight), step
+        return prox_step(distance, state, played, state.step * played.weight)
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
         """The bound above, for any number of rounds with the step tuned to the horizon."""
         step, total = self.step_size(distance), self.total(rounds)
         bound = whole_grad_bound(distance)
@@ -82,20 +96,21 @@ class StronglyConvexMirrorDescent(PowerWeights):
     power: float = field(default=1.0, kw_only=True)
     needs_smoothing = True
 
-    def init(self, distance: Distance) -> Vec:
+    def init(self, distance: Distance) -> Moved:
         """The dual of least potential."""
         require_smoothing(self, distance)
-        return distance.start()
+        start = distance.start()
+        return Moved(start, distance.mirror(start))
 
-    def play(self, state: Vec) -> Vec:
+    def play(self, state: Moved) -> Vec:
         """The current dual."""
-        return state
+        return state.dual
 
-    def update(self, distance: Distance, state: Vec, played: Round) -> Vec:
+    def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
         """One prox step along the payoff's gradient."""
         return prox_step(distance, state, played, played.weight / (distance.smoothing * played.sums.total_weight))
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
         """The theorem's bound; infinite where the whole gradient is not bounded."""
         require_smoothing(self, distance)
         return strong_regret_bound(self, whole_grad_bound(distance), distance.smoothing, rounds)
@@ -126,13 +141,12 @@ class DualAveraging(PowerWeights):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.scale < inf:
-            raise ValueError(f"The scale {self.scale} must be positive.")
+        number_between("scale", self.scale, 1e-300, 1e300)
 
     def init(self, distance: Distance) -> Averaged:
         """The dual of least potential."""
         start = distance.start()
-        return Averaged(start, np.zeros_like(start), 1.0)
+        return Averaged(start, np.zeros_like(start), self.round_weight(1) ** 2)
 
     def play(self, state: Averaged) -> Vec:
         """The leader so far."""
@@ -144,10 +158,15 @@ class DualAveraging(PowerWeights):
         pulls = state.pulls + played.weight * pull
         squares = state.squares + self.round_weight(played.number + 1) ** 2
         firmness = distance.smoothing * played.sums.total_weight
-        firmness += self.scale * distance.grad_bound * sqrt(squares / distance.width)
+        firmness += self.firmness(distance) * sqrt(squares)
         return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, squares)
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:
+    def firmness(self, distance: Distance) -> float:
+        """What the root of the sum of squared weights is multiplied with; 1 where there is nothing to learn."""
+        spread = self.scale * distance.grad_bound
+        return spread / sqrt(distance.width) if spread > 0.0 and distance.width > 0.0 else 1.0
+
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
         """The bound above."""
         spread = sqrt(distance.width * self.squares(rounds))
         return (self.scale + 1.0 / self.scale) * distance.grad_bound * spread / self.total(rounds)
@@ -156,9 +175,14 @@ class DualAveraging(PowerWeights):
 def strong_regret_bound(weights: PowerWeights, bound: float, smoothing: float, rounds: int) -> float:
     """Sum of weight^2 * bound^2 / (2 * smoothing * total_weight so far), divided by the total weight.
 
-    With weights t the theorems' 2 * bound^2 / (smoothing * (T + 1)) is its simple form.
+    With weights t the theorems' 2 * bound^2 / (smoothing * (T + 1)) is its simple form. For many rounds and other
+    powers the total weight is replaced by t^(power + 1) / (power + 1), which is less.
     """
-    if weights.power == 1.0:
+    if weights.power == 1.0 and weights.weighting is None:
         return 2.0 * bound**2 / (smoothing * (rounds + 1.0))
-    each = np.arange(1, rounds + 1, dtype=np.float64) ** weights.power
-    return float(bound**2 / (2.0 * smoothing) * (each**2 / np.cumsum(each)).sum() / each.sum())
+    if rounds <= MANY or weights.weighting is not None:
+        each = weights.round_weights(rounds)
+        ratios = float((each**2 / np.cumsum(each)).sum())
+    else:
+        ratios = (weights.power + 1.0) * power_sum(weights.power - 1.0, rounds)
+    return bound**2 / (2.0 * smoothing) * ratios / weights.total(rounds)

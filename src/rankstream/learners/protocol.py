@@ -1,5 +1,6 @@
 """What a learner is: an online player of the dual, and the averaging weights that go with it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Protocol, TypeVar
@@ -9,6 +10,7 @@ import numpy as np
 from rankstream._types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.rounds import Round
+from rankstream.validate import number_between
 
 S = TypeVar("S")
 
@@ -32,47 +34,64 @@ class Learner(Protocol[S]):
     def round_weight(self, number: int) -> float:
         """The averaging weight of round t = 1, 2, ..."""
 
-    def regret_bound(self, distance: Distance, rounds: int) -> float:
-        """A bound on the dual regret R_y after so many rounds; infinite where none is known."""
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
+        """A bound on the dual regret R_y after so many rounds, infinite where none is known.
+
+        ``constant`` says that the data do not move, which may help.
+        """
 
 
 @dataclass(frozen=True)
 class PowerWeights:
-    """Averaging weights t^power: 0 counts every round the same, 1 gives late rounds more."""
+    """Averaging weights t^power: 0 counts every round the same, 1 gives late rounds more.
+
+    ``weighting``, a positive function of t = 1, 2, ..., takes the place of the power: any weights will do.
+    """
 
     power: float = field(default=0.0, kw_only=True)
+    weighting: Callable[[int], float] | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.power < np.inf:
-            raise ValueError(f"The averaging power {self.power} must be a finite number >= 0.")
+        number_between("The averaging power", self.power, 0.0, 1e3)
 
     def round_weight(self, number: int) -> float:
-        """The weight t^power."""
+        """The weight of round t."""
+        if self.weighting is not None:
+            return float(self.weighting(number))
         if self.power == 0.0:
             return 1.0
         return float(number) if self.power == 1.0 else float(number) ** self.power
 
+    def round_weights(self, rounds: int) -> Vec:
+        """The weights of all rounds so far."""
+        return np.array([self.round_weight(number) for number in range(1, rounds + 1)])
+
     def total(self, rounds: int) -> float:
         """The sum of the weights."""
-        return power_sum(self.power, rounds)
+        return power_sum(self.power, rounds) if self.weighting is None else float(self.round_weights(rounds).sum())
 
     def squares(self, rounds: int) -> float:
         """The sum of their squares."""
-        return power_sum(2.0 * self.power, rounds)
+        if self.weighting is None:
+            return power_sum(2.0 * self.power, rounds)
+        return float((self.round_weights(rounds) ** 2).sum())
 
 
 def power_sum(power: float, rounds: int) -> float:
-    """1^power + 2^power + ... + rounds^power."""
-    n = float(rounds)
+    """1^power + 2^power + ... + rounds^power; by Euler and Maclaurin where there are many."""
+    n, few = float(rounds), 10_000
     if power == 0.0:
         return n
     if power == 1.0:
         return n * (n + 1.0) / 2.0
     if power == 2.0:
         return n * (n + 1.0) * (2.0 * n + 1.0) / 6.0
-    return float(
-        sum((np.arange(start, min(start + 2**20, rounds + 1)) ** power).sum() for start in range(1, rounds + 1, 2**20))
-    )
+    total = float((np.arange(1.0, min(rounds, few) + 1.0) ** power).sum())
+    if rounds <= few:
+        return total
+    between = np.log(n / few) if power == -1.0 else (n ** (power + 1.0) - few ** (power + 1.0)) / (power + 1.0)
+    ends = 0.5 * (n**power - few**power) + power * (n ** (power - 1.0) - few ** (power - 1.0)) / 12.0
+    return total + float(between + ends)
 
 
 def whole_grad_bound(distance: Distance) -> float:
@@ -93,4 +112,5 @@ def require_smoothing(learner: object, distance: Distance) -> None:
 
 def step_for(width: float, bound: float, squares: float) -> float:
     """The step sqrt(2 * width / (bound^2 * squares)) that balances the two terms of Theorem "OMD"."""
-    return sqrt(2.0 * width / (bound**2 * squares))
+    spread = bound**2 * squares
+    return sqrt(2.0 * width / spread) if width > 0.0 and spread > 0.0 else 1.0  # nothing to learn: any step will do

@@ -1,11 +1,11 @@
 """Oracles: the cheapest ranking for given costs. ``auto`` picks one for the assortments at hand."""
 
 from rankstream.assortments import Assortments
+from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import LatticeOracle, TooManyUnions
 from rankstream.oracles.protocol import Answer, Oracle
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.subset import SubsetOracle
 from rankstream.oracles.ties import Ties
 from rankstream.oracles.wrappers import CachingOracle, CountingOracle, LazyOracle
 
@@ -13,11 +13,11 @@ __all__ = [
     "Answer",
     "CachingOracle",
     "CountingOracle",
+    "DenseOracle",
     "LaminarOracle",
     "LatticeOracle",
     "LazyOracle",
     "Oracle",
-    "SubsetOracle",
     "Ties",
     "auto",
 ]
@@ -26,18 +26,16 @@ __all__ = [
 SMALL = 20
 
 
-def auto(
-    assortments: Assortments, ties: Ties = "random", seed: int = 0
-) -> LatticeOracle | LaminarOracle | SubsetOracle:
+def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> LatticeOracle | LaminarOracle | DenseOracle:
     """The fastest exact oracle for these assortments; ``.explain()`` says why it was chosen.
 
-    >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("pie", "cake", "nothing")]))
+    >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
-    'exact, by 4 unions of offers (2 of 2 offers matter; 3 items; general family)'
+    'exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family)'
     """
     if reduce(assortments).is_laminar and assortments.n_offers > SMALL:
         return LaminarOracle(assortments, ties, seed)
     try:
         return LatticeOracle(assortments, ties, seed)
     except TooManyUnions:
-        return SubsetOracle(assortments, ties, seed)
+        return DenseOracle(assortments, ties, seed)

@@ -70,18 +70,18 @@ class LaminarOracle:
             entries, self._starts, self._above, self._inner, stop, np.zeros(n_offers), np.zeros(entries.size), winner
         )
         ranking = self._rank(winner)
-        value = float(vector @ self.assortments.vertex(ranking))
+        offers, no_choice, rule = self.assortments, self.reduced.no_choice, TIE_RULES[self.ties]
+        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, no_choice, rule, self.seed, True, ranking)
         return Answer(ranking, value, value)
 
     def _rank(self, winner: Codes) -> Codes:
-        """A ranking with these winners: larger offers first, then no-choice and the rest; completed by the tie rule."""
+        """A ranking with these winners: larger offers first, then no-choice and the rest."""
         best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
         top = list(dict.fromkeys(best))
         if self.reduced.no_choice >= 0:
             top.append(self.reduced.no_choice)
         rest = [item for item in range(self.assortments.n_items) if item not in set(top)]
-        draft = np.array(top + rest, dtype=np.int64)
-        return recompleted(self.assortments, draft, self.ties, self.seed)
+        return np.array(top + rest, dtype=np.int64)
 
     def explain(self) -> str:
         """Why this oracle, in words."""
@@ -89,16 +89,3 @@ class LaminarOracle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LaminarOracle, (self.assortments, self.ties, self.seed)
-
-
-def recompleted(assortments: Assortments, ranking: Codes, ties: Ties, seed: int) -> Codes:
-    """The ranking that the tie rule keeps among all with the same vertex as the given one."""
-    chosen = assortments.vertex(ranking)
-    winners = assortments.members[chosen > 0.0]
-    draw = np.uint64(seed)
-    if ties == "random":
-        draw = np.uint64(kernels.hash_of(chosen, draw))
-    universal = -1 if assortments.no_choice is None else assortments.no_choice
-    out = np.empty_like(ranking)
-    laminar_kernels.complete(winners, assortments.indptr, assortments.members, universal, TIE_RULES[ties], draw, out)
-    return out

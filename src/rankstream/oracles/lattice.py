@@ -83,6 +83,11 @@ class LatticeOracle:
             found.setdefault(ranking.tobytes(), Answer(ranking, value, min(value, best.bound)))
         return sorted(found.values(), key=lambda answer: answer.value)
 
+    @property
+    def tables(self) -> tuple[Codes, Codes, Words, Vec, int, int]:
+        """All that a compiled caller needs: sizes, shape, program, work space, tie rule and seed."""
+        return self._sizes, self._shape, self._program, self._work, self._rule, self.seed
+
     def _solve(self, vector: Vec, program: Words, forced: Codes) -> tuple[Codes, float]:
         ranking = np.empty(self.assortments.n_items, dtype=np.int64)
         value = lattice_kernels.cheapest_on_lattice(

@@ -107,3 +107,22 @@ def reduce(assortments: Assortments) -> Reduced:
             else:
                 entry_at[k] = entry_of[offer] + offer.index(members[k])
     return Reduced(assortments, tuple(entry_of), entry_at, base_at)
+
+
+def item_bits(assortments: Assortments, universal: int) -> tuple[list[int], list[int], int]:
+    """A bit for each item (0: none), the union of bits of each offer, and the number of bits.
+
+    Items that are offered in exactly the same assortments share one: once one of them is ranked, the others win none.
+    """
+    offered_in: list[list[int]] = [[] for _ in assortments.items]
+    for offer, item in zip(assortments.owner.tolist(), assortments.members.tolist(), strict=True):
+        offered_in[item].append(offer)
+    bits: dict[tuple[int, ...], int] = {}
+    bit_of = [0] * assortments.n_items
+    offer_sets = [0] * assortments.n_offers
+    for item, offers in enumerate(offered_in):
+        if offers and item != universal:
+            bit_of[item] = bits.setdefault(tuple(offers), 1 << len(bits))
+            for offer in offers:
+                offer_sets[offer] |= bit_of[item]
+    return bit_of, offer_sets, len(bits)

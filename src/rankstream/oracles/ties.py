@@ -12,10 +12,12 @@ TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RAN
 def check_ties(ties: Ties, seed: int) -> None:
     """Refuse a tie rule or a seed that cannot be.
 
-    Rankings are read off from the top, and among items that are equally cheap to rank next ``"first"`` takes them in
-    their order and the no-choice item as late as possible, ``"last"`` that item as soon as possible and the others in
-    reverse order. ``"random"`` draws uniformly from a hash of the seed and the vertex, so that the same costs always
-    get the same answer, equal vertices are completed alike, and different ones independently.
+    Many rankings have the same vertex, and the rule decides which of them is kept. It ranks from the top, choosing
+    among the items that may come next without changing what is chosen from any offer: ``"first"`` takes them in their
+    order and the no-choice item as late as possible, ``"last"`` that item as soon as possible and the others in reverse
+    order, ``"random"`` one of them uniformly, from a hash of the seed and the vertex. So the same costs always get the
+    same answer, equal vertices are completed alike, and different ones independently. Where different vertices are
+    equally cheap, the first items win them (with ``"last"``, the last).
     """
     if ties not in TIE_RULES:
         raise ValueError(f"There is no tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")

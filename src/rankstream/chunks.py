@@ -1,0 +1,107 @@
+"""Rounds in compiled chunks: what the built-in parts can do without coming back to Python between rounds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankstream import chunk_kernels as kernels
+from rankstream._types import Vec
+from rankstream.distances import L1, L2, HighNorm, LInf
+from rankstream.learners import (
+    DualAveraging,
+    FollowTheLeader,
+    MirrorDescent,
+    NaiveFrankWolfe,
+    StronglyConvexMirrorDescent,
+)
+from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.oracles import LatticeOracle
+from rankstream.solver import Solver, State
+
+LEARNERS = {
+    MirrorDescent: kernels.CONSTANT_STEP,
+    StronglyConvexMirrorDescent: kernels.FALLING_STEP,
+    FollowTheLeader: kernels.LEADER,
+    NaiveFrankWolfe: kernels.NAIVE,
+    DualAveraging: kernels.AVERAGING,
+}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A solver whose parts are all built in, ready to play many rounds on constant data in one compiled call.
+
+    It plays what ``Solver.step`` plays, with the same oracle kernels; sums are added up in another order, so that
+    results agree to rounding.
+    """
+
+    solver: Solver
+    oracle: LatticeOracle
+    domain: int
+    learner: int
+    settings: Vec
+    scale: Vec
+
+    def play(self, state: State, frequencies: Vec, rounds: int, tolerance: float) -> Vec:
+        """Play until the error is at most ``tolerance``; one row of (error, distance, rankings) per round."""
+        sums, before = state.sums, state.round
+        dual, memory, squares = _read(self.learner, state)
+        settings = self.settings.copy()
+        if self.learner == kernels.CONSTANT_STEP:
+            settings[kernels.STEP] = state.learner.step
+        totals = np.array([before, sums.total_weight, sums.answer, sums.offset, sums.potential, squares])
+        rankings = np.empty((rounds, self.oracle.assortments.n_items), dtype=np.int64)
+        history = np.empty((rounds, 3))
+        problem: Any = (self.domain, self.learner, settings, self.scale, frequencies, tolerance, *self.oracle.tables)
+        running: Any = (totals, sums.vertex, sums.frequencies, sums.dual, dual, memory, rankings, history)
+        played = kernels.play_rounds(*problem, *running)
+        state.round = int(totals[kernels.ROUND])
+        sums.total_weight, sums.answer, sums.offset, sums.potential = totals[1:5].tolist()
+        sums.watch(frequencies)
+        for number, row in enumerate(rankings[:played]):
+            key, weight = row.tobytes(), self.solver.learner.round_weight(before + number + 1)
+            state.weights[key] = state.weights.get(key, 0.0) + weight
+            history[number, 2] = len(state.weights)
+        _write(self.learner, state, dual, memory, float(totals[kernels.SQUARES]))
+        return history[:played]
+
+
+def chunk(solver: Solver) -> Chunk | None:
+    """The solver in compiled form, or None where one of its parts is not built in."""
+    distance: Any = solver.distance
+    learner: Any = solver.learner
+    oracle = solver.oracle
+    if type(learner) not in LEARNERS or not isinstance(oracle, LatticeOracle):
+        return None
+    radius = 1.0
+    if type(distance) in (HighNorm, L2) and distance.q == 2.0:
+        domain, radius = kernels.BALL, distance.radius
+    elif type(distance) in (L1, LInf):
+        domain = kernels.BOX if isinstance(distance, L1) else kernels.SIMPLEX
+    else:
+        return None
+    if learner.weighting is not None:
+        return None
+    firmness = learner.firmness(distance) if isinstance(learner, DualAveraging) else 0.0
+    settings = np.array([distance.smoothing, radius, 0.0, learner.power, firmness])
+    scale = np.ones(oracle.assortments.n_coordinates) if distance.scale is None else distance.scale
+    return Chunk(solver, oracle, domain, LEARNERS[type(learner)], settings, scale)
+
+
+def _read(learner: int, state: State) -> tuple[Vec, Vec, float]:
+    """Copies of the learner's next dual and memory, and its sum of squared weights."""
+    if learner == kernels.AVERAGING:
+        return state.learner.dual.copy(), state.learner.pulls.copy(), state.learner.squares
+    if learner in (kernels.CONSTANT_STEP, kernels.FALLING_STEP):
+        return state.learner.dual.copy(), state.learner.image.copy(), 0.0
+    return state.learner.copy(), np.zeros(0), 0.0
+
+
+def _write(learner: int, state: State, dual: Vec, memory: Vec, squares: float) -> None:
+    if learner == kernels.AVERAGING:
+        state.learner = Averaged(dual, memory, squares)
+    elif learner in (kernels.CONSTANT_STEP, kernels.FALLING_STEP):
+        state.learner = Moved(dual, memory, state.learner.step)
+    else:
+        state.learner = dual

@@ -1,0 +1,167 @@
+"""The exact oracle for dense problems of up to about thirty items: one number per set of unranked items."""
+
+from collections.abc import Iterable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import dense_kernels
+from rankstream._types import Vec
+from rankstream.assortments import Assortments
+from rankstream.oracles.protocol import Answer
+from rankstream.oracles.reductions import item_bits, reduce
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.validate import number_between
+
+MOST_BITS = 62
+BLOCK = 2**dense_kernels.LOW_BITS
+
+
+class DenseOracle:
+    """The subset dynamic program with 8 bytes per set: W[R] = min over i in R of cost(i, R) + W[R minus i].
+
+    cost(i, R) is what item i takes from the offers inside R. It is never stored for all sets: the rarest items take the
+    lowest bits, and a walk over the other bits keeps tables over the low bits only. Items that are offered alike share
+    a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
+    ``oracles.ties``). Ways to go on tie with the cheapest when they cost more by at most ``dense_kernels.TOLERANCE``
+    times its absolute cost, since sums differ by as much when taken in another order. ``memory`` is the most bytes to
+    take; the table takes 8 * 2**bits of them.
+
+    >>> oracle = DenseOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
+    >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
+    >>> answer.ranking[:2], answer.value, answer.exact
+    (array([3, 0]), -2.0, True)
+    """
+
+    def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float = 12e9) -> None:
+        check_ties(ties, seed)
+        self.assortments = assortments
+        self.ties = ties
+        self.seed = seed
+        self.memory = number_between("memory", memory, 0.0)
+        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        bit_of, offer_sets, n_bits = item_bits(assortments, self._universal)
+        n_levels = max(n_bits - dense_kernels.LOW_BITS, 0) + 1
+        n_rows = n_levels * assortments.n_items + dense_kernels.LOW_BITS
+        n_sets = 2 ** max(n_bits, dense_kernels.LOW_BITS)
+        needed = 8 * (n_sets + n_rows * (BLOCK + 1))
+        if n_bits > MOST_BITS or needed > memory:
+            size = f"{needed:,}" if n_bits <= MOST_BITS else f"2**{n_bits + 3}"
+            raise ValueError(
+                f"{n_bits} items with different availability need {size} bytes in the dense oracle, which may take "
+                f"{min(memory, 8.0 * 2**MOST_BITS):,.0f}: leave out rare items, or raise memory if there is that much."
+            )
+        bit_of, offer_sets = _rare_items_low(bit_of, offer_sets, n_bits)
+        self._bit_of = np.array(bit_of, dtype=np.uint64)
+        self._offer_sets = np.array(offer_sets, dtype=np.uint64)
+        self._plan(bit_of, offer_sets, n_levels)
+        self._tables = np.empty((n_rows, BLOCK))
+        self._rows = np.empty((n_levels, assortments.n_items), dtype=np.uint64)
+        self._to_go = np.empty(n_sets)
+
+    def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> None:
+        """Sort the offers by the lowest high bit, which completes them, and the items into high and low ones."""
+        levels = [_lowest_bit(offer_set // BLOCK, n_levels - 1) for offer_set in offer_sets]
+        self._order = np.argsort(levels, kind="stable").astype(np.int64)
+        self._starts = np.searchsorted(np.sort(levels), np.arange(n_levels + 1)).astype(np.int64)
+        items = sorted((item for item, bit in enumerate(bit_of) if bit), key=lambda item: bit_of[item])
+        low = [item for item in items if bit_of[item] < BLOCK]
+        self._low_items = np.array(low, dtype=np.int64)
+        self._low_places = np.array([_lowest_bit(bit_of[item], 0) for item in low], dtype=np.int64)
+        self._high_items = np.array(items[len(low) :], dtype=np.int64)
+        ends = np.flatnonzero(self.assortments.members == self._universal)
+        self._ends = ends[self.assortments.owner] if ends.size else None
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The cheapest ranking, proven: bound and value are equal."""
+        return self._best_beginning_with([()], costs)[0]
+
+    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
+        """For every item, in the order of the items, the cheapest ranking that begins with it.
+
+        The bound of each is that of the whole problem, the least of the values: only the best of them are exact.
+
+        >>> oracle = DenseOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
+        >>> [answer.value for answer in oracle.cheapest_by_first([0.0, 1.0, 1.0, 0.0])]
+        [1.0, 1.0, 0.0]
+        """
+        return self._best_beginning_with([(item,) for item in range(self.assortments.n_items)], costs)
+
+    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
+        """The same for every ordered pair of items, in the order of ``itertools.permutations(range(n_items), 2)``."""
+        return self._best_beginning_with(permutations(range(self.assortments.n_items), 2), costs)
+
+    def _best_beginning_with(self, beginnings: Iterable[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
+        """Fill the table once and read the best completion of every beginning off it."""
+        vector = np.ascontiguousarray(costs, dtype=np.float64)
+        if vector.shape != (self.assortments.n_coordinates,):
+            raise ValueError(
+                f"There must be {self.assortments.n_coordinates} costs, one per coordinate; got {vector.shape}."
+            )
+        if not np.isfinite(np.abs(vector).sum()):
+            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+        above_end = vector if self._ends is None else vector - vector[self._ends]
+        self._fill(above_end)
+        found = []
+        for beginning in beginnings:
+            ranking = np.empty(self.assortments.n_items, dtype=np.int64)
+            value = dense_kernels.read_ranking(
+                vector,
+                above_end,
+                self.assortments.indptr,
+                self.assortments.members,
+                self._offer_sets,
+                self._bit_of,
+                self._universal,
+                self._to_go,
+                np.array(beginning, dtype=np.int64),
+                TIE_RULES[self.ties],
+                self.seed,
+                ranking,
+            )
+            found.append((ranking, value))
+        bound = min((value for _, value in found), default=0.0)
+        return [Answer(ranking, value, bound) for ranking, value in found]
+
+    def _fill(self, above_end: Vec) -> None:
+        dense_kernels.fill_to_go(
+            above_end,
+            self.assortments.indptr,
+            self.assortments.members,
+            self._offer_sets,
+            self._order,
+            self._starts,
+            self._bit_of,
+            self._high_items,
+            self._low_items,
+            self._low_places,
+            self._universal,
+            self._tables,
+            self._rows,
+            self._to_go,
+        )
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        return f"exact, by all {self._to_go.size:,} sets of items ({reduce(self.assortments).explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DenseOracle, (self.assortments, self.ties, self.seed, self.memory)
+
+
+def _lowest_bit(number: int, none: int) -> int:
+    """The place of the lowest bit that is set, or ``none``."""
+    return (number & -number).bit_length() - 1 if number else none
+
+
+def _rare_items_low(bit_of: list[int], offer_sets: list[int], n_bits: int) -> tuple[list[int], list[int]]:
+    """The same bits given out anew, low ones to the items that are in few offers, so that tables change rarely."""
+    counts = [sum(offer_set >> place & 1 for offer_set in offer_sets) for place in range(n_bits)]
+    new_place = {place: rank for rank, place in enumerate(sorted(range(n_bits), key=counts.__getitem__))}
+
+    def moved(old: int) -> int:
+        return sum(1 << new_place[place] for place in range(n_bits) if old >> place & 1)
+
+    return [moved(bit) for bit in bit_of], [moved(offer_set) for offer_set in offer_sets]
