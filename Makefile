@@ -36,6 +36,7 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/distances.py
+	$(BIN)/python benchmarks/oracle.py --quick
 
 figures: setup ## draw the figures of the documentation
 	$(BIN)/python docs/figures.py

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, checks
+from rankstream import Assortments, checks, oracles, simulate
 from rankstream._types import Vec
 from rankstream.oracles import (
     CachingOracle,
@@ -23,6 +23,7 @@ from rankstream.oracles import (
     Ties,
 )
 from rankstream.oracles.lattice import unions
+from rankstream.oracles.milp import MilpOracle
 from rankstream.oracles.reductions import reduce
 
 TIES: list[Ties] = ["first", "last", "random"]
@@ -260,3 +261,41 @@ def test_costs_that_are_not_finite_are_refused(bad: float) -> None:
             oracle(Assortments([("a", "b")])).cheapest(np.array([0.0, bad]))
         with pytest.raises(ValueError, match="must be 2 costs"):
             oracle(Assortments([("a", "b")])).cheapest(np.zeros(3))
+
+
+def test_the_integer_program_takes_side_constraints() -> None:
+    offers = Assortments([("a", "b", "c"), ("b", "c", "d"), ("a", "d")])
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        costs = random.normal(size=offers.n_coordinates)
+        values = {order: float(costs @ offers.vertex(order)) for order in permutations(range(4))}
+        forced = MilpOracle(offers, before=[("d", "a"), ("c", "b")]).cheapest(costs)
+        allowed = [v for o, v in values.items() if o.index(3) < o.index(0) and o.index(2) < o.index(1)]
+        assert forced.value == pytest.approx(min(allowed))
+        fixed = MilpOracle(offers, top=["c", "a"]).cheapest(costs)
+        assert fixed.ranking[:2].tolist() == [2, 0]
+        assert fixed.value == pytest.approx(min(v for o, v in values.items() if o[:2] == (2, 0)))
+    with pytest.raises(ValueError, match="contradict each other"):
+        MilpOracle(offers, before=[("a", "b"), ("b", "a")]).cheapest(costs)
+    with pytest.raises(ValueError, match="cannot be ranked before itself"):
+        MilpOracle(offers, before=[("a", "a")])
+    with pytest.raises(ValueError, match="Unknown item 'z'"):
+        MilpOracle(offers, top=["z"])
+
+
+def test_auto_picks_by_the_reduced_size() -> None:
+    random = np.random.default_rng(0)
+    items = [str(k) for k in range(15)]
+    sparse = Assortments(simulate.random_offers(items, 20, random))
+    dense = Assortments(simulate.random_offers(items, 300, random))
+    nested = Assortments([(*range(size), "x") for size in range(1, 40)])
+    for offers, kind, words in (
+        (sparse, LatticeOracle, "unions of offers"),
+        (dense, DenseOracle, "sets of items"),
+        (nested, LaminarOracle, "linear time"),
+    ):
+        oracle = oracles.auto(offers)
+        assert isinstance(oracle, kind)
+        assert words in oracle.explain()
+        costs = random.normal(size=offers.n_coordinates)
+        assert oracle.cheapest(costs).value == pytest.approx(costs @ offers.vertex(oracle.cheapest(costs).ranking))

@@ -3,7 +3,7 @@
 from rankstream.assortments import Assortments
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
-from rankstream.oracles.lattice import LatticeOracle, TooManyUnions
+from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnions
 from rankstream.oracles.protocol import Answer, Oracle
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.ties import Ties
@@ -24,6 +24,7 @@ __all__ = [
 
 
 SMALL = 20
+DENSE_FROM = 13
 
 
 def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> LatticeOracle | LaminarOracle | DenseOracle:
@@ -33,9 +34,12 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Latt
     >>> oracle.explain()
     'exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family)'
     """
-    if reduce(assortments).is_laminar and assortments.n_offers > SMALL:
+    reduced = reduce(assortments)
+    if reduced.is_laminar and assortments.n_offers > SMALL:
         return LaminarOracle(assortments, ties, seed)
+    largest = max((len(reduced.items_of(component)) for component in reduced.components), default=0)
+    most = MOST_STATES if largest < DENSE_FROM else min(MOST_STATES, 2**largest // 6)
     try:
-        return LatticeOracle(assortments, ties, seed)
+        return LatticeOracle(assortments, ties, seed, most)
     except TooManyUnions:
         return DenseOracle(assortments, ties, seed)

@@ -1,11 +1,13 @@
 """The paper's integer program (Section 4.3) in HiGHS: slow, and independent of the dynamic program."""
 
+from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream._types import Label
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer
 
@@ -13,7 +15,9 @@ from rankstream.oracles.protocol import Answer
 class MilpOracle:
     """Order variables for pairs of items, O(n^3) transitivity rows, and one choice variable per coordinate.
 
-    The program is built once; a call changes only its objective.
+    The program is built once; a call changes only its objective. ``before`` holds pairs of items of which the first
+    must be ranked above the second, ``top`` the items that must come first, in this order: side constraints that the
+    dynamic programs cannot take.
 
     >>> oracle = MilpOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
     >>> answer = oracle.cheapest([0.0, 1.0, 1.0, 0.0])
@@ -21,7 +25,9 @@ class MilpOracle:
     (array([2, 0, 1]), 0.0)
     """
 
-    def __init__(self, assortments: Assortments) -> None:
+    def __init__(
+        self, assortments: Assortments, before: Iterable[tuple[Label, Label]] = (), top: Sequence[Label] = ()
+    ) -> None:
         import highspy
 
         self.assortments = assortments
@@ -31,6 +37,13 @@ class MilpOracle:
         self._highs.setOptionValue("mip_rel_gap", 0.0)
         self._highs.setOptionValue("mip_abs_gap", 1e-9)
         self._build(highspy.HighsVarType.kInteger, highspy.kHighsInf)
+        rest = [item for item in assortments.items if item not in top]
+        forced = [*before, *combinations(top, 2), *((one, other) for one in top for other in rest)]
+        for one, other in forced:
+            codes = assortments.code(one), assortments.code(other)
+            if codes[0] == codes[1]:
+                raise ValueError(f"The item {one!r} cannot be ranked before itself.")
+            self._add_row([(*codes, 1.0)], [], 1.0, 1.0)
 
     def _build(self, integer: Any, infinity: float) -> None:
         n_pairs, n_choices = len(self._pairs), self.assortments.n_coordinates
@@ -74,6 +87,8 @@ class MilpOracle:
         columns = np.arange(n_pairs, n_pairs + vector.size, dtype=np.int32)
         self._highs.changeColsCost(vector.size, columns, vector)
         self._highs.run()
+        if self._highs.modelStatusToString(self._highs.getModelStatus()) == "Infeasible":
+            raise ValueError("No ranking meets all the side constraints: they contradict each other.")
         solution = self._highs.getSolution().col_value
         wins = np.zeros(self.assortments.n_items)
         for (a, b), column in self._pairs.items():
