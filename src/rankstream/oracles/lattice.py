@@ -75,13 +75,13 @@ class LatticeOracle:
         return self._beginning_with(costs, permutations(range(self.assortments.n_items), 2))
 
     def _beginning_with(self, costs: ArrayLike, beginnings: Iterable[tuple[int, ...]]) -> list[Answer]:
-        best = self.cheapest(costs)
+        bound = self.cheapest(costs).bound
         vector = check_costs(self.assortments, costs)
-        found = {best.ranking.tobytes(): best}
+        found = []
         for beginning in beginnings:
             ranking, value = self._solve(vector, self._program[:0], np.array(beginning, dtype=np.int64))
-            found.setdefault(ranking.tobytes(), Answer(ranking, value, min(value, best.bound)))
-        return sorted(found.values(), key=lambda answer: answer.value)
+            found.append(Answer(ranking, value, min(value, bound)))
+        return sorted(found, key=lambda answer: answer.value)
 
     @property
     def tables(self) -> tuple[Codes, Codes, Words, Vec, int, int]:
