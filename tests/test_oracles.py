@@ -107,10 +107,15 @@ def test_items_offered_alike_share_a_bit_of_the_state() -> None:
     assert value == pytest.approx(min(*both, apart))
 
 
-def test_too_many_items_are_refused_with_a_remedy() -> None:
-    offers = Assortments([(i, (i + 1) % 40) for i in range(40)])
+def test_too_many_items_are_searched_with_a_proven_bound() -> None:
+    offers = Assortments([(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 2) % 40) for i in range(40)])
+    oracle = oracles.auto(offers)
+    assert isinstance(oracle, oracles.SearchOracle)
+    assert "local search" in oracle.explain()
+    answer = oracle.cheapest(np.random.default_rng(0).normal(size=offers.n_coordinates))
+    assert answer.bound <= answer.value
     with pytest.raises(ValueError, match=r"40 items .* bytes .*: leave out"):
-        oracles.auto(offers)
+        oracles.DenseOracle(offers)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -1,7 +1,8 @@
 """Guarantees: what is proven about a model after the fact, before it, and about the true probabilities.
 
 ``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` promise one in
-advance; ``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
+advance; ``fit_bound`` bounds the distance of any model where no oracle is exact; ``confidence_radii`` and
+``confident_gap`` bring in the sampling error of the data.
 """
 
 from rankstream.certificate.confidence import confidence_radii, confident_gap
@@ -15,14 +16,17 @@ from rankstream.certificate.guarantees import (
     smoothing_error,
     translate_to_norm,
 )
+from rankstream.certificate.partition import FitBound, fit_bound
 
 __all__ = [
     "Certificate",
+    "FitBound",
     "certify",
     "confidence_radii",
     "confident_gap",
     "data_error_bound",
     "data_error_rate",
+    "fit_bound",
     "guaranteed_gap",
     "naive_frank_wolfe_bound",
     "rounds_needed",

@@ -1,16 +1,19 @@
 """Oracles: the cheapest ranking for given costs. ``auto`` picks one for the assortments at hand."""
 
 from rankstream.assortments import Assortments
+from rankstream.oracles.branch import BranchOracle
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnions
 from rankstream.oracles.protocol import Answer, Oracle
 from rankstream.oracles.reductions import reduce
+from rankstream.oracles.search import SearchOracle
 from rankstream.oracles.ties import Ties
 from rankstream.oracles.wrappers import CachingOracle, CountingOracle, LazyOracle
 
 __all__ = [
     "Answer",
+    "BranchOracle",
     "CachingOracle",
     "CountingOracle",
     "DenseOracle",
@@ -18,6 +21,7 @@ __all__ = [
     "LatticeOracle",
     "LazyOracle",
     "Oracle",
+    "SearchOracle",
     "Ties",
     "auto",
 ]
@@ -25,10 +29,13 @@ __all__ = [
 
 SMALL = 20
 DENSE_FROM = 13
+DENSE_TO = 26
 
 
-def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> LatticeOracle | LaminarOracle | DenseOracle:
-    """The fastest exact oracle for these assortments; ``.explain()`` says why it was chosen.
+def auto(
+    assortments: Assortments, ties: Ties = "random", seed: int = 0
+) -> LatticeOracle | LaminarOracle | DenseOracle | SearchOracle:
+    """The fastest exact oracle for these assortments, or beyond those a search with a proven bound; see ``.explain()``.
 
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
@@ -42,4 +49,6 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Latt
     try:
         return LatticeOracle(assortments, ties, seed, most)
     except TooManyUnions:
-        return DenseOracle(assortments, ties, seed)
+        if largest <= DENSE_TO:
+            return DenseOracle(assortments, ties, seed)
+        return SearchOracle(assortments, ties, seed)

@@ -1,0 +1,142 @@
+"""Groups of offers that overlap, each small enough for an exact dynamic program over its own states."""
+
+import numpy as np
+
+from rankstream._types import Bits, Codes, Mask, Vec
+from rankstream.assortments import Assortments
+from rankstream.group_kernels import MOST_SLOTS, Lattices, close, link
+from rankstream.validate import whole_number
+
+
+class Groups:
+    """A cover of the offers by groups that hold offers with many items in common.
+
+    The state of a group is the set of its offers that no ranked item has touched yet. A group is grown offer by offer
+    while at most ``states`` of them can be reached, so a group may hold many items that are rarely offered or few that
+    often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group holds all
+    that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one.
+
+    >>> groups = Groups(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")]))
+    >>> groups.offers
+    [[0, 1], [2]]
+    """
+
+    def __init__(self, assortments: Assortments, states: int = 2000, overlap: int = 3, partition: bool = False) -> None:
+        whole_number("states", states, least=2)
+        whole_number("overlap", overlap, least=1)
+        self.assortments = assortments
+        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._sets = [
+            frozenset(offer) - {self._universal}
+            for offer in np.split(assortments.members, assortments.indptr[1:-1].tolist())
+        ]
+        self.offers = self._cover(states, overlap, partition)
+        self.lattices = self._lattices(states)
+        self.copies: Codes = np.bincount(self.lattices.where, minlength=assortments.n_coordinates)
+
+    def _cover(self, states: int, overlap: int, partition: bool) -> list[list[int]]:
+        """Grow groups around the offers that were covered least, preferring pairs of offers not yet together."""
+        n_offers = self.assortments.n_offers
+        holds = np.zeros((n_offers, self.assortments.n_items))
+        holds[self.assortments.owner, self.assortments.members] = 1.0
+        if self._universal >= 0:
+            holds[:, self._universal] = 0.0
+        shared = holds @ holds.T
+        ties = 0.5 * shared * (shared + 1.0)
+        np.fill_diagonal(ties, 0.0)
+        together = np.zeros_like(ties)
+        covered = np.zeros(n_offers)
+        groups: list[list[int]] = []
+        while covered.min() < overlap:
+            seed = int(covered.argmin())
+            group, whole = self._grow(seed, ties / (1.0 + together) ** 2, covered > 0.0 if partition else None, states)
+            covered[group] += float(overlap) if whole or partition else 1.0
+            together[np.ix_(group, group)] += 1.0
+            groups.append(sorted(group))
+        return groups
+
+    def _grow(self, seed: int, ties: Vec, barred: Mask | None, states: int) -> tuple[list[int], bool]:
+        """The seed and the offers best tied to it, and whether nothing else is tied to them."""
+        group, score, refused = [seed], ties[seed].copy(), 0
+        connected = ties[seed] > 0.0
+        free = np.ones(score.size, dtype=bool) if barred is None else ~barred
+        free[seed] = False
+        while len(group) < MOST_SLOTS and refused < 4:
+            candidates = np.where(free, score, 0.0)
+            best = int(candidates.argmax())
+            if candidates[best] <= 0.0:
+                break
+            free[best] = False
+            if self._states([*group, best], states) is None:
+                refused += 1
+                continue
+            group.append(best)
+            score += ties[best]
+            connected |= ties[best] > 0.0
+        connected[group] = False
+        return group, not connected.any()
+
+    def _takes(self, group: list[int]) -> tuple[list[int], Bits]:
+        """The items of a group, and which of its offers each of them takes when it is ranked."""
+        masks: dict[int, int] = {}
+        for slot, offer in enumerate(group):
+            for item in sorted(self._sets[offer]):
+                masks[int(item)] = masks.get(int(item), 0) | 1 << slot
+        return list(masks), np.array(list(masks.values()), dtype=np.uint64)
+
+    def _states(self, group: list[int], most: int) -> Bits | None:
+        """The states of a group in ascending order, so that every step leads to an earlier one; None if too many."""
+        found = np.empty(most, dtype=np.uint64)
+        count = close(self._takes(group)[1], np.uint64((1 << len(group)) - 1), found)
+        return None if count < 0 else np.sort(found[:count])
+
+    def _lattices(self, most: int) -> Lattices:
+        """All groups' dynamic programs laid end to end."""
+        slots = [offer for group in self.offers for offer in group]
+        sizes = np.diff(self.assortments.indptr)[slots]
+        seat_ptr = np.concatenate([[0], np.cumsum(sizes)])
+        first = self.assortments.indptr[:-1][slots] - seat_ptr[:-1]
+        slot_of = np.repeat(np.arange(len(slots)), sizes)
+        where = np.arange(seat_ptr[-1]) + first[slot_of]
+        none = np.full(len(slots), -1, dtype=np.int64)
+        ending = np.flatnonzero(self.assortments.members[where] == self._universal)
+        none[slot_of[ending]] = ending
+        slot_ptr = np.concatenate([[0], np.cumsum([len(group) for group in self.offers])])
+        states, step_counts, steps, entries = [0], [], [], [0]
+        chains = []
+        for number, group in enumerate(self.offers):
+            starts = seat_ptr[slot_ptr[number] : slot_ptr[number + 1]]
+            own_counts, own_steps, own_entries = self._link(group, starts, most)
+            steps.append(own_steps + np.array([0, entries[-1], states[-1]]))
+            chains.append(own_entries + np.array([entries[-1], 0]))
+            step_counts.append(own_counts)
+            states.append(states[-1] + own_counts.size)
+            entries.append(entries[-1] + own_entries.shape[0])
+        items, entry, target = np.ascontiguousarray(np.concatenate(steps).T)
+        parent, seat = np.ascontiguousarray(np.concatenate(chains).T)
+        step_ptr = np.concatenate([[0], np.cumsum(np.concatenate(step_counts))])
+        ends = np.array(states), step_ptr, items, entry, target, np.array(entries), parent, seat
+        return Lattices(slot_ptr, seat_ptr, none, slot_of, where, *ends)
+
+    def _link(self, group: list[int], starts: Codes, most: int) -> tuple[Codes, Codes, Codes]:
+        """The number of steps of each state of a group, the steps (item, entry, target), and the entries."""
+        items, takes = self._takes(group)
+        states = self._states(group, most)
+        assert states is not None  # a group was grown only as far as its states allow
+        seat_of = np.zeros((len(items), len(group)), dtype=np.int64)
+        local = {item: k for k, item in enumerate(items)}
+        for slot, offer in enumerate(group):
+            begin, end = self.assortments.indptr[offer : offer + 2].tolist()
+            for k in range(begin, end):
+                item = int(self.assortments.members[k])
+                if item != self._universal:
+                    seat_of[local[item], slot] = starts[slot] + k - begin
+        size = 1 + sum(int(np.unique(states & take).size) * int(take).bit_count() for take in takes)
+        step_ptr = np.empty(states.size + 1, dtype=np.int64)
+        steps = np.empty((states.size * len(items), 3), dtype=np.int64)
+        entries = np.empty((size, 2), dtype=np.int64)
+        count = link(takes, seat_of, states, step_ptr, steps, entries)
+        steps = steps[: step_ptr[-1]]
+        if items:
+            steps[:, 0] = np.array(items, dtype=np.int64)[steps[:, 0]]
+        return np.diff(step_ptr), steps, entries[:count]

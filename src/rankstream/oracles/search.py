@@ -1,0 +1,130 @@
+"""The oracle for problems that no dynamic program can hold: iterated local search, with a bound by cost splitting."""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import kernels, search_kernels
+from rankstream._types import Codes, Vec
+from rankstream.assortments import Assortments
+from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.reductions import reduce
+from rankstream.oracles.splitting import EPSILON, SplittingBound
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.search_kernels import Offers
+from rankstream.validate import number_between, whole_number
+
+CHUNK = 10
+POOL = 256
+
+
+class SearchOracle:
+    """Iterated local search, which inserts items at their best positions, warm started from what it found before.
+
+    A call plays ``rounds`` rounds from the best ranking in its pool of earlier answers, or fewer where a ``budget`` in
+    seconds runs out first: only without one is the answer the same on every machine. The bound takes ``sweeps`` passes
+    over groups of offers with at most ``states`` states (see ``SplittingBound``), warm started too, and no part of the
+    budget; with ``sweeps=0`` the shares of the last call are used as they are. An answer whose bound meets its value
+    is exact. Costs asked twice in a row get the same answer.
+
+    Within the search, ``ties`` decides where an item goes among equally good positions; of the rankings with the vertex
+    that it ends with, the tie rule keeps one, as everywhere (``oracles.ties``).
+
+    >>> oracle = SearchOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
+    >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
+    >>> answer.value, answer.exact
+    (-2.0, True)
+    """
+
+    def __init__(
+        self,
+        assortments: Assortments,
+        ties: Ties = "random",
+        seed: int = 0,
+        budget: float | None = None,
+        rounds: int = 250,
+        sweeps: int = 1,
+        states: int = 500,
+    ) -> None:
+        check_ties(ties, seed)
+        self.assortments = assortments
+        self.ties = ties
+        self.seed = seed
+        self.budget = None if budget is None else number_between("budget", budget, 0.0)
+        self.rounds = whole_number("rounds", rounds, least=1)
+        self.sweeps = whole_number("sweeps", sweeps)
+        self.states = states
+        self.splitting = SplittingBound(assortments, states)
+        self._offers = index_offers(assortments)
+        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._pool: Codes = np.arange(assortments.n_items)[None, :]
+        self._places = self._pool.copy()
+        self._last: tuple[bytes, Answer] | None = None
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The cheapest ranking that the search finds, its cost, and a proven bound."""
+        vector = checked_costs(self.assortments, costs)
+        asked = vector.tobytes()
+        if self._last is not None and self._last[0] == asked:
+            return self._last[1]
+        ranking, offers = self.search(vector), self.assortments
+        rule, no_choice = TIE_RULES[self.ties], self._universal
+        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, no_choice, rule, self.seed, True, ranking)
+        answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
+        self._last = asked, answer
+        return answer
+
+    def search(self, costs: Vec) -> Codes:
+        """The best ranking found within the rounds and the budget; it joins the pool."""
+        stop = np.inf if self.budget is None else perf_counter() + self.budget
+        values = search_kernels.pool_costs(costs, self._offers, self._places)
+        best: Codes = self._pool[int(values.argmin())].copy()
+        current, held, stale, done = best.copy(), np.inf, 0, 0
+        draw = np.uint64(self.seed)
+        while done < self.rounds and (not done or perf_counter() < stop):
+            turns = min(CHUNK, self.rounds - done)
+            draw = np.uint64(kernels.mix(draw, np.uint64(done)))
+            held, stale = search_kernels.search(
+                costs, self._offers, self._universal, best, current, held, stale, TIE_RULES[self.ties], draw, turns
+            )
+            done += turns
+        if not (self._pool == best).all(axis=1).any():
+            self._pool = np.vstack([self._pool, best])[-POOL:]
+            self._places = np.argsort(self._pool, axis=1)
+        return best
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        return f"by local search, with a proven bound from groups of offers ({reduce(self.assortments).explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = (self.ties, self.seed, self.budget, self.rounds, self.sweeps, self.states)
+        return SearchOracle, (self.assortments, *options)
+
+
+def checked_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
+    """The costs as floats, or a ValueError."""
+    vector = check_costs(assortments, costs)
+    if not np.isfinite(np.abs(vector).sum()):
+        raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+    return vector
+
+
+def meet(bound: float, value: float, costs: Vec) -> float:
+    """A bound that is no more than the value, and the value itself where only rounding is between them."""
+    rounding = 4.0 * EPSILON * costs.size * float(np.abs(costs).sum())
+    return value if bound >= value - rounding else bound
+
+
+def index_offers(assortments: Assortments) -> Offers:
+    """The offers with the coordinates of each item."""
+    counts = np.bincount(assortments.members, minlength=assortments.n_items)
+    return Offers(
+        assortments.indptr,
+        assortments.members,
+        assortments.owner,
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.argsort(assortments.members, kind="stable"),
+    )

@@ -1,0 +1,121 @@
+"""Lower bounds by cost splitting: overlapping groups of offers share the costs, and each is solved exactly."""
+
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import group_kernels as kernels
+from rankstream._types import Vec
+from rankstream.assortments import Assortments
+from rankstream.group_kernels import Corners
+from rankstream.oracles.groups import Groups
+from rankstream.validate import number_between, whole_number
+
+MOST_CORNERS = 128
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Relaxation:
+    """Points that look like choice probabilities to every group of offers, which may be more than all there are.
+
+    It projects on that set by Dykstra's method, one group after the other. What a group's projection pulls away,
+    its normal vector, is kept as the group's ``pulls``: any of them, at any time, make a valid bound.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        lattices = groups.lattices
+        self.groups = groups
+        n_groups, n_slots, n_seats = len(groups.offers), lattices.none.size, lattices.where.size
+        self.pulls: Vec = np.zeros(n_seats)
+        self.sums: Vec = np.zeros(int(lattices.entry_ptr[-1]))
+        self.to_go: Vec = np.zeros(int(lattices.state_ptr[-1]))
+        self._aim, self._slope = np.zeros(n_seats), np.zeros(n_seats)
+        self._corners = Corners(
+            known=np.ones(n_groups, dtype=np.int64),
+            chosen=np.zeros((n_slots, MOST_CORNERS), dtype=np.int64),
+            weight=np.zeros((n_groups, MOST_CORNERS)),
+            point=np.zeros(n_seats),
+        )
+        self._corners.weight[:, 0] = 1.0
+        self.least(np.zeros(n_seats))
+        for group in range(n_groups):
+            kernels.choose(lattices, group, self.sums, self.to_go, self._corners.chosen[:, 0])
+
+    def total(self) -> Vec:
+        """The sum of the groups' pulls at every coordinate."""
+        where, size = self.groups.lattices.where, self.groups.assortments.n_coordinates
+        total: Vec = np.bincount(where, weights=self.pulls, minlength=size).astype(np.float64, copy=False)
+        return total
+
+    def sweep(self, aim: Vec, calls: int = 3) -> Vec:
+        """One round of Dykstra's method towards the point nearest to ``aim``; returns where it has come to."""
+        point = aim - self.total()
+        kernels.sweep(
+            self.groups.lattices, self.pulls, point, self._corners, self._aim, self._slope, self.sums, self.to_go, calls
+        )
+        return point
+
+    def least(self, costs: Vec) -> float:
+        """The sum of the groups' least costs, for one cost per seat; fills the groups' tables."""
+        out = np.zeros(len(self.groups.offers))
+        kernels.least_costs(self.groups.lattices, costs, self.sums, self.to_go, out)
+        return float(out.sum())
+
+
+class SplittingBound:
+    """Lower bounds on the cheapest ranking: the sum of the groups' least costs, whatever the shares are.
+
+    A call gives every group its share of every cost, starting from the shares of the last call, and improves them by
+    proximal steps: the relaxation's point nearest to (centre - costs) is found by Dykstra's method, its pulls are the
+    shares, and the point is the next centre. The bound never falls during a call.
+
+    >>> bound = SplittingBound(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
+    >>> bound.lower([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
+    -2.0
+    """
+
+    def __init__(self, assortments: Assortments, states: int = 500, overlap: int = 3, reach: float = 3.0) -> None:
+        self.groups = Groups(assortments, states, overlap)
+        self.assortments = assortments
+        self.relaxation = Relaxation(self.groups)
+        self.reach = number_between("reach", reach, 0.0)
+        self._centre: Vec = (1.0 / np.diff(assortments.indptr))[assortments.owner]
+        self.shares: Vec = np.zeros(self.relaxation.pulls.size)
+
+    def lower(
+        self, costs: ArrayLike, sweeps: int = 10, seconds: float = np.inf, target: float = np.inf, calls: int = 3
+    ) -> float:
+        """The best bound that so many sweeps find, or as many as fit into the seconds; ``shares`` are its shares.
+
+        It stops early where the bound has come to the ``target``, the cost of a ranking, but for rounding.
+        """
+        vector = np.ascontiguousarray(costs, dtype=np.float64)
+        whole_number("sweeps", sweeps)
+        started = perf_counter()
+        norm = float(np.linalg.norm(vector))
+        if norm == 0.0:
+            self.shares[:] = 0.0
+            return 0.0
+        scale = self.reach * np.sqrt(self.assortments.n_offers) / norm
+        aim = vector * scale
+        room = EPSILON * vector.size * float(np.abs(aim).sum())
+        best = -np.inf
+        for turn in range(sweeps + 1):
+            if turn:
+                moved = self.relaxation.sweep(self._centre - aim, calls)
+                self._centre = moved
+            shares = self._share(aim)
+            bound = self.relaxation.least(shares)
+            if bound > best:
+                best = bound
+                self.shares = shares / scale
+            if perf_counter() - started > seconds or best >= target * scale - room:
+                break
+        return float(best / scale)
+
+    def _share(self, aim: Vec) -> Vec:
+        """The pulls as costs, and what they leave of the costs in equal parts."""
+        rest = (aim + self.relaxation.total()) / self.groups.copies
+        shares: Vec = rest[self.groups.lattices.where] - self.relaxation.pulls
+        return shares

@@ -1,0 +1,227 @@
+"""Compiled loops of the local search and of branch and bound: plain functions over arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankstream._types import Codes, Vec
+from rankstream.kernels import FIRST, LAST, compiled, mix
+
+PATIENCE = 25  # rounds without progress before a new start
+
+
+class Offers(NamedTuple):
+    """The coordinates offer by offer, and for every item the list of its own ones."""
+
+    indptr: Codes
+    members: Codes
+    owner: Codes
+    item_ptr: Codes
+    item_coordinates: Codes
+
+
+@compiled
+def below(state: np.uint64, number: int) -> int:
+    """A number from 0 to ``number`` - 1, read off a hash."""
+    return int(np.int64((state >> np.uint64(11)) % np.uint64(number)))
+
+
+@compiled
+def cost_of(costs: Vec, offers: Offers, position: Codes) -> float:
+    """What a ranking costs, given the position of every item."""
+    total = 0.0
+    for offer in range(offers.indptr.size - 1):
+        best = offers.indptr[offer]
+        for k in range(best + 1, offers.indptr[offer + 1]):
+            if position[offers.members[k]] < position[offers.members[best]]:
+                best = k
+        total += costs[best]
+    return total
+
+
+@compiled
+def move(order: Codes, position: Codes, item: int, slot: int) -> None:
+    """Take the item out and put it in again before what is now at position ``slot`` (n for the end)."""
+    place = position[item]
+    if slot > place:
+        slot -= 1
+    step = 1 if slot > place else -1
+    while place != slot:
+        order[place] = order[place + step]
+        position[order[place]] = place
+        place += step
+    order[slot] = item
+    position[item] = slot
+
+
+@compiled
+def weigh_slots(costs: Vec, offers: Offers, position: Codes, item: int, change: Vec) -> None:
+    """Make change[p] what the offers whose best other item is at position p gain when the item comes before it."""
+    change[:] = 0.0
+    for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
+        own = offers.item_coordinates[where]
+        offer = offers.owner[own]
+        best, top = -1, position.size
+        for k in range(offers.indptr[offer], offers.indptr[offer + 1]):
+            if k != own and position[offers.members[k]] < top:
+                best, top = k, position[offers.members[k]]
+        if best >= 0:
+            change[top] += costs[own] - costs[best]
+
+
+@compiled
+def insert_best(
+    costs: Vec,
+    offers: Offers,
+    order: Codes,
+    position: Codes,
+    item: int,
+    ties: int,
+    state: np.uint64,
+    room: float,
+    change: Vec,
+) -> float:
+    """Move the item to its best position of all, in time O(sum of |A_j| over its offers + n); return what is saved.
+
+    Positions within ``room`` of the best count as equally good, and the tie rule picks one of them.
+    """
+    n_items = order.size
+    weigh_slots(costs, offers, position, item, change)
+    run, best, now = 0.0, 0.0, 0.0
+    for place in range(n_items - 1, -1, -1):
+        run += change[place]
+        best = min(best, run)
+        if place == position[item]:
+            now = run
+    run, slot, n_tied = 0.0, -1, 0
+    for place in range(n_items, -1, -1):
+        if place < n_items:
+            run += change[place]
+        if run <= best + room:
+            n_tied += 1
+            if ties == FIRST or slot < 0:
+                slot = place
+            elif ties != LAST:
+                state = mix(state, np.uint64(place))
+                if below(state, n_tied) == 0:
+                    slot = place
+    move(order, position, item, slot)
+    return now - best
+
+
+@compiled
+def descend(
+    costs: Vec, offers: Offers, order: Codes, position: Codes, ties: int, state: np.uint64, room: float, change: Vec
+) -> None:
+    """Insert items at their best positions, in an order drawn anew for each pass, until nothing is saved.
+
+    An item is looked at again only when one that it is offered with has moved to advantage.
+    """
+    n_items = order.size
+    queue = np.arange(n_items)
+    due = np.ones(n_items, dtype=np.bool_)
+    saved = True
+    while saved:
+        saved = False
+        for k in range(n_items):
+            state = mix(state, np.uint64(k))
+            other = k + below(state, n_items - k)
+            item = queue[other]
+            queue[k], queue[other] = item, queue[k]
+            if due[item]:
+                due[item] = False
+                if insert_best(costs, offers, order, position, item, ties, state, room, change) > room:
+                    saved = True
+                    for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
+                        offer = offers.owner[offers.item_coordinates[where]]
+                        for m in range(offers.indptr[offer], offers.indptr[offer + 1]):
+                            due[offers.members[m]] = True
+                    due[item] = False
+
+
+@compiled
+def wobble(costs: Vec, offers: Offers, universal: int, scale: float, state: np.uint64, out: Vec) -> np.uint64:
+    """Costs with noise, and more for the no-choice item: without that, ending a ranking at once is a trap.
+
+    One at a time, hardly any item is worth ranking above no-choice; many together are.
+    """
+    state = mix(state, np.uint64(1))
+    extra = 2.0 * scale * below(state, 1024) / 1024.0
+    for k in range(costs.size):
+        state = mix(state, np.uint64(k))
+        out[k] = costs[k] + 1.6 * scale * (below(state, 1024) / 512.0 - 1.0)
+        if offers.members[k] == universal:
+            out[k] += extra
+    return state
+
+
+@compiled
+def shuffle(order: Codes, position: Codes, state: np.uint64) -> np.uint64:
+    """A random ranking."""
+    for place in range(order.size):
+        state = mix(state, np.uint64(place))
+        other = place + below(state, order.size - place)
+        order[place], order[other] = order[other], order[place]
+    for place in range(order.size):
+        position[order[place]] = place
+    return state
+
+
+@compiled
+def search(
+    costs: Vec,
+    offers: Offers,
+    universal: int,
+    best: Codes,
+    current: Codes,
+    held: float,
+    stale: int,
+    ties: int,
+    seed: np.uint64,
+    rounds: int,
+) -> tuple[float, int]:
+    """Iterated local search: descend on noisy costs, then on the true ones, and keep what is no worse.
+
+    After ``PATIENCE`` rounds without progress it starts again from a random ranking. ``current``, which costs ``held``
+    (infinite: descend from it first), and ``best``, the best ranking seen, are improved in place. Returns ``held`` and
+    the number of rounds without progress, ``stale``, for the next call.
+    """
+    n_items = best.size
+    position, order = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
+    change, noisy = np.empty(n_items + 1), np.empty(costs.size)
+    scale = np.abs(costs).sum() / costs.size
+    room = 1e-13 * scale * costs.size
+    for place in range(n_items):
+        position[best[place]] = place
+    least = cost_of(costs, offers, position)
+    state = mix(seed, np.uint64(n_items))
+    for turn in range(rounds):
+        for place in range(n_items):
+            order[place] = current[place]
+            position[order[place]] = place
+        if stale >= PATIENCE:
+            state = shuffle(order, position, state)
+            stale, held = 0, np.inf
+        state = mix(state, np.uint64(turn))
+        if held < np.inf or turn > 0:
+            state = wobble(costs, offers, universal, scale, state, noisy)
+            descend(noisy, offers, order, position, ties, state, room, change)
+        descend(costs, offers, order, position, ties, state, room, change)
+        value = cost_of(costs, offers, position)
+        stale = 0 if value < held - room else stale + 1
+        if value <= held + room:
+            held = value
+            current[:] = order
+        if value < least:
+            least = value
+            best[:] = order
+    return held, stale
+
+
+@compiled
+def pool_costs(costs: Vec, offers: Offers, places: Codes) -> Vec:
+    """What each ranking of a pool costs, given the positions of the items in each."""
+    out = np.empty(places.shape[0])
+    for row in range(out.size):
+        out[row] = cost_of(costs, offers, places[row])
+    return out

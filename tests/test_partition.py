@@ -1,0 +1,113 @@
+from itertools import combinations
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import strategies
+from rankstream import Assortments, ChoiceCounts
+from rankstream._types import Vec
+from rankstream.certificate.partition import fit_bound
+
+
+def noisy(seed: int, n: int, m: int, size: int) -> tuple[Assortments, Vec]:
+    generator = np.random.default_rng(seed)
+    subsets = list(combinations(range(n - 1), size))
+    picked = generator.choice(len(subsets), size=m, replace=False)
+    offers = Assortments([(*subsets[k], n - 1) for k in picked], items=range(n))
+    shares = np.concatenate([generator.dirichlet(np.ones(size + 1)) for _ in range(m)])
+    return offers, shares
+
+
+def distance(offers: Assortments, shares: Vec) -> float:
+    return float(np.linalg.norm(naive.nearest_l2(offers, shares) - shares))
+
+
+@settings(max_examples=25)
+@given(st.data(), strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3), st.integers(1, 5))
+def test_bound_is_below_the_distance(
+    data: st.DataObject, offers: Assortments, states: int, overlap: int, sweeps: int
+) -> None:
+    shares = data.draw(strategies.frequencies(offers))
+    least = distance(offers, shares)
+    bound = fit_bound(offers, shares, least, states=states, overlap=overlap, sweeps=sweeps)
+    assert 0.0 <= bound.lower <= least + 1e-7
+    assert bound.sweeps <= sweeps
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_group_gives_the_distance(seed: int) -> None:
+    offers, shares = noisy(seed, 6, 8, 3)
+    least = distance(offers, shares)
+    bound = fit_bound(offers, shares, least, states=2**5, enough=1.0)
+    assert bound.lower == pytest.approx(least, rel=1e-4)
+    assert bound.ratio == pytest.approx(1.0, rel=1e-4)
+
+
+def test_overlap_proves_more_than_a_partition() -> None:
+    offers, shares = noisy(0, 7, 14, 3)
+    least = distance(offers, shares)
+    parts = fit_bound(offers, shares, states=14, overlap=1)
+    overlapping = fit_bound(offers, shares, states=14, overlap=4)
+    assert 0.0 < parts.lower < overlapping.lower <= least + 1e-7
+    assert overlapping.lower > 0.7 * least
+
+
+def test_a_partition_adds_up_the_squares_of_its_groups() -> None:
+    one, some = noisy(1, 6, 6, 3)
+    other, more = noisy(2, 6, 6, 3)
+    moved = [tuple(f"other {item}" for item in offer) for offer in other.offers]
+    both = Assortments([*one.offers, *moved])
+    apart = np.hypot(distance(one, some), distance(other, more))
+    for overlap in (1, 2):
+        bound = fit_bound(both, np.concatenate([some, more]), overlap=overlap)
+        assert bound.lower == pytest.approx(apart, rel=1e-4)
+
+
+def test_models_of_rankings_are_at_no_distance() -> None:
+    offers, _ = noisy(3, 7, 10, 3)
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.ones(5))
+    point = weights @ np.array([offers.vertex(generator.permutation(7)) for _ in weights])
+    bound = fit_bound(offers, point, 0.0)
+    assert (bound.lower, bound.ratio) == (0.0, 1.0)
+    assert fit_bound(offers, point, 0.1, sweeps=40).lower < 1e-6
+
+
+def test_offers_without_data_are_left_out() -> None:
+    offers = Assortments([("tea", "pie", "nothing"), ("ink", "nothing"), ("tea", "nothing")])
+    counts = ChoiceCounts(offers, [2, 2, 0, 0, 0, 1, 3])
+    seen = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
+    assert fit_bound(offers, counts).lower == pytest.approx(fit_bound(seen, [0.5, 0.5, 0.0, 0.25, 0.75]).lower)
+    with pytest.raises(ValueError, match="No offer has been seen yet"):
+        fit_bound(offers, ChoiceCounts(offers))
+
+
+def test_the_budget_is_kept() -> None:
+    offers, shares = noisy(4, 30, 150, 5)
+    fit_bound(offers, shares, sweeps=1)
+    started = perf_counter()
+    fit_bound(offers, shares, seconds=0.5)
+    assert perf_counter() - started < 3.0
+
+
+def test_the_same_sweeps_give_the_same_bound() -> None:
+    offers, shares = noisy(5, 12, 30, 4)
+    assert fit_bound(offers, shares, sweeps=5, seconds=60.0) == fit_bound(offers, shares, sweeps=5, seconds=60.0)
+
+
+def test_bad_options_are_refused() -> None:
+    offers = Assortments([("a", "b")])
+    for options, message in (
+        ({"seconds": -1.0}, "seconds is -1"),
+        ({"sweeps": 0}, "sweeps is 0"),
+        ({"upper": -1.0}, "upper is -1"),
+        ({"enough": 2.0}, "enough is 2"),
+        ({"states": 1}, "states is 1"),
+        ({"overlap": 0}, "overlap is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_bound(offers, [0.5, 0.5], **options)

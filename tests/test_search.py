@@ -1,0 +1,185 @@
+import pickle
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import strategies
+from rankstream import Assortments, checks
+from rankstream._types import Vec
+from rankstream.oracles import DenseOracle, Ties
+from rankstream.oracles.branch import BranchOracle
+from rankstream.oracles.groups import Groups
+from rankstream.oracles.search import SearchOracle
+from rankstream.oracles.splitting import SplittingBound
+
+TIES: list[Ties] = ["first", "last", "random"]
+
+
+def random_problem(seed: int, n: int, m: int, largest: int, no_choice: bool = True) -> tuple[Assortments, Vec]:
+    generator = np.random.default_rng(seed)
+    offers: set[tuple[int, ...]] = set()
+    while len(offers) < m:
+        size = int(generator.integers(2, largest + 1))
+        offers.add(tuple(sorted(generator.choice(n - 1, size=size, replace=False).tolist())))
+    held = [(*offer, n - 1) if no_choice else offer for offer in sorted(offers)]
+    assortments = Assortments(held, items=range(n))
+    return assortments, generator.normal(size=assortments.n_coordinates)
+
+
+def room(costs: Vec) -> float:
+    return 1e-12 * (1.0 + float(np.abs(costs).sum()))
+
+
+@given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(2, 12), st.integers(0, 3))
+def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Ties, states: int, sweeps: int) -> None:
+    offers, costs = problem
+    answer = SearchOracle(offers, ties, rounds=3, sweeps=sweeps, states=states).cheapest(costs)
+    least = naive.cheapest_value(offers, costs)
+    assert sorted(answer.ranking) == list(range(offers.n_items))
+    assert answer.value == pytest.approx(costs @ naive.vertex(offers, list(answer.ranking)), abs=room(costs))
+    assert answer.bound <= least + room(costs)
+    assert least <= answer.value + room(costs)
+
+
+@settings(max_examples=15)
+@given(strategies.problems(most_items=7), st.integers(2, 40))
+def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: int) -> None:
+    offers, costs = problem
+    least = naive.cheapest_value(offers, costs)
+    splitting = SplittingBound(offers, states, overlap=2)
+    for sweeps in (0, 1, 5):
+        assert splitting.lower(costs, sweeps) <= least + room(costs)
+    answer = BranchOracle(offers, states=states, sweeps=1).cheapest(costs)
+    assert answer.exact
+    assert answer.value == pytest.approx(least, abs=room(costs))
+
+
+@given(strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3))
+def test_every_offer_is_in_a_group(offers: Assortments, states: int, overlap: int) -> None:
+    cover = Groups(offers, states, overlap)
+    assert {offer for group in cover.offers for offer in group} == set(range(offers.n_offers))
+    assert (np.diff(cover.lattices.state_ptr) <= states).all()
+    parts = Groups(offers, states, partition=True)
+    assert sorted(offer for group in parts.offers for offer in group) == list(range(offers.n_offers))
+
+
+def test_a_group_that_holds_everything_proves_the_minimum() -> None:
+    offers, costs = random_problem(3, 9, 25, 4)
+    least = DenseOracle(offers).cheapest(costs).value
+    assert SplittingBound(offers, states=2**9).lower(costs, 0) == pytest.approx(least)
+
+
+def test_shares_add_up_and_sweeps_raise_the_bound() -> None:
+    offers, costs = random_problem(4, 12, 40, 5)
+    splitting = SplittingBound(offers, states=60)
+    before = splitting.lower(costs, 0)
+    after = splitting.lower(costs, 30)
+    added = np.bincount(splitting.groups.lattices.where, weights=splitting.shares)
+    np.testing.assert_allclose(added, costs, atol=1e-9)
+    assert before < after <= DenseOracle(offers).cheapest(costs).value + room(costs)
+
+
+@pytest.mark.parametrize(("n", "m", "largest"), [(10, 30, 4), (12, 40, 5), (14, 60, 4), (16, 40, 5), (18, 60, 4)])
+@pytest.mark.parametrize("no_choice", [True, False])
+def test_branch_and_bound_equals_the_dynamic_program(n: int, m: int, largest: int, no_choice: bool) -> None:
+    offers, costs = random_problem(n + m, n, m, largest, no_choice)
+    answer = BranchOracle(offers, budget=60.0, states=300, sweeps=20).cheapest(costs)
+    least = DenseOracle(offers).cheapest(costs).value
+    assert answer.exact
+    assert answer.value == pytest.approx(least, abs=room(costs))
+    assert answer.value == pytest.approx(float(costs @ offers.vertex(answer.ranking)))
+
+
+def test_branch_and_bound_finds_what_a_poor_search_misses() -> None:
+    found = 0
+    for seed in range(10):
+        offers, costs = random_problem(seed, 12, 40, 5)
+        oracle = BranchOracle(offers, rounds=1, states=40, sweeps=3)
+        first = float(costs @ offers.vertex(oracle.searcher.search(costs)))
+        answer = BranchOracle(offers, rounds=1, states=40, sweeps=3).cheapest(costs)
+        assert answer.value == pytest.approx(DenseOracle(offers).cheapest(costs).value)
+        found += answer.value < first - 1e-9
+    assert found
+
+
+def test_branch_and_bound_splits_what_falls_apart() -> None:
+    left, costs = random_problem(1, 8, 12, 3, no_choice=False)
+    both = Assortments([tuple((side, item) for item in offer) for side in (0, 1) for offer in left.offers])
+    answer = BranchOracle(both, states=8, sweeps=0).cheapest(np.concatenate([costs, costs]))
+    assert answer.value == pytest.approx(2.0 * DenseOracle(left).cheapest(costs).value)
+
+
+def test_search_is_within_a_percent_on_most_instances() -> None:
+    good = 0
+    for seed in range(20):
+        offers, costs = random_problem(seed, 14, 60, 5)
+        least = DenseOracle(offers).cheapest(costs).value
+        good += SearchOracle(offers, rounds=100, sweeps=0).cheapest(costs).value <= least + 0.01 * abs(least)
+    assert good >= 18
+
+
+@pytest.mark.parametrize("make", [SearchOracle, BranchOracle])
+def test_oracles_pass_the_checks(make: Callable[[Assortments], SearchOracle | BranchOracle]) -> None:
+    for no_choice in (True, False):
+        offers, _ = random_problem(5, 7, 8, 3, no_choice)
+        checks.check_oracle(make(offers), offers)
+
+
+def test_the_same_calls_get_the_same_answers() -> None:
+    offers, costs = random_problem(6, 16, 50, 5)
+    first, second = SearchOracle(offers, seed=3), pickle.loads(pickle.dumps(SearchOracle(offers, seed=3)))
+    for vector in (costs, costs[::-1].copy(), costs):
+        one, other = first.cheapest(vector), second.cheapest(vector)
+        assert one.ranking.tolist() == other.ranking.tolist()
+        assert one[1:] == other[1:]
+    assert pickle.loads(pickle.dumps(BranchOracle(offers, budget=3.0))).budget == 3.0
+
+
+def test_the_pool_never_lets_a_good_ranking_go() -> None:
+    offers, costs = random_problem(7, 20, 80, 5)
+    oracle = SearchOracle(offers, rounds=200, sweeps=0)
+    value = oracle.cheapest(costs).value
+    oracle.rounds = 1
+    oracle.cheapest(-costs)
+    assert oracle.cheapest(costs).value <= value
+
+
+def test_budgets_are_kept() -> None:
+    offers, costs = random_problem(8, 40, 150, 6)
+    oracle = SearchOracle(offers, budget=0.05, rounds=10**9, sweeps=0)
+    branch = BranchOracle(offers, budget=0.5, states=300)
+    branch.cheapest(costs)
+    for limit, call in ((0.05, oracle.cheapest), (0.5, branch.cheapest)):
+        started = perf_counter()
+        answer = call(costs + limit)
+        assert perf_counter() - started < limit + 2.0
+        assert answer.bound <= answer.value
+
+
+def test_bad_options_are_refused() -> None:
+    offers = Assortments([("a", "b")])
+    with pytest.raises(ValueError, match="no tie rule 'middle'"):
+        SearchOracle(offers, ties="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seed is -1"):
+        SearchOracle(offers, seed=-1)
+    with pytest.raises(ValueError, match="too large"):
+        SearchOracle(offers, seed=2**63)
+    with pytest.raises(ValueError, match=r"budget is -1\.0: it must be at least 0"):
+        SearchOracle(offers, budget=-1.0)
+    with pytest.raises(ValueError, match="rounds is 0"):
+        SearchOracle(offers, rounds=0)
+    with pytest.raises(ValueError, match="states is 1"):
+        SearchOracle(offers, states=1)
+    with pytest.raises(ValueError, match="overlap is 0"):
+        Groups(offers, overlap=0)
+    with pytest.raises(ValueError, match="must be 2 costs"):
+        SearchOracle(offers).cheapest(np.zeros(3))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        BranchOracle(offers).cheapest([0.0, np.nan])
+    with pytest.raises(ValueError, match="65 items are too many for branch and bound, which takes 64"):
+        BranchOracle(Assortments([tuple(range(65))]))
