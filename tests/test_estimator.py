@@ -162,7 +162,8 @@ def test_random_state_follows_the_convention() -> None:
 
 def test_other_numbers_than_0_and_1_are_read_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="other values than 0 and 1"):
-        RankingChoiceModel(max_rounds=10).fit([[2, 1], [0, 3]], [0, 1])
+        model = RankingChoiceModel(max_rounds=10).fit([[2, 1], [0, 3]], [0, 1])
+    assert model.counts_.assortments.offers == ((1,), (0, 1))
 
 
 @pytest.mark.parametrize(

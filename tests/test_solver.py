@@ -34,7 +34,7 @@ def blend(share: float, one: Vec, other: Vec) -> Vec:
 
 
 STREAMS: dict[str, Callable[[Vec, Vec], Callable[[int], Vec]]] = {
-    "constant": lambda p, _: lambda t: p,  # noqa: ARG005
+    "constant": lambda p, _: lambda _: p,
     "converging": lambda p, q: lambda t: blend(1.0 / (1.0 + t), p, q),
     "drifting": lambda p, q: lambda t: blend(t / 60.0, p, q),
     "switching": lambda p, q: lambda t: p if t < 30 else q,

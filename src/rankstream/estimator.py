@@ -71,14 +71,14 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices, until the tolerance is met or ``max_rounds`` are played."""
         self._start()
         self.counts_, _ = count_availability(*self._read(X, y, sample_weight, reset=True))
         self._play(self.max_rounds, anew=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
 
         The items must stay the same. Offers that are new start the solver anew on the counts so far.
@@ -91,7 +91,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         self._play(self.rounds_per_batch, anew=grew)
         return self
 
-    def predict_proba(self, X: Any) -> Vec:  # noqa: N803
+    def predict_proba(self, X: Any) -> Vec:
         """The choice probability of every item in every row; unavailable items have 0."""
         check_is_fitted(self, "model_")
         names, _ = column_names(X)
@@ -105,12 +105,12 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         table[single.owner, single.members] = self._coded_model.probabilities(single)
         return table[row_of.ravel()]
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
+    def predict(self, X: Any) -> Any:
         """The likeliest choice of every row: column names, or positions where columns have no names."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.array(self.items_)[best]
 
-    def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:  # noqa: N803
+    def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:
         """The log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
         check_is_fitted(self, "model_")
         number_between("epsilon", epsilon, 0.0, 1.0)
@@ -123,7 +123,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
             logs: Vec = np.log(mixed)
         return logs
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The mean log-likelihood of the choices; see ``epsilon``."""
         logs = self.log_likelihood(X, y, self.epsilon)
         return float(np.average(logs, weights=_weights(sample_weight, X)))
@@ -135,7 +135,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if self.outside not in ("auto", "refuse"):
             raise ValueError(f"outside is {self.outside!r}: choose 'auto' or 'refuse'.")
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Mask, Codes, Vec]:  # noqa: N803
+    def _read(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Mask, Codes, Vec]:
         """Checked rows: which items were available, which one was chosen, and how much each row counts."""
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None.")

@@ -37,7 +37,7 @@ def count_availability(
     return counts, grew
 
 
-def column_names(X: Any) -> tuple[list[Label], bool]:  # noqa: N803
+def column_names(X: Any) -> tuple[list[Label], bool]:
     """The labels of a frame's columns, and whether they are more than the default 0, 1, ...; none for plain arrays."""
     if not hasattr(X, "columns"):
         return [], False

@@ -56,6 +56,11 @@ class Bilinear(ABC):
         """One weight per coordinate; None where all are 1."""
         return None if self.weights is None else self.offer_weights[self.assortments.owner]
 
+    @property
+    def lipschitz(self) -> float:
+        """The largest weight: duals have norm at most 1 in the norm dual to ``data_norm``."""
+        return float(self.offer_weights.max())
+
     def diameter(self, power: float) -> float:
         """The largest |B (x - p)| in an l-norm: every offer adds at most 2 * weight^power under the root."""
         if power == np.inf:
@@ -75,11 +80,11 @@ class Bilinear(ABC):
         base = float(self.costs(dual) @ frequencies)
         return base + self.smoothing * self.potential(dual) if self.smoothing else base
 
-    def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:  # noqa: ARG002
+    def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:
         """B (x - p), whatever the dual."""
         return self.lift(vertex - frequencies)
 
-    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+    def image(self, slope: Vec, dual: Vec) -> Vec:
         """The mirror of the dual."""
         return self.mirror(dual)
 
@@ -118,7 +123,7 @@ class Bilinear(ABC):
 
 @dataclass(frozen=True)
 class EuclideanPotential(Bilinear):
-    """Those with the potential |y|^2 / 2, whose prox is a projection onto the dual domain."""
+    """Those with the potential |y|^2 / 2 on a domain around 0, whose prox is a projection onto it."""
 
     @property
     def grad_bound(self) -> float:
@@ -126,9 +131,18 @@ class EuclideanPotential(Bilinear):
         return self.diameter(2.0)
 
     @property
+    def largest_potential(self) -> float:
+        """The width: the potential is 0 at the start."""
+        return self.width
+
+    @property
     def mirror_bound(self) -> float:
         """The norm of the longest dual."""
-        return float(np.sqrt(2.0 * self.largest_potential))
+        return float(np.sqrt(2.0 * self.width))
+
+    def start(self) -> Vec:
+        """No price at all."""
+        return np.zeros(self.assortments.n_coordinates)
 
     def potential(self, dual: Vec) -> float:
         """|y|^2 / 2."""
@@ -153,7 +167,7 @@ class EuclideanPotential(Bilinear):
 
     @property
     @abstractmethod
-    def largest_potential(self) -> float:
+    def width(self) -> float:
         """Half the squared norm of the longest dual."""
 
     @abstractmethod

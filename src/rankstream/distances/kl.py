@@ -99,7 +99,7 @@ class KL:
         """The projection of -slope onto the box."""
         return np.minimum(np.maximum(-slope, -self.scale / self.floor), 0.0)
 
-    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+    def image(self, slope: Vec, dual: Vec) -> Vec:
         """The dual itself."""
         return dual
 
@@ -131,7 +131,7 @@ class KL:
         logs = np.log(np.maximum(frequencies, 1e-300)) - np.log(held) + (held - vertex) / self.floor
         return float((self.scale * frequencies) @ logs)
 
-    def silence(self, dual: Vec, seen: Mask) -> Vec:  # noqa: ARG002
+    def silence(self, dual: Vec, seen: Mask) -> Vec:
         """No dual of this distance is silent about an offer: drop the offers that nobody has seen."""
         raise ValueError("KL cannot leave out offers that nobody has seen: drop them, or use one of the norms.")
 

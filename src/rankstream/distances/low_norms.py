@@ -24,20 +24,6 @@ class L1(EuclideanPotential):
         """N / 2."""
         return 0.5 * self.assortments.n_coordinates
 
-    @property
-    def largest_potential(self) -> float:
-        """N / 2."""
-        return self.width
-
-    @property
-    def lipschitz(self) -> float:
-        """The largest weight."""
-        return float(self.offer_weights.max())
-
-    def start(self) -> Vec:
-        """The centre of the box."""
-        return np.zeros(self.assortments.n_coordinates)
-
     def project(self, point: Vec) -> Vec:
         """Every coordinate cut to [-1, 1]."""
         return np.minimum(np.maximum(point, -1.0), 1.0)
@@ -78,20 +64,6 @@ class LowNorm(EuclideanPotential):
     def width(self) -> float:
         """N^((2 - q) / q) / 2."""
         return 0.5 * float(self.assortments.n_coordinates ** ((2.0 - self.q) / self.q))
-
-    @property
-    def largest_potential(self) -> float:
-        """The same: the potential is 0 at the centre."""
-        return self.width
-
-    @property
-    def lipschitz(self) -> float:
-        """The largest weight."""
-        return float(self.offer_weights.max())
-
-    def start(self) -> Vec:
-        """The centre of the ball."""
-        return np.zeros(self.assortments.n_coordinates)
 
     def project(self, point: Vec) -> Vec:
         """The Euclidean projection onto the l_r ball."""

@@ -58,11 +58,6 @@ class MaxDifference(Bilinear):
         """sqrt(m), or infinite for the entropy."""
         return np.inf if self._entropic else sqrt(self.assortments.n_offers)
 
-    @property
-    def lipschitz(self) -> float:
-        """The largest weight."""
-        return float(self.offer_weights.max())
-
     def start(self) -> Vec:
         """Uniform on every offer."""
         return (1.0 / np.diff(self.assortments.indptr))[self.assortments.owner]

@@ -37,11 +37,6 @@ class LInf(Bilinear):
         """The logarithm is not bounded on the simplex."""
         return np.inf
 
-    @property
-    def lipschitz(self) -> float:
-        """The largest weight."""
-        return float(self.offer_weights.max())
-
     def start(self) -> Vec:
         """The uniform distribution."""
         size = 2 * self.assortments.n_coordinates
@@ -61,7 +56,7 @@ class LInf(Bilinear):
         """Proportional to exp(-slope)."""
         return softmax(-slope)
 
-    def image(self, slope: Vec, dual: Vec) -> Vec:  # noqa: ARG002
+    def image(self, slope: Vec, dual: Vec) -> Vec:
         """The slope's negative: prox does not see a constant, and no logarithm of a tiny number is needed."""
         return -slope
 

@@ -40,7 +40,7 @@ class FollowTheLeader(_Responder):
     where nothing is guaranteed.
     """
 
-    def update(self, distance: Distance, state: Vec, played: Round) -> Vec:  # noqa: ARG002
+    def update(self, distance: Distance, state: Vec, played: Round) -> Vec:
         """Answer the averages, this round included."""
         return distance.respond(played.sums.mean_vertex, played.sums.mean_frequencies)
 
@@ -60,10 +60,10 @@ class NaiveFrankWolfe(_Responder):
     (``certificate.guaranteed_gap``). With constant data it is ``FollowTheLeader``.
     """
 
-    def update(self, distance: Distance, state: Vec, played: Round) -> Vec:  # noqa: ARG002
+    def update(self, distance: Distance, state: Vec, played: Round) -> Vec:
         """Answer the averaged model and the latest data."""
         return distance.respond(played.sums.mean_vertex, played.frequencies)
 
-    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
         """None is known."""
         return inf

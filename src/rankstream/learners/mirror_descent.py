@@ -78,7 +78,7 @@ class MirrorDescent(PowerWeights):
         """One prox step along the payoff's gradient."""
         return prox_step(distance, state, played, state.step * played.weight)
 
-    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
         """The bound above, for any number of rounds with the step tuned to the horizon."""
         step, total = self.step_size(distance), self.total(rounds)
         bound = whole_grad_bound(distance)
@@ -110,7 +110,7 @@ class StronglyConvexMirrorDescent(PowerWeights):
         """One prox step along the payoff's gradient."""
         return prox_step(distance, state, played, played.weight / (distance.smoothing * played.sums.total_weight))
 
-    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
         """The theorem's bound; infinite where the whole gradient is not bounded."""
         require_smoothing(self, distance)
         return strong_regret_bound(self, whole_grad_bound(distance), distance.smoothing, rounds)
@@ -166,7 +166,7 @@ class DualAveraging(PowerWeights):
         spread = self.scale * distance.grad_bound
         return spread / sqrt(distance.width) if spread > 0.0 and distance.width > 0.0 else 1.0
 
-    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:  # noqa: ARG002
+    def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
         """The bound above."""
         spread = sqrt(distance.width * self.squares(rounds))
         return (self.scale + 1.0 / self.scale) * distance.grad_bound * spread / self.total(rounds)

@@ -4,7 +4,7 @@ from rankstream.assortments import Assortments
 from rankstream.oracles.branch import BranchOracle
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
-from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnions
+from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
 from rankstream.oracles.protocol import Answer, Oracle
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search import SearchOracle
@@ -48,7 +48,7 @@ def auto(
     most = MOST_STATES if largest < DENSE_FROM else min(MOST_STATES, 2**largest // 6)
     try:
         return LatticeOracle(assortments, ties, seed, most)
-    except TooManyUnions:
+    except TooManyUnionsError:
         if largest <= DENSE_TO:
             return DenseOracle(assortments, ties, seed)
         return SearchOracle(assortments, ties, seed)

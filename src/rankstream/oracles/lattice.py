@@ -18,7 +18,7 @@ MOST_STATES = 2**17
 UNFORCED = np.zeros(0, dtype=np.int64)
 
 
-class TooManyUnions(ValueError):  # noqa: N818
+class TooManyUnionsError(ValueError):
     """The offers have more unions than a table should hold."""
 
 
@@ -109,7 +109,9 @@ def unions(sets: Bits, most: int) -> Bits:
     for one in np.unique(sets):
         found = np.unique(np.concatenate((found, found | one)))
         if found.size > most:
-            raise TooManyUnions(f"There are more than {most:,} unions of offers: use another oracle (oracles.auto).")
+            raise TooManyUnionsError(
+                f"There are more than {most:,} unions of offers: use another oracle (oracles.auto)."
+            )
     return found
 
 
@@ -122,7 +124,7 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
     for component in reduced.components:
         codes = np.array(reduced.items_of(component))
         if codes.size > 64:
-            raise TooManyUnions(
+            raise TooManyUnionsError(
                 f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
             )
         sets = np.zeros(len(component), dtype=np.uint64)
