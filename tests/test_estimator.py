@@ -207,3 +207,39 @@ def test_impossible_settings_are_refused_when_fitting(settings: dict[str, Any]) 
 def test_unfitted_models_say_so() -> None:
     with pytest.raises(NotFittedError):
         RankingChoiceModel().predict_proba([[1, 1]])
+
+
+def test_a_failed_batch_leaves_the_model_as_it_was() -> None:
+    rows = np.ones((4, 3))
+    model = RankingChoiceModel().partial_fit(rows, [0, 1, 2, 0])
+    with (
+        pytest.warns(UserWarning, match="past the last column"),
+        pytest.raises(ValueError, match="Position 3, none of these, was not among"),
+    ):
+        model.partial_fit(rows, [0, 1, 2, 3])
+    assert model.partial_fit(rows, [0, 1, 2, 0]).counts_.observations == 8
+
+
+def test_choices_are_all_names_or_all_positions() -> None:
+    frame = pd.DataFrame([[1, 1, 1]] * 3, columns=[1, 2, 3])
+    with pytest.raises(ValueError, match="Row 2: unknown item 0"):
+        RankingChoiceModel().fit(frame, [1, 2, 0])
+    named = pd.DataFrame([[1, 1, 1]] * 3, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match="Row 1: unknown item 1"):
+        RankingChoiceModel().fit(named, np.array(["a", 1, "c"], dtype=object))
+    assert RankingChoiceModel().fit(named, [0, 1, 2]).predict(named)[0] in ("a", "b", "c")
+
+
+def test_tuple_columns_are_predicted_as_tuples() -> None:
+    frame = pd.DataFrame([[1, 1]] * 2, columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
+    model = RankingChoiceModel(max_rounds=20).fit(frame.to_numpy(), [0, 0])
+    model.items_ = [("a", 1), ("b", 2)]
+    assert model.predict(frame.to_numpy())[0] == ("a", 1)
+
+
+@pytest.mark.parametrize("learner", ["mirror-descent", "follow-the-leader", "strongly-convex-mirror-descent"])
+def test_batches_of_the_same_data_keep_improving(learner: str) -> None:
+    frame, chosen = choices(5, 400)
+    model = RankingChoiceModel(learner=learner, tolerance=0.0)
+    gaps = [model.partial_fit(frame, chosen).certificate_.gap for _ in range(20)]
+    assert gaps[-1] < 0.85 * gaps[1]

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, permutations
 
 import numpy as np
@@ -15,6 +16,7 @@ from rankstream import Assortments, checks, oracles, simulate
 from rankstream._types import Vec
 from rankstream.oracles import (
     CachingOracle,
+    ComponentsOracle,
     CountingOracle,
     DenseOracle,
     LaminarOracle,
@@ -169,7 +171,9 @@ def test_best_rankings_for_every_beginning(problem: tuple[Assortments, Vec]) -> 
         for start in permutations(range(offers.n_items), min(length, offers.n_items)):
             least = min(value for order, value in values.items() if order[:length] == start)
             assert found[start] == pytest.approx(least, abs=close(costs))
-    assert singles[0].value == pytest.approx(min(values.values()), abs=close(costs))
+    assert [int(answer.ranking[0]) for answer in singles] == list(range(offers.n_items))
+    dense = DenseOracle(offers).cheapest_by_first(costs)
+    assert [a.value for a in singles] == pytest.approx([a.value for a in dense], abs=close(costs))
 
 
 @given(strategies.problems(most_items=6))
@@ -299,3 +303,62 @@ def test_auto_picks_by_the_reduced_size() -> None:
         assert words in oracle.explain()
         costs = random.normal(size=offers.n_coordinates)
         assert oracle.cheapest(costs).value == pytest.approx(costs @ offers.vertex(oracle.cheapest(costs).ranking))
+
+
+def test_offers_that_fall_apart_are_solved_part_by_part() -> None:
+    random = np.random.default_rng(0)
+    for no_choice in (("x",), ()):
+        rows = [(*(random.choice(18, 5, replace=False) + 18 * (k % 2)).tolist(), *no_choice) for k in range(400)]
+        offers = Assortments([*rows, (36, *no_choice)], [*range(37), *no_choice])
+        oracle = oracles.auto(offers)
+        assert isinstance(oracle, ComponentsOracle)
+        assert "DenseOracle" in oracle.explain()
+        costs = random.normal(size=offers.n_coordinates)
+        answer = oracle.cheapest(costs)
+        assert answer.exact
+        expected = 0.0
+        for part in (0, 1):
+            own = Assortments(rows[part::2], [*range(18 * part, 18 * part + 18), *no_choice])
+            where = np.isin(offers.owner, range(part, 400, 2))
+            expected += DenseOracle(own).cheapest(costs[where]).value
+        rest = costs[offers.owner == 400]
+        expected += min(rest) if no_choice else rest[0]
+        assert answer.value == pytest.approx(expected)
+        copied = pickle.loads(pickle.dumps(oracle))
+        assert copied.cheapest(costs).ranking.tolist() == answer.ranking.tolist()
+
+
+@given(strategies.problems(most_items=6), st.sampled_from(TIES))
+def test_part_by_part_equals_brute_force(problem: tuple[Assortments, Vec], ties: Ties) -> None:
+    offers, costs = problem
+    answer = ComponentsOracle(offers, oracles.auto, ties).cheapest(costs)
+    assert answer.value == pytest.approx(naive.cheapest_value(offers, costs), abs=close(costs))
+    whole = np.round(costs)
+    one, other = (
+        ComponentsOracle(offers, oracles.auto, ties).cheapest(whole),
+        LatticeOracle(offers, ties).cheapest(whole),
+    )
+    assert one.value == other.value
+    if offers.vertex(one.ranking).tolist() == offers.vertex(other.ranking).tolist():
+        assert one.ranking.tolist() == other.ranking.tolist()
+
+
+def test_auto_never_refuses() -> None:
+    random = np.random.default_rng(1)
+    nested = Assortments([(*range(size), "none") for size in range(10, 101, 10)])
+    assert isinstance(oracles.auto(nested), LaminarOracle)
+    assert isinstance(oracles.auto(Assortments([tuple(range(70))])), LaminarOracle)
+    rows = [tuple((random.choice(13, 4, replace=False) + 13 * (k % 5)).tolist()) for k in range(300)]
+    answer = oracles.auto(Assortments(rows)).cheapest(random.normal(size=1200))
+    assert answer.exact
+
+
+def test_threads_may_share_a_dense_oracle() -> None:
+    random = np.random.default_rng(0)
+    offers = Assortments([(*random.choice(10, 4, replace=False).tolist(), "n") for _ in range(40)])
+    oracle = DenseOracle(offers)
+    costs = [random.normal(size=offers.n_coordinates) for _ in range(300)]
+    alone = [oracle.cheapest(vector).value for vector in costs]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda vector: oracle.cheapest(vector).value, costs))
+    assert together == alone

@@ -98,7 +98,7 @@ def test_rounds_needed_inverts_the_guarantee() -> None:
     rounds = rounds_needed(dips, "l2", OFFERS, 1.0001 * least)
     assert guaranteed_gap(dips, "l2", OFFERS, rounds) <= 1.0001 * least * (1 + 1e-9)
     assert rounds_needed(FollowTheLeader(power=0.5), distances.L2(OFFERS, 1e-3), OFFERS, 1e-2) > 10**5
-    with pytest.raises(ValueError, match="No number of rounds guarantees"):
+    with pytest.raises(ValueError, match="No number of rounds up to"):
         rounds_needed(fixed, "l2", OFFERS, 0.01)
 
 
@@ -116,6 +116,8 @@ def test_unknown_guarantees_are_infinite() -> None:
     assert NaiveFrankWolfe().regret_bound(distances.L2(OFFERS, 0.1), 10) == inf
     assert FollowTheLeader(nonsmooth=True).regret_bound(distances.L2(OFFERS), 10) == inf
     assert guaranteed_gap(NaiveFrankWolfe(power=2.0), distances.L2(OFFERS, 0.1), OFFERS, 10) == inf
+    own = NaiveFrankWolfe(weighting=lambda t: 0.5**t)
+    assert guaranteed_gap(own, distances.L2(OFFERS, 0.1), OFFERS, 10) == inf
     assert StronglyConvexMirrorDescent().regret_bound(distances.LInf(OFFERS, 0.1), 10) == inf
 
 

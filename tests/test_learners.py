@@ -325,6 +325,9 @@ def test_learners_that_do_not_fit_a_distance_say_so() -> None:
         (lambda: MirrorDescent(step=-1.0), "step is -1"),
         (lambda: DualAveraging(scale=0.0), "scale is 0"),
         (lambda: FollowTheLeader(power=-1.0), "averaging power is -1"),
+        (lambda: FollowTheLeader(power=100.0), "averaging power is 100"),
+        (lambda: MirrorDescent(5, weighting=lambda _: 0.0).round_weight(3), "weight of round 3 is 0"),
+        (lambda: MirrorDescent(5, weighting=lambda _: -1.0).squares(5), "weight of round 1 is -1"),
     ],
 )
 def test_bad_settings_are_refused(build: Any, message: str) -> None:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from rankstream._types import Codes, Label, Mask, Vec
 from rankstream.assortments import Assortments
+from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.estimation import Run, Stop, make_solver
 from rankstream.learners import Learner
@@ -24,7 +25,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     """A non-parametric choice model as a scikit-learn estimator.
 
     ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's columns are the items,
-    else they are 0, 1, ...), and ``y`` holds the chosen items, or the positions of their columns where that is no item.
+    else they are 0, 1, ...), and ``y`` holds the chosen items, or, if the columns are not numbers, all their positions.
     Any other number than 0 counts as available, with a warning. Where columns have no names, the position one past the
     last column means "none of these", with a warning too (``outside="refuse"`` makes it an error): an outside option
     that is always available and gets the last column of ``predict_proba``.
@@ -74,8 +75,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices, until the tolerance is met or ``max_rounds`` are played."""
         self._start()
-        self.counts_, _ = count_availability(*self._read(X, y, sample_weight, reset=True))
-        self._play(self.max_rounds, anew=True)
+        counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True))
+        self._play(counts, self.max_rounds, anew=True)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -87,8 +88,11 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if first:
             self._start()
         rows = self._read(X, y, sample_weight, reset=first)
-        self.counts_, grew = count_availability(*rows, before=None if first else self.counts_)
-        self._play(self.rounds_per_batch, anew=grew)
+        if rows[0].shape[1] > len(self.items_):
+            outside = len(self.items_)
+            raise ValueError(f"Position {outside}, none of these, was not among the first batch's choices: fit again.")
+        counts, grew = count_availability(*rows, before=None if first else self.counts_)
+        self._play(counts, self.rounds_per_batch, anew=grew)
         return self
 
     def predict_proba(self, X: Any) -> Vec:
@@ -108,7 +112,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """The likeliest choice of every row: column names, or positions where columns have no names."""
         best = self.predict_proba(X).argmax(axis=1)
-        return np.array(self.items_)[best]
+        return _as_array(self.items_)[best]
 
     def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:
         """The log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
@@ -146,7 +150,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if chosen.shape != matrix.shape[:1]:
             shape = chosen.shape
             raise ValueError(f"y must have one choice for each of the {len(matrix)} rows of X; its shape is {shape}.")
-        codes = choice_columns(chosen, names, outside_allowed=self.outside == "auto" and not named)
+        codes = choice_columns(chosen, names, named, outside_allowed=self.outside == "auto" and not named)
         outside = bool((codes == len(names)).any())
         if outside:
             warnings.warn(
@@ -175,16 +179,17 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Row {empty[0]} of X offers nothing: every row needs an available item.")
         return available
 
-    def _play(self, rounds: int, anew: bool) -> None:
+    def _play(self, counts: ChoiceCounts, rounds: int, anew: bool) -> None:
+        """Play rounds on the counts, with a new run or the one so far, and keep what comes out."""
         if anew:
             seed = self.random_state
             if not isinstance(seed, int | np.integer):
                 seed = int(check_random_state(seed).randint(2**31 - 1))
             form, player, horizon = self.distance, self.learner, self.max_rounds
-            solver = make_solver(self.counts_.assortments, form, player, None, self.ties, horizon, seed)
-            self._run = Run(solver, self.tolerance, self.stop)
-        run, target = self._run, self.counts_.target()
-        run.state.forget(self.memory)
+            solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, seed)
+        run = Run(solver, self.tolerance, self.stop) if anew else self._run
+        target = counts.target()
+        run.state.forget(self.memory * run.solver.learner.round_weight(run.state.round + 1))
         if anew:
             run.advance_many(target, rounds)
         else:
@@ -192,7 +197,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
                 if run.advance(target) and run.last["latest_mae"] <= self.tolerance:
                     break
         model = run.solver.model(run.state)
-        self._coded_model = model
+        self.counts_, self._coded_model = counts, model
+        self._run: Run = run
         self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)
         self.rankings_: list[tuple[Label, ...]] = self.model_.rankings
         self.weights_ = self.model_.weights
@@ -203,7 +209,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> Any:
         """The items, in the order of the columns of ``predict_proba``."""
-        return np.array(self.items_)
+        return _as_array(self.items_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -212,6 +218,16 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _as_array(labels: list[Label]) -> Any:
+    """Labels as an array of their type, or of objects where they are of several, or no scalars."""
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        array[place] = label
+    return array
 
 
 def _weights(sample_weight: Any, rows: Any) -> Vec:

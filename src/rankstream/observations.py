@@ -45,15 +45,24 @@ def column_names(X: Any) -> tuple[list[Label], bool]:
     return names, names != list(range(len(names)))
 
 
-def choice_columns(chosen: Any, names: list[Label], outside_allowed: bool) -> Codes:
-    """The column of every choice: by its name, else by its position; one past the last is the outside option."""
-    position = {name: column for column, name in enumerate(names)}
-    codes = np.empty(len(chosen), dtype=np.int64)
-    for row, label in enumerate(chosen.tolist()):
-        if label in position:
-            codes[row] = position[label]
-        elif isinstance(label, int | float) and label in range(len(names) + outside_allowed):
-            codes[row] = label
-        else:
-            raise ValueError(f"Row {row}: unknown item {label!r}: it names none of the {len(names)} feature(s) of X.")
-    return codes
+def choice_columns(chosen: Any, names: list[Label], named: bool, outside_allowed: bool) -> Codes:
+    """The column of every choice: all by name, or all by position where names are no numbers.
+
+    The position one past the last column is the outside option, where that is allowed.
+    """
+    column = {name: number for number, name in enumerate(names)}
+    labels = chosen.tolist()
+    by_name = [column.get(label, -1) for label in labels]
+    if -1 not in by_name:
+        return np.array(by_name, dtype=np.int64)
+    numbers = named and any(isinstance(name, int | float) for name in names)
+    by_position = [_position(label, len(names) + outside_allowed) for label in labels]
+    if numbers or -1 in by_position:
+        wrong = by_position if not numbers and max(by_name) < 0 else by_name
+        row = wrong.index(-1)
+        raise ValueError(f"Row {row}: unknown item {labels[row]!r}: it names none of the {len(names)} feature(s) of X.")
+    return np.array(by_position, dtype=np.int64)
+
+
+def _position(label: Any, size: int) -> int:
+    return int(label) if isinstance(label, int | float) and label in range(size) else -1

@@ -41,7 +41,10 @@ class State:
         return copy.deepcopy(self)
 
     def forget(self, most: float) -> None:
-        """Let the rounds so far count for at most so much together: the means stay, new rounds move them faster."""
+        """Let the rounds so far count for at most so much together: the means stay, new rounds move them faster.
+
+        Certified gaps hold as before; regret bounds are for runs that forget nothing.
+        """
         factor = most / self.sums.total_weight if self.sums.total_weight > most else 1.0
         self.sums.scale(factor)
         self.weights = {key: weight * factor for key, weight in self.weights.items()}
@@ -140,7 +143,10 @@ class Solver:
     def certificate(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
     ) -> Certificate:
-        """What is proven: at p_bar, or at other frequencies on request. It does not disturb the run."""
+        """What is proven: at p_bar, or at other frequencies on request.
+
+        It does not disturb the run, unless the oracle itself learns from being asked, as ``SearchOracle`` does.
+        """
         if not state.round:
             raise ValueError("There is nothing to certify before the first round: call step first.")
         at, seen = None, state.seen

@@ -71,13 +71,16 @@ def rounds_needed(
     def bound(rounds: int) -> float:
         return guaranteed_gap(learner, distance, assortments, rounds, of_norm=of_norm)
 
+    if getattr(learner, "weighting", None) is not None:
+        most = min(most, 20_000)  # weights without a formula are added up one by one
     grid = [1, *(int(1.05**k) + 1 for k in range(int(log(most) / log(1.05))))]
-    best, high = grid[0], 0
+    best, least, high = 1, inf, 0
     for rounds in grid:
-        if bound(rounds) <= epsilon * (1.0 + 1e-12):
+        reached = bound(rounds)
+        if reached <= epsilon * (1.0 + 1e-12):
             high = rounds
             break
-        best = rounds if bound(rounds) < bound(best) else best
+        best, least = (rounds, reached) if reached < least else (best, least)
     if not high:  # the guarantee may dip between two points of the grid
         low, high = int(best / 1.1), int(best * 1.1) + 1
         while high - low > 2:
@@ -88,7 +91,9 @@ def rounds_needed(
                 low += third
         high = min(range(max(1, low), high + 1), key=bound)
         if bound(high) > epsilon * (1.0 + 1e-12):
-            raise ValueError(f"No number of rounds guarantees {epsilon}: tune the learner or the smoothing.")
+            raise ValueError(
+                f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
+            )
     low = int(high / 1.2) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -110,7 +115,7 @@ def naive_frank_wolfe_bound(
     must converge fast enough. Their bound 2 L D^2 / (k + 4) is for the point after k + 1 answers, so T = k + 1 here,
     where the paper prints T + 4. For weights t and affine distances only.
     """
-    if learner.power != 1.0 or not distance.smoothing or not distance.affine:
+    if learner.power != 1.0 or learner.weighting is not None or not distance.smoothing or not distance.affine:
         return inf
     diameter, smoothing = distance.grad_bound, distance.smoothing
     bound = 2.0 * diameter**2 / (smoothing * (rounds + 3.0))

@@ -52,12 +52,12 @@ class PowerWeights:
     weighting: Callable[[int], float] | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        number_between("The averaging power", self.power, 0.0, 1e3)
+        number_between("The averaging power", self.power, 0.0, 30.0)
 
     def round_weight(self, number: int) -> float:
         """The weight of round t."""
         if self.weighting is not None:
-            return float(self.weighting(number))
+            return number_between(f"The weight of round {number}", self.weighting(number), 1e-300, 1e300)
         if self.power == 0.0:
             return 1.0
         return float(number) if self.power == 1.0 else float(number) ** self.power

@@ -2,11 +2,12 @@
 
 from rankstream.assortments import Assortments
 from rankstream.oracles.branch import BranchOracle
+from rankstream.oracles.components import ComponentsOracle
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
-from rankstream.oracles.protocol import Answer, Oracle
-from rankstream.oracles.reductions import reduce
+from rankstream.oracles.protocol import Answer, Explained, Oracle
+from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.search import SearchOracle
 from rankstream.oracles.ties import Ties
 from rankstream.oracles.wrappers import CachingOracle, CountingOracle, LazyOracle
@@ -15,8 +16,10 @@ __all__ = [
     "Answer",
     "BranchOracle",
     "CachingOracle",
+    "ComponentsOracle",
     "CountingOracle",
     "DenseOracle",
+    "Explained",
     "LaminarOracle",
     "LatticeOracle",
     "LazyOracle",
@@ -32,9 +35,7 @@ DENSE_FROM = 13
 DENSE_TO = 26
 
 
-def auto(
-    assortments: Assortments, ties: Ties = "random", seed: int = 0
-) -> LatticeOracle | LaminarOracle | DenseOracle | SearchOracle:
+def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Explained:
     """The fastest exact oracle for these assortments, or beyond those a search with a proven bound; see ``.explain()``.
 
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
@@ -44,11 +45,13 @@ def auto(
     reduced = reduce(assortments)
     if reduced.is_laminar and assortments.n_offers > SMALL:
         return LaminarOracle(assortments, ties, seed)
-    largest = max((len(reduced.items_of(component)) for component in reduced.components), default=0)
-    most = MOST_STATES if largest < DENSE_FROM else min(MOST_STATES, 2**largest // 6)
+    n_parts, n_items = len(reduced.components), item_bits(assortments, reduced.no_choice)[2]
+    prefers_dense = n_parts == 1 and DENSE_FROM <= n_items <= DENSE_TO
     try:
-        return LatticeOracle(assortments, ties, seed, most)
+        return LatticeOracle(assortments, ties, seed, 2**n_items // 6 if prefers_dense else MOST_STATES)
     except TooManyUnionsError:
-        if largest <= DENSE_TO:
-            return DenseOracle(assortments, ties, seed)
-        return SearchOracle(assortments, ties, seed)
+        if reduced.is_laminar:
+            return LaminarOracle(assortments, ties, seed)
+        if n_parts > 1:
+            return ComponentsOracle(assortments, auto, ties, seed)
+        return (DenseOracle if n_items <= DENSE_TO else SearchOracle)(assortments, ties, seed)

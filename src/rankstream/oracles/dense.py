@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import permutations
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class DenseOracle:
         self._tables = np.empty((n_rows, BLOCK))
         self._rows = np.empty((n_levels, assortments.n_items), dtype=np.uint64)
         self._to_go = np.empty(n_sets)
+        self._lock = Lock()
 
     def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> None:
         """Sort the offers by the lowest high bit, which completes them, and the items into high and low ones."""
@@ -102,6 +104,11 @@ class DenseOracle:
             )
         if not np.isfinite(np.abs(vector).sum()):
             raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+        with self._lock:
+            return self._read_all(beginnings, vector)
+
+    def _read_all(self, beginnings: Iterable[tuple[int, ...]], vector: Vec) -> list[Answer]:
+        """Fill the table and read every ranking off it; the table is one, so one thread at a time."""
         above_end = vector if self._ends is None else vector - vector[self._ends]
         self._fill(above_end)
         found = []

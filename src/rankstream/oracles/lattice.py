@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import permutations
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class LatticeOracle:
         shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, tops, first, items, following)
         self._shape = np.concatenate(shape)
         self._program = program
+        self._lock = Lock()
         self._work = np.zeros(reduced.n_entries + self.n_states + items.size)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
@@ -64,7 +66,7 @@ class LatticeOracle:
         return Answer(ranking, value, value)
 
     def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item, the cheapest ranking that begins with it, all from one pass; the cheapest of all comes first.
+        """For every item, in the order of the items, the cheapest ranking that begins with it.
 
         Each bound is the minimum over all rankings. Column generation takes them all as columns.
         """
@@ -75,13 +77,14 @@ class LatticeOracle:
         return self._beginning_with(costs, permutations(range(self.assortments.n_items), 2))
 
     def _beginning_with(self, costs: ArrayLike, beginnings: Iterable[tuple[int, ...]]) -> list[Answer]:
-        bound = self.cheapest(costs).bound
         vector = check_costs(self.assortments, costs)
         found = []
-        for beginning in beginnings:
-            ranking, value = self._solve(vector, self._program[:0], np.array(beginning, dtype=np.int64))
-            found.append(Answer(ranking, value, min(value, bound)))
-        return sorted(found, key=lambda answer: answer.value)
+        with self._lock:  # the tables must stay those of the first call
+            bound = self.cheapest(vector).bound
+            for beginning in beginnings:
+                ranking, value = self._solve(vector, self._program[:0], np.array(beginning, dtype=np.int64))
+                found.append(Answer(ranking, value, min(value, bound)))
+        return found
 
     @property
     def tables(self) -> tuple[Codes, Codes, Words, Vec, int, int]:

@@ -26,10 +26,20 @@ class Answer(NamedTuple):
 
 
 class Oracle(Protocol):
-    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of <costs, a(ranking)>."""
+    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of <costs, a(ranking)>.
+
+    An oracle belongs to one thread: most keep tables, pools or counts between calls. Copies (pickled) are independent.
+    """
 
     def cheapest(self, costs: Vec) -> Answer:
         """A cheapest ranking for one cost per coordinate."""
+
+
+class Explained(Oracle, Protocol):
+    """An oracle that says why it was chosen."""
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
 
 
 def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:

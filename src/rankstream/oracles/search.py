@@ -73,6 +73,7 @@ class SearchOracle:
         rule, no_choice = TIE_RULES[self.ties], self._universal
         value = kernels.keep_by_rule(vector, offers.indptr, offers.members, no_choice, rule, self.seed, True, ranking)
         answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
+        ranking.flags.writeable = False
         self._last = asked, answer
         return answer
 

@@ -50,6 +50,7 @@ class CachingOracle:
             self._answers.move_to_end(key)
             return self._answers[key]
         answer = self._answers[key] = self.oracle.cheapest(costs)
+        answer.ranking.flags.writeable = False
         if len(self._answers) > self.size:
             self._answers.popitem(last=False)
         return answer
@@ -100,6 +101,7 @@ class LazyOracle:
             self._vertices = np.vstack(
                 [self._vertices, np.zeros((max(16, len(self._vertices)), self._vertices.shape[1]))]
             )
+        answer.ranking.flags.writeable = False
         self._vertices[len(self._orders)] = self.assortments.vertex(answer.ranking)
         self._rankings[key] = len(self._orders)
         self._orders.append(answer)

@@ -1,0 +1,70 @@
+"""The oracle for offers that fall apart into groups without a common item: each group is solved by itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import kernels
+from rankstream._types import Codes
+from rankstream.assortments import Assortments
+from rankstream.oracles.protocol import Answer, Oracle, check_costs
+from rankstream.oracles.reductions import reduce
+from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+
+Make = Callable[[Assortments, Ties, int], Oracle]
+
+
+class ComponentsOracle:
+    """One oracle per group of offers; their rankings are put one after the other, and kept by the tie rule.
+
+    The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway.
+    """
+
+    def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
+        check_ties(ties, seed)
+        self.assortments, self.make, self.ties, self.seed = assortments, make, ties, seed
+        self._no_choice = -1 if assortments.no_choice is None else assortments.no_choice
+        self._parts: list[tuple[Oracle, Codes, Codes]] = []
+        reduced = reduce(assortments)
+        for component in reduced.components:
+            own = set(reduced.items_of(component))
+            touched = np.isin(assortments.members, list(own))
+            numbers = np.unique(assortments.owner[touched]).tolist()
+            codes = np.array(sorted(own | ({self._no_choice} if self._no_choice >= 0 else set())))
+            labels = [assortments.items[code] for code in codes]
+            part = Assortments([assortments.offers[number] for number in numbers], labels)
+            where = np.flatnonzero(np.isin(assortments.owner, numbers))
+            self._parts.append((make(part, "first", seed), where, codes))
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The groups' cheapest rankings, one after the other."""
+        vector = check_costs(self.assortments, costs)
+        above: list[int] = []
+        below: list[int] = []
+        slack = 0.0
+        for oracle, where, codes in self._parts:
+            answer = oracle.cheapest(vector[where])
+            slack += answer.value - answer.bound
+            ranking = codes[answer.ranking].tolist()
+            end = ranking.index(self._no_choice) if self._no_choice >= 0 else len(ranking)
+            above += ranking[:end]
+            below += ranking[end + 1 :]
+        middle = [self._no_choice] if self._no_choice >= 0 else []
+        known = {*above, *middle, *below}
+        rest = [code for code in range(self.assortments.n_items) if code not in known]
+        whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
+        offers, rule = self.assortments, TIE_RULES[self.ties]
+        value = kernels.keep_by_rule(
+            vector, offers.indptr, offers.members, self._no_choice, rule, self.seed, True, whole
+        )
+        return Answer(whole, value, value if slack == 0.0 else value - slack)
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        kinds = sorted({type(oracle).__name__ for oracle, _, _ in self._parts})
+        return f"part by part, with {', '.join(kinds)} ({reduce(self.assortments).explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ComponentsOracle, (self.assortments, self.make, self.ties, self.seed)
