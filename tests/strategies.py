@@ -1,12 +1,18 @@
-"""Hypothesis strategies: small random problems."""
+"""Hypothesis strategies: small random problems; and the mark of tests that are too large for uncompiled kernels."""
 
+import os
 from itertools import combinations
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 
 from rankstream import Assortments
 from rankstream._types import Vec
+
+compiled_only = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too large for kernels that are not compiled"
+)
 
 
 @st.composite

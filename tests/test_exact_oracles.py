@@ -123,6 +123,7 @@ def test_laminar_equals_brute_force(no_choice: bool, seed: int, ties: Ties) -> N
         assert answer.value == pytest.approx(costs @ offers.vertex(answer.ranking))
 
 
+@strategies.compiled_only
 def test_laminar_takes_hundreds_of_items() -> None:
     items = list(range(500))
     offers = Assortments([(*items[:size], "nothing") for size in range(1, 500, 7)])
@@ -287,6 +288,7 @@ def test_the_integer_program_takes_side_constraints() -> None:
         MilpOracle(offers, top=["z"])
 
 
+@strategies.compiled_only
 def test_auto_picks_by_the_reduced_size() -> None:
     random = np.random.default_rng(0)
     items = [str(k) for k in range(15)]
@@ -305,6 +307,7 @@ def test_auto_picks_by_the_reduced_size() -> None:
         assert oracle.cheapest(costs).value == pytest.approx(costs @ offers.vertex(oracle.cheapest(costs).ranking))
 
 
+@strategies.compiled_only
 def test_offers_that_fall_apart_are_solved_part_by_part() -> None:
     random = np.random.default_rng(0)
     for no_choice in (("x",), ()):
@@ -343,6 +346,7 @@ def test_part_by_part_equals_brute_force(problem: tuple[Assortments, Vec], ties:
         assert one.ranking.tolist() == other.ranking.tolist()
 
 
+@strategies.compiled_only
 def test_auto_never_refuses() -> None:
     random = np.random.default_rng(1)
     nested = Assortments([(*range(size), "none") for size in range(10, 101, 10)])
@@ -353,6 +357,7 @@ def test_auto_never_refuses() -> None:
     assert answer.exact
 
 
+@strategies.compiled_only
 def test_threads_may_share_a_dense_oracle() -> None:
     random = np.random.default_rng(0)
     offers = Assortments([(*random.choice(10, 4, replace=False).tolist(), "n") for _ in range(40)])

@@ -107,6 +107,7 @@ def test_items_offered_alike_share_a_bit_of_the_state() -> None:
     assert value == pytest.approx(min(*both, apart))
 
 
+@strategies.compiled_only
 def test_too_many_items_are_searched_with_a_proven_bound() -> None:
     offers = Assortments([(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 2) % 40) for i in range(40)])
     oracle = oracles.auto(offers)
