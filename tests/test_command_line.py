@@ -59,6 +59,9 @@ def test_interrupted_demo_keeps_what_there_is(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a background job may have been told to ignore it
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("A market of")
