@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankstream as rs
 from rankstream import Solver, distances, learners, oracles, simulate
+from rankstream._types import Vec
 from rankstream.chunks import chunk
 from rankstream.counts import Target
 from rankstream.distances import Distance
-from rankstream.estimation import Run
 from rankstream.learners import (
     DualAveraging,
     FollowTheLeader,
@@ -21,6 +23,8 @@ from rankstream.learners import (
     NaiveFrankWolfe,
     StronglyConvexMirrorDescent,
 )
+from rankstream.runs import History, Run
+from rankstream.solver import State
 
 MARKET = simulate.market(1, n_items=5, n_offers=8, n_test=1)
 OFFERS = MARKET.assortments
@@ -51,34 +55,56 @@ def fits(distance: Distance, learner: Learner[Any]) -> bool:
 PAIRS = [(one, other) for one, other in product(DISTANCES, LEARNERS) if fits(DISTANCES[one], LEARNERS[other])]
 
 
+def assert_same(solver: Solver, chunked: State, stepped: State) -> None:
+    assert chunked.round == stepped.round
+    assert chunked.weights.keys() == stepped.weights.keys()
+    assert list(chunked.weights.values()) == pytest.approx(list(stepped.weights.values()))
+    for name in ("vertex", "frequencies", "dual", "total_weight", "answer", "offset", "potential"):
+        mine, its = getattr(chunked.sums, name), getattr(stepped.sums, name)
+        assert mine == pytest.approx(its, rel=1e-9, abs=1e-9), name
+    assert chunked.sums.moved == stepped.sums.moved
+    assert np.array_equal(chunked.sums.latest, stepped.sums.latest)
+    one, other = solver.certificate(chunked), solver.certificate(stepped)
+    assert one.gap == pytest.approx(other.gap, rel=1e-6, abs=1e-9)
+    assert one.dual_regret == pytest.approx(other.dual_regret, rel=1e-6, abs=1e-9)
+    assert solver.learner.play(chunked.learner) == pytest.approx(solver.learner.play(stepped.learner), abs=1e-9)
+
+
+def moving(rounds: int, at_rest: int = 0) -> Vec:
+    """Frequencies that settle, without any ties that rounding would break, after some rounds without change."""
+    tallies = 5.0 + np.cumsum(np.random.default_rng(4).gamma(3.0, size=(rounds, OFFERS.n_coordinates)), axis=0)
+    tallies[:at_rest] = tallies[0]
+    shares: Vec = tallies / np.add.reduceat(tallies, OFFERS.indptr[:-1], axis=1)[:, OFFERS.owner]
+    return shares
+
+
+@pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize(("distance", "learner"), PAIRS)
-def test_chunks_and_steps_play_the_same(distance: str, learner: str) -> None:
-    p = MARKET.frequencies()
+def test_chunks_and_steps_play_the_same(distance: str, learner: str, moves: bool) -> None:
+    rows = moving(150, at_rest=7) if moves else moving(1)
     solver = Solver(OFFERS, DISTANCES[distance], LEARNERS[learner], oracles.auto(OFFERS, seed=3))
     compiled = chunk(solver)
     assert compiled is not None
     stepped, chunked = solver.init(), solver.init()
-    rows = np.vstack([compiled.play(chunked, p, rounds, -1.0) for rounds in (1, 60, 89)])
-    for row in rows:
-        stepped = solver.step(stepped, p)
-        assert row[0] == pytest.approx(stepped.mae, rel=1e-9, abs=1e-12)
+    parts = [rows[:1], rows[1:61], rows[61:]] if moves else [rows] * 3
+    history = [compiled.play(chunked, part, size, -1.0) for part, size in zip(parts, (1, 60, 89), strict=True)]
+    for number, row in enumerate(np.vstack(history)):
+        stepped = solver.step(stepped, rows[number % len(rows)])
         value = solver.distance.value(stepped.sums.mean_vertex, stepped.sums.mean_frequencies)
-        assert row[1] == pytest.approx(value, rel=1e-7, abs=1e-10)
-        assert row[2] == len(stepped.weights)
-    assert chunked.round == stepped.round == 150
-    assert chunked.weights.keys() == stepped.weights.keys()
-    for name in ("vertex", "frequencies", "dual", "total_weight", "answer", "offset", "potential"):
-        mine, its = getattr(chunked.sums, name), getattr(stepped.sums, name)
-        assert mine == pytest.approx(its, rel=1e-9, abs=1e-9), name
-    assert solver.certificate(chunked).gap == pytest.approx(solver.certificate(stepped).gap, rel=1e-6, abs=1e-9)
-    assert solver.learner.play(chunked.learner) == pytest.approx(solver.learner.play(stepped.learner), abs=1e-9)
+        assert row[:2] == pytest.approx([stepped.mae, stepped.latest_mae], rel=1e-9, abs=1e-12)
+        assert row[2] == pytest.approx(value, rel=1e-7, abs=1e-10)
+        assert row[3] == len(stepped.weights)
+        assert (row[0] == row[1]) or stepped.sums.moved
+    assert chunked.round == 150
+    assert chunked.sums.moved == moves
+    assert_same(solver, chunked, stepped)
 
 
 def test_a_chunk_stops_at_the_tolerance() -> None:
     solver = Solver(OFFERS, distances.L2(OFFERS), DualAveraging(), oracles.auto(OFFERS))
     compiled, state = chunk(solver), solver.init()
     assert compiled is not None
-    history = compiled.play(state, MARKET.frequencies(), 5000, 0.01)
+    history = compiled.play(state, MARKET.frequencies()[np.newaxis], 5000, 0.01)
     assert history[-1, 0] <= 0.01 < history[:-1, 0].min()
     assert state.round == len(history)
 
@@ -108,7 +134,84 @@ def test_estimates_are_the_same_either_way() -> None:
     assert by_gap.rounds % 10 == 0
 
 
-def test_a_run_whose_data_moved_goes_on_step_by_step() -> None:
+@given(st.data())
+def test_blocks_constant_rounds_and_single_ones_follow_each_other(data: st.DataObject) -> None:
+    """Whatever the order, a compiled run and one on objects have the same state and history."""
+    oracle, distance = oracles.auto(OFFERS), distances.L2(OFFERS, 0.05)
+    players: list[Learner[Any]] = [DualAveraging(), FollowTheLeader(), NaiveFrankWolfe()]
+    learner = data.draw(st.sampled_from(players))
+    every = data.draw(st.sampled_from([None, 1, 4]))
+    quick = Run(Solver(OFFERS, distance, learner, oracle), 0.0, certify_every=every)
+    slow = Run(Solver(OFFERS, distance, learner, oracles.CountingOracle(oracle)), 0.0, certify_every=every)
+    rows, buffer = moving(60), np.empty((9, OFFERS.n_coordinates))
+    for kind in data.draw(st.lists(st.sampled_from(["block", "constant", "one"]), min_size=1, max_size=6)):
+        start, size = data.draw(st.integers(0, 50)), data.draw(st.integers(1, 9))
+        for run in (quick, slow):
+            if kind == "block":
+                buffer[:size] = rows[start : start + size]
+                run.advance_block(buffer[:size], np.arange(float(size)))
+            elif kind == "constant":
+                run.advance_many(Target(rows[start], None, float(start)), size)
+            else:
+                run.advance(rows[start])
+    assert_same(quick.solver, quick.state, slow.state)
+    assert_same_history(quick.result().history, slow.result().history)
+
+
+def assert_same_history(one: History, other: History) -> None:
+    for name in ("observations", "mae", "latest_mae", "distance", "rankings", "gap"):
+        mine, its = getattr(one, name), getattr(other, name)
+        assert mine == pytest.approx(its, rel=1e-7, abs=1e-9, nan_ok=True), name
+
+
+@pytest.mark.parametrize("options", [{}, {"certify_every": 30}, {"stop": "gap", "tolerance": 0.3}])
+def test_a_stream_known_in_advance_is_estimated_as_its_rows(options: dict[str, Any]) -> None:
+    rows = moving(700)
+    options = {"tolerance": 0.02, **options}
+    whole = rs.estimate(OFFERS, rows, **options)
+    by_objects = rs.estimate(OFFERS, rows, oracle=oracles.CountingOracle(oracles.auto(OFFERS)), **options)
+    one_by_one = rs.estimate(OFFERS, iter(rows), **options)
+    assert whole.converged
+    assert 1 < whole.rounds < 700
+    for other in (by_objects, one_by_one):
+        assert whole.rounds == other.rounds
+        assert whole.model.orders.tolist() == other.model.orders.tolist()
+        assert_same_history(whole.history, other.history)
+
+
+def test_a_run_stops_in_the_middle_of_a_block_and_can_be_resumed() -> None:
+    rows = moving(600)
+    solver = Solver(OFFERS, distances.L2(OFFERS), DualAveraging(), oracles.auto(OFFERS))
+    run, whole = Run(solver, tolerance=0.02), Run(solver, tolerance=0.0)
+    assert run.advance_block(rows, np.arange(600.0))
+    stopped = run.state.round
+    assert 0 < stopped < 600
+    assert run.last["observations"] == run.state.observations == stopped - 1
+    while run.state.round < 600:
+        run.advance_block(rows[run.state.round :])
+    assert not whole.advance_block(rows)
+    assert_same(solver, run.state, whole.state)
+    assert not whole.advance_block(rows[:0])
+    with pytest.raises(ValueError, match="give one per row"):
+        run.advance_block(rows, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "message"),
+    [(5, np.nan, "Row 5: Frequency nan at coordinate 2"), (7, 0.0, "Row 7: The frequencies of offer 0 .* sum to")],
+)
+def test_a_wrong_row_is_named(row: int, value: float, message: str) -> None:
+    rows = moving(9)
+    rows[row, 2] = value
+    with pytest.raises(ValueError, match=message):
+        rs.estimate(OFFERS, rows)
+    with pytest.raises(ValueError, match=r"must have shape \(rounds, \d+\), one column per coordinate; got \(9, 3\)"):
+        rs.estimate(OFFERS, rows[:, :3])
+    with pytest.raises(ValueError, match="ended before the first round"):
+        rs.estimate(OFFERS, rows[:0])
+
+
+def test_constant_rounds_may_follow_other_data() -> None:
     solver = Solver(OFFERS, distances.L2(OFFERS), learners.DualAveraging(), oracles.auto(OFFERS))
     run = Run(solver, tolerance=0.0)
     uniform = 1.0 / np.diff(OFFERS.indptr)[OFFERS.owner]

@@ -14,6 +14,7 @@ from rankstream.lattice_kernels import cheapest_on_lattice
 BALL, BOX, SIMPLEX = 0, 1, 2
 CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4
 SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4
+ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3
 ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5
 
 
@@ -131,7 +132,8 @@ def play_rounds(
     learner: int,
     settings: Vec,
     scale: Vec,
-    frequencies: Vec,
+    rows: Vec,
+    at_rest: int,
     tolerance: float,
     sizes: Codes,
     shape: Codes,
@@ -148,16 +150,18 @@ def play_rounds(
     rankings: Codes,
     history: Vec,
 ) -> int:
-    """Play up to ``len(rankings)`` rounds on constant data and stop once the mean absolute error is small enough.
+    """Play up to ``len(rankings)`` rounds and stop once the mean absolute error is small enough.
 
-    Returns how many were played; every round leaves its ranking, and its error and distance in ``history``.
+    ``rows`` are the frequencies, one row for each round or one for all; the first ``at_rest`` rounds come before they
+    have moved. Returns how many rounds were played; each leaves its ranking, and its row of ``history``.
     """
-    size = frequencies.size
+    size = rows.shape[1]
     indptr, members = shape[: sizes[0] + 1], shape[sizes[0] + 1 : sizes[0] + 1 + size]
     unforced = np.zeros(0, dtype=np.int64)
     costs, point, average = np.empty(size), np.empty(size), np.empty(size)
     lifted, pull = np.empty(dual.size), np.empty(dual.size)
     for number in range(rankings.shape[0]):
+        frequencies = rows[number if rows.shape[0] > 1 else 0]
         for k in range(size):
             costs[k] = scale[k] * (dual[k] - dual[size + k] if domain == SIMPLEX else dual[k])
         value = cheapest_on_lattice(costs, sizes, shape, program, work, ties, seed, unforced, rankings[number])
@@ -169,7 +173,7 @@ def play_rounds(
         totals[TOTAL] += weight
         totals[ANSWER] += weight * value
         totals[POTENTIAL] += weight * potential
-        error = 0.0
+        error, latest = 0.0, 0.0
         for k in range(size):
             offset += costs[k] * frequencies[k]
             vertex_sum[k] += weight * point[k]
@@ -181,13 +185,15 @@ def play_rounds(
         for k in range(size):
             average[k] = frequency_sum[k] / totals[TOTAL]
             costs[k] = vertex_sum[k] / totals[TOTAL]
+            latest += abs(costs[k] - frequencies[k])
         lift(domain, costs, average, scale, lifted)
-        history[number, 0] = error / (totals[TOTAL] * size)
-        history[number, 1] = largest(domain, lifted, settings[SMOOTHING], settings[RADIUS])
+        history[number, ERROR] = error / (totals[TOTAL] * size)
+        history[number, LATEST] = history[number, ERROR] if number < at_rest else latest / size
+        history[number, DISTANCE] = largest(domain, lifted, settings[SMOOTHING], settings[RADIUS])
         if learner == NAIVE:
             lift(domain, costs, frequencies, scale, lifted)
         lift(domain, point, frequencies, scale, pull)
         next_dual(domain, learner, settings, totals, weight, lifted, pull, memory, dual)
-        if history[number, 0] <= tolerance:
+        if history[number, ERROR] <= tolerance:
             return number + 1
     return int(rankings.shape[0])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import chunk_kernels as kernels
-from rankstream._types import Vec
+from rankstream._types import Codes, Vec
 from rankstream.distances import L1, L2, HighNorm, LInf
 from rankstream.learners import (
     DualAveraging,
@@ -30,7 +30,7 @@ LEARNERS = {
 
 @dataclass(frozen=True)
 class Chunk:
-    """A solver whose parts are all built in, ready to play many rounds on constant data in one compiled call.
+    """A solver whose parts are all built in, ready to play many rounds in one compiled call.
 
     It plays what ``Solver.step`` plays, with the same oracle kernels; sums are added up in another order, so that
     results agree to rounding.
@@ -44,7 +44,11 @@ class Chunk:
     scale: Vec
 
     def play(self, state: State, frequencies: Vec, rounds: int, tolerance: float) -> Vec:
-        """Play until the error is at most ``tolerance``; one row of (error, distance, rankings) per round."""
+        """Play up to so many rounds, until the error is at most ``tolerance``.
+
+        ``frequencies`` is a matrix: a row for each round, or a single one for all of them. Returns one row per round
+        played: error against p_bar, error against p_t, distance, and rankings so far.
+        """
         sums, before = state.sums, state.round
         dual, memory, squares = _read(self.learner, state)
         settings = self.settings.copy()
@@ -52,19 +56,30 @@ class Chunk:
             settings[kernels.STEP] = state.learner.step
         totals = np.array([before, sums.total_weight, sums.answer, sums.offset, sums.potential, squares])
         rankings = np.empty((rounds, self.oracle.assortments.n_items), dtype=np.int64)
-        history = np.empty((rounds, 3))
-        problem: Any = (self.domain, self.learner, settings, self.scale, frequencies, tolerance, *self.oracle.tables)
+        history = np.empty((rounds, 4))
+        at_rest = sums.rounds_at_rest(frequencies[:rounds])
+        if at_rest and len(frequencies) == 1:
+            at_rest = rounds
+        data: Any = (frequencies, at_rest, tolerance)
+        problem: Any = (self.domain, self.learner, settings, self.scale, *data, *self.oracle.tables)
         running: Any = (totals, sums.vertex, sums.frequencies, sums.dual, dual, memory, rankings, history)
         played = kernels.play_rounds(*problem, *running)
         state.round = int(totals[kernels.ROUND])
         sums.total_weight, sums.answer, sums.offset, sums.potential = totals[1:5].tolist()
-        sums.watch(frequencies)
-        for number, row in enumerate(rankings[:played]):
-            key, weight = row.tobytes(), self.solver.learner.round_weight(before + number + 1)
-            state.weights[key] = state.weights.get(key, 0.0) + weight
-            history[number, 2] = len(state.weights)
+        sums.moved = played > at_rest
+        sums.latest = frequencies[min(played, len(frequencies)) - 1].copy()
+        history[:played, kernels.RANKINGS] = self._collect(state, rankings[:played])
         _write(self.learner, state, dual, memory, float(totals[kernels.SQUARES]))
         return history[:played]
+
+    def _collect(self, state: State, rankings: Codes) -> list[int]:
+        """Add the latest rounds' rankings to the state, and count after each how many different ones there are."""
+        found, weight_of, counts = state.weights, self.solver.learner.round_weight, []
+        for number, ranking in enumerate(rankings, start=state.round - len(rankings) + 1):
+            key = ranking.tobytes()
+            found[key] = found.get(key, 0.0) + weight_of(number)
+            counts.append(len(found))
+        return counts
 
 
 def chunk(solver: Solver) -> Chunk | None:

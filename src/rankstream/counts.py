@@ -163,3 +163,28 @@ def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> 
             )
         return data.target()
     return Target(assortments.check_frequencies(data))
+
+
+def as_rows(assortments: Assortments, rows: ArrayLike) -> Vec:
+    """A stream known in advance, one frequency vector per row, checked at once; an error names the row.
+
+    >>> as_rows(Assortments([("tea", "pie")]), [[0.5, 0.5], [1, 0]]).shape
+    (2, 2)
+    """
+    values = np.require(rows, dtype=np.float64, requirements=["C", "W"])
+    if values.ndim != 2 or values.shape[1] != assortments.n_coordinates:
+        size, shape = assortments.n_coordinates, values.shape
+        raise ValueError(
+            f"Rows of frequencies must have shape (rounds, {size}), one column per coordinate; got {shape}."
+        )
+    bad = ~(values >= 0.0).all(axis=1)
+    if not bad.any():
+        sums = np.add.reduceat(values, assortments.indptr[:-1], axis=1)
+        bad = ~(np.abs(sums - 1.0) <= 1e-6).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        try:
+            assortments.check_frequencies(values[row])
+        except ValueError as error:
+            raise ValueError(f"Row {row}: {error}") from None
+    return values

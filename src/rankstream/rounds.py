@@ -36,6 +36,13 @@ class Sums:
             self.moved = self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, frequencies))
             self.latest = frequencies
 
+    def rounds_at_rest(self, rows: Vec) -> int:
+        """How many of the coming rounds, one row of frequencies each, are played before the data have moved."""
+        if self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, rows[0])):
+            return 0
+        moves = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
+        return int(moves[0]) + 1 if moves.size else len(rows)
+
     def scale(self, factor: float) -> None:
         """Multiply every sum, as if all rounds so far had had other weights."""
         for array in (self.vertex, self.frequencies, self.dual):

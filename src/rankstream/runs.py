@@ -1,0 +1,155 @@
+"""Run: a solver at work on data, round by round or in compiled chunks, with its history."""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._types import Vec
+from rankstream.certificate import Certificate
+from rankstream.chunks import Chunk, chunk
+from rankstream.counts import ChoiceCounts, Target
+from rankstream.model import RankingModel
+from rankstream.solver import Solver, State
+from rankstream.validate import number_between, whole_number
+
+Stop = Literal["mae", "gap"]
+CHUNK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """One entry per round; ``gap`` is NaN where it was not certified, ``observations`` where they are not known.
+
+    ``mae`` is that of the stopping rule, against the averaged frequencies p_bar; ``latest_mae`` is against those of the
+    round itself. They differ while the data move.
+    """
+
+    observations: Vec
+    mae: Vec
+    latest_mae: Vec
+    distance: Vec
+    rankings: Vec
+    gap: Vec
+
+
+COLUMNS = tuple(History.__dataclass_fields__)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What an estimation found: the model, what is proven about it, and how it got there."""
+
+    model: RankingModel
+    certificate: Certificate
+    rounds: int
+    converged: bool
+    history: History
+
+
+@dataclass
+class Run:
+    """A solver at work: one ``advance`` per round or many rounds at once, and a ``result`` at any time."""
+
+    solver: Solver
+    tolerance: float = 1e-3
+    stop: Stop = "mae"
+    certify_every: int | None = None
+    state: State = field(init=False)
+    converged: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        number_between("tolerance", self.tolerance, 0.0)
+        if self.stop not in ("mae", "gap"):
+            raise ValueError(f"There is no stopping rule {self.stop!r}: choose 'mae' or 'gap'.")
+        if self.certify_every is not None:
+            whole_number("certify_every", self.certify_every, least=1)
+        if self.certify_every is None and self.stop == "gap":
+            self.certify_every = 10
+        self.state = self.solver.init()
+        self._rows = array("d")
+
+    def advance(self, data: ChoiceCounts | Target | ArrayLike) -> bool:
+        """Play one round; True once the tolerance is met."""
+        state = self.solver.step(self.state, data)
+        mae = state.mae
+        latest = state.latest_mae if state.sums.moved else mae
+        distance = self.solver.distance.value(state.sums.mean_vertex, state.sums.mean_frequencies)
+        gap = np.nan
+        if self.certify_every is not None and state.round % self.certify_every == 0:
+            gap = self.solver.certificate(state).gap
+        self._rows.extend((state.observations, mae, latest, distance, len(state.weights), gap))
+        self.converged = self._is_enough(mae, gap)
+        return self.converged
+
+    def _is_enough(self, mae: float, gap: float) -> bool:
+        return not np.isnan(mae) and (mae if self.stop == "mae" else gap) <= self.tolerance
+
+    def advance_many(self, target: Target, rounds: int) -> bool:
+        """Play up to so many rounds on constant data, in compiled chunks where all parts are built in.
+
+        True once the tolerance is met; ``state.round`` tells how many rounds that took.
+        """
+        compiled = chunk(self.solver) if target.seen is None else None
+        if compiled is not None:
+            seen_by = np.full(1, target.observations)
+            return self._advance_compiled(compiled, target.frequencies[np.newaxis], seen_by, rounds)
+        return any(self.advance(target) for _ in range(rounds))
+
+    def advance_block(self, frequencies: Vec, observations: Vec | None = None) -> bool:
+        """Play a round on every row of a matrix of checked frequencies (``counts.as_rows``), compiled where possible.
+
+        ``observations`` says from how many choices each row is. It stops in the middle, and returns True, once the
+        tolerance is met; ``state.round`` tells where. The rows may be overwritten afterwards.
+        """
+        rows = np.require(frequencies, dtype=np.float64, requirements=["C", "W"])
+        sources = np.full(len(rows), np.nan) if observations is None else np.asarray(observations, dtype=np.float64)
+        if rows.ndim != 2 or sources.shape != rows.shape[:1]:
+            raise ValueError(
+                f"The rows have shape {rows.shape} and the observations {sources.shape}: give one per row."
+            )
+        compiled = chunk(self.solver)
+        if compiled is not None:
+            return self._advance_compiled(compiled, rows, sources, len(rows))
+        pairs = zip(rows, sources.tolist(), strict=True)
+        return any(self.advance(Target(row.copy(), None, seen_by)) for row, seen_by in pairs)
+
+    def _advance_compiled(self, compiled: Chunk, rows: Vec, observations: Vec, rounds: int) -> bool:
+        """Play chunks that end where a certificate is due; a single row is played again and again."""
+        every = self.certify_every or CHUNK
+        enough = self.tolerance if self.stop == "mae" else -1.0
+        done, self.converged = 0, False
+        while done < rounds and not self.converged:
+            size = min(rounds - done, CHUNK, every - self.state.round % every)
+            part = slice(done, done + size) if len(rows) > 1 else slice(None)
+            history = compiled.play(self.state, rows[part], size, enough)
+            self._record(observations[part], history)
+            done += len(history)
+        return self.converged
+
+    def _record(self, observations: Vec, history: Vec) -> None:
+        """Take a chunk into the history, and certify at its end where that is due."""
+        table = np.empty((len(history), len(COLUMNS)))
+        table[:, 0] = observations[: len(history)]
+        table[:, 1:-1] = history
+        table[:, -1] = np.nan
+        self.state.seen, self.state.observations = None, float(table[-1, 0])
+        if self.certify_every is not None and self.state.round % self.certify_every == 0:
+            table[-1, -1] = self.solver.certificate(self.state).gap
+        self._rows.frombytes(table.tobytes())
+        self.converged = self._is_enough(float(table[-1, 1]), float(table[-1, -1]))
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The last round's entry of the history."""
+        return dict(zip(COLUMNS, self._rows[-len(COLUMNS) :], strict=True))
+
+    def result(self) -> Estimate:
+        """The model so far, certified."""
+        model, certificate = self.solver.snapshot(self.state)
+        columns = np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy()
+        columns[-1, -1] = certificate.gap
+        converged = self._is_enough(self.last["mae"], certificate.gap)
+        return Estimate(model, certificate, self.state.round, converged, History(*columns))
