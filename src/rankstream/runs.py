@@ -146,10 +146,15 @@ class Run:
         """The last round's entry of the history."""
         return dict(zip(COLUMNS, self._rows[-len(COLUMNS) :], strict=True))
 
+    @property
+    def history(self) -> History:
+        """What every round so far left."""
+        return History(*np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy())
+
     def result(self) -> Estimate:
         """The model so far, certified."""
         model, certificate = self.solver.snapshot(self.state)
-        columns = np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy()
-        columns[-1, -1] = certificate.gap
+        history = self.history
+        history.gap[-1] = certificate.gap
         converged = self._is_enough(self.last["mae"], certificate.gap)
-        return Estimate(model, certificate, self.state.round, converged, History(*columns))
+        return Estimate(model, certificate, self.state.round, converged, history)

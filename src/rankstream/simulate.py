@@ -58,13 +58,40 @@ class Market:
 
         The same counts are yielded again and again, grown; the choices depend on the market's seed alone.
         """
-        generator = _generators(self.seed)[3]
-        probabilities = self.frequencies()
-        counts = ChoiceCounts(self.assortments)
-        counts.observe_coordinates(draw_choices(self.assortments, probabilities, first, generator))
-        while True:
+        counts, every = ChoiceCounts(self.assortments), np.arange(self.assortments.n_coordinates)
+        for tallies in self._draws(per_round, first, rounds=1):
+            counts.observe_coordinates(every, tallies[0])
             yield counts
-            counts.observe_coordinates(draw_choices(self.assortments, probabilities, per_round, generator))
+
+    def blocks(self, per_round: int = 200, first: int = 2000, rounds: int = 256) -> Iterator[tuple[Vec, Vec]]:
+        """The same stream, many rounds at a time: a row of frequencies for each, and the observations they rest on.
+
+        >>> frequencies, observations = next(market(seed=1).blocks(rounds=3))
+        >>> observations.tolist()
+        [2000.0, 2200.0, 2400.0]
+        """
+        indptr, owner = self.assortments.indptr[:-1], self.assortments.owner
+        before = np.zeros(self.assortments.n_coordinates, dtype=np.int64)
+        for tallies in self._draws(per_round, first, rounds):
+            tallies[0] += before
+            counts = np.cumsum(tallies, axis=0)
+            totals = np.add.reduceat(counts, indptr, axis=1)
+            if not totals.all():
+                unseen = int(np.flatnonzero(totals[0] == 0)[0])
+                raise ValueError(f"After {totals[0].sum()} choices nobody has seen offer {unseen}: raise first.")
+            before = counts[-1]
+            yield counts / totals[:, owner], totals.sum(axis=1).astype(np.float64)
+
+    def _draws(self, per_round: int, first: int, rounds: int) -> Iterator[Codes]:
+        """How often each coordinate is chosen, a row per round: offers uniformly at random, items by probability."""
+        generator = _generators(self.seed)[3]
+        shares = self.frequencies() / self.assortments.n_offers
+        shares /= shares.sum()
+        begun = generator.multinomial(first, shares, size=1)
+        more = generator.multinomial(per_round, shares, size=rounds - 1)
+        yield np.concatenate([begun, more])
+        while True:
+            yield generator.multinomial(per_round, shares, size=rounds)
 
 
 def market(
