@@ -44,6 +44,26 @@ def demo(
     demonstration.run(out, seed, per_round, tolerance, max_rounds)
 
 
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names or numbers of figures, or paths of settings files; all of them without any."),
+    ] = None,
+    instances: Annotated[int, typer.Option(min=1, help="Simulated markets per cell.")] = 100,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 2,
+    out: Annotated[Path, typer.Option(help="The folder for tables, figures and report.")] = Path("rankstream-study"),
+) -> None:
+    """Rerun the paper's computational study, figure by figure; what is in the folder is not run again."""
+    from rankstream.experiments import study
+
+    try:
+        study.reproduce(figures or [], instances, jobs, out)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted: the runs that ended are in {out}, call again to go on.", err=True)
+        raise typer.Exit(130) from None
+
+
 def main() -> None:
     """Run the command line; what is wrong with the input goes to standard error."""
     try:

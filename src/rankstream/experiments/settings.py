@@ -1,0 +1,167 @@
+"""What is to be run: settings files, and the single runs that they stand for."""
+
+import itertools
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rankstream.learners import PAPER_METHODS
+from rankstream.validate import number_between, whole_number
+
+Kind = Literal["static", "dynamic", "profile", "resolving", "solvers"]
+FOLDER = Path(__file__).parent / "settings"
+NORMS = ("l1", "l2", "linf")
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One fit and everything that determines its result.
+
+    ``power``, ``step`` and ``smoothing`` change a method: the power of the averaging weights (-1: the method's own),
+    and factors on what the paper prescribes. ``timed`` runs go round by round, so that the oracle's share of the time
+    can be taken.
+    """
+
+    kind: Kind
+    segments: int
+    spread: float
+    offers: int
+    norm: str
+    method: str
+    per_round: int
+    instance: int
+    power: float = -1.0
+    step: float = 1.0
+    smoothing: float = 1.0
+    ties: str = "random"
+    sizes: str = "subsets"
+    items: int = 10
+    test_offers: int = 100
+    first: int = 2000
+    tolerance: float = 1e-3
+    max_rounds: int = 10_000
+    timed: bool = False
+
+    @property
+    def market(self) -> tuple[Any, ...]:
+        """What runs on the same simulated market share."""
+        shared = ("segments", "spread", "offers", "instance", "sizes", "items", "test_offers", "ties")
+        return tuple(getattr(self, name) for name in shared)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells two runs apart."""
+        return tuple(asdict(self).values())
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the study: a figure of the paper, or a question beyond it."""
+
+    name: str
+    title: str
+    number: int
+    cells: tuple[dict[str, Any], ...]
+    most_instances: int | None = None
+
+    def runs(self, instances: int) -> list[Run]:
+        """Every run, instance by instance."""
+        count = instances if self.most_instances is None else min(instances, self.most_instances)
+        return [Run(**cell, instance=number) for number in range(count) for cell in self.cells]
+
+
+GRIDS = {
+    "segments": int,
+    "spreads": float,
+    "offers": int,
+    "norms": str,
+    "methods": str,
+    "per_round": int,
+    "powers": float,
+    "steps": float,
+    "smoothings": float,
+    "ties": str,
+}
+SINGULAR = {name: name.removesuffix("s") for name in ("spreads", "norms", "methods", "powers", "steps", "smoothings")}
+SCALARS = {"sizes": str, "items": int, "test_offers": int, "first": int, "tolerance": float, "max_rounds": int}
+
+
+def read(path: Path) -> Part:
+    """A settings file: a title, a kind, and lists whose combinations are the cells; ``[[also]]`` tables add more."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a settings file in TOML ({error}): correct it.") from None
+    also = content.pop("also", [])
+    title, number = content.pop("title", path.stem), content.pop("figure", 0)
+    most = content.pop("most_instances", None)
+    if most is not None:
+        whole_number("most_instances", most, least=1)
+    cells = [cell for table in (content, *({**content, **more} for more in also)) for cell in _cells(path, table)]
+    unique = {tuple(sorted(cell.items())): cell for cell in cells}
+    return Part(path.stem, title, number, tuple(unique.values()), most)
+
+
+def _cells(path: Path, table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    defaults: dict[str, Any] = {"segments": [5], "spreads": [5.0], "offers": [20], "norms": ["l2"], "per_round": [0]}
+    table = {**defaults, **table}
+    kind = table.pop("kind", None)
+    if kind not in get_args(Kind):
+        raise ValueError(f"{path}: the kind is {kind!r}: choose one of {', '.join(map(repr, get_args(Kind)))}.")
+    timed = bool(table.pop("timed", False))
+    for name in table:
+        if name not in GRIDS and name not in SCALARS:
+            raise ValueError(f"{path}: there is no setting {name!r}: use {', '.join((*GRIDS, *SCALARS))}.")
+    grids = {SINGULAR.get(name, name): _checked(path, name, table[name]) for name in GRIDS if name in table}
+    scalars = {name: SCALARS[name](table[name]) for name in SCALARS if name in table}
+    for values in itertools.product(*grids.values()):
+        yield {"kind": kind, **dict(zip(grids, values, strict=True)), **scalars, "timed": timed}
+
+
+def _checked(path: Path, name: str, values: Any) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ValueError(f"{path}: {name} is {values!r}: give a list with at least one entry.")
+    allowed = {"norms": NORMS, "methods": tuple(PAPER_METHODS), "ties": ("first", "last", "random")}
+    for value in values:
+        if name in allowed and value not in allowed[name]:
+            raise ValueError(f"{path}: {name} holds {value!r}: choose from {', '.join(map(repr, allowed[name]))}.")
+        if GRIDS[name] is int:
+            whole_number(f"{path}: an entry of {name}", value, least=0)
+        elif GRIDS[name] is float:
+            number_between(f"{path}: an entry of {name}", value, -1.0)
+    return [GRIDS[name](value) for value in values]
+
+
+def parts() -> dict[str, Part]:
+    """The parts that come with the package, figures of the paper first."""
+    found = sorted((read(path) for path in FOLDER.glob("*.toml")), key=lambda part: (part.number or 99, part.name))
+    return {part.name: part for part in found}
+
+
+def choose(names: list[str]) -> list[Part]:
+    """Parts by name, by the number of the paper's figure, or by the path of a settings file; all without names.
+
+    >>> [part.name for part in choose(["1", "ties"])]
+    ['metrics-dynamic', 'ties']
+    """
+    known = parts()
+    by_number = {str(part.number): part for part in known.values() if part.number}
+    chosen = []
+    for name in names:
+        if name in known:
+            chosen.append(known[name])
+        elif name in by_number:
+            chosen.append(by_number[name])
+        elif name.endswith(".toml"):
+            chosen.append(read(Path(name)))
+        else:
+            raise ValueError(
+                f"There is no figure {name!r}: choose from {', '.join(known)}, a number from 1 to 7, "
+                "or the path of a settings file."
+            )
+    return chosen or list(known.values())
+
+
+COLUMNS = tuple(field.name for field in fields(Run))

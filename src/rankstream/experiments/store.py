@@ -1,0 +1,105 @@
+"""The rows of the study on disk: a journal that survives a crash, and tables whose bytes depend on the runs alone."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rankstream import __version__
+from rankstream.experiments.fits import Row
+from rankstream.experiments.settings import COLUMNS, Run
+
+SETTINGS = [*COLUMNS, "version"]
+
+
+class Store:
+    """The rows found so far in a folder; what is there is not run again, and every row is safe once it is added.
+
+    ``journal.jsonl`` has a line per run, in the order in which runs ended; a line that a crash cut off is left out,
+    as are lines of other versions. ``runs.csv`` and ``times.csv`` are made from it, in the order of the settings.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file: name a folder for the results with --out.")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._journal = folder / "journal.jsonl"
+        self._rows: dict[Run, list[Row]] = {}
+        self._read()
+
+    def _read(self) -> None:
+        if not self._journal.exists():
+            return
+        text = self._journal.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        if len(whole) < len(text):
+            write(self._journal, whole)
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                entry = json.loads(line)
+                if entry["version"] == __version__:
+                    run = Run(**entry["run"])
+                    self._rows[run] = [Row(run, results, times) for results, times in entry["rows"]]
+            except (KeyError, TypeError, ValueError):
+                raise ValueError(
+                    f"Line {number} of {self._journal} is damaged: delete the line, or name another folder with --out."
+                ) from None
+
+    def __contains__(self, run: Run) -> bool:
+        return run in self._rows
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows; they are on disk when this returns."""
+        found: dict[Run, list[Row]] = {}
+        for row in rows:
+            found.setdefault(row.run, []).append(row)
+        lines = [
+            json.dumps(
+                {"version": __version__, "run": asdict(run), "rows": [(row.results, row.times) for row in group]}
+            )
+            for run, group in found.items()
+        ]
+        with self._journal.open("a", encoding="utf-8") as file:
+            file.write("".join(line + "\n" for line in lines))
+        self._rows.update(found)
+
+    def rows(self, runs: Iterable[Run]) -> list[Row]:
+        """The rows of these runs, in the order of their settings; runs that are not there are left out."""
+        return [row for run in sorted(set(runs)) for row in self._rows.get(run, [])]
+
+    def write_tables(self, runs: Iterable[Run]) -> None:
+        """``runs.csv`` with what depends on the settings alone, and ``times.csv`` with the seconds."""
+        rows = self.rows(runs)
+        write(self.folder / "runs.csv", _table(rows, [row.results for row in rows]))
+        write(self.folder / "times.csv", _table(rows, [row.times for row in rows]))
+
+
+def _table(rows: list[Row], values: list[dict[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for entry in values for name in entry))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*SETTINGS, *names])
+    for row, entry in zip(rows, values, strict=True):
+        settings = [*asdict(row.run).values(), __version__]
+        writer.writerow([*settings, *(shown(entry.get(name, "")) for name in names)])
+    return out.getvalue()
+
+
+def shown(value: Any) -> str:
+    """A number as it stands in a table: ten digits, which is what survives another order of summation."""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name and rename it, so that there is never half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,87 @@
+"""The study itself: which runs are missing, playing them on several cores, and telling how it went."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rankstream.experiments.fits import MARKS, Row, run_all
+from rankstream.experiments.report import write_report
+from rankstream.experiments.settings import Part, Run, choose
+from rankstream.experiments.store import Store
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What one part took in this call."""
+
+    part: Part
+    fits: int
+    rounds: int
+    seconds: float
+
+    def __str__(self) -> str:
+        if not self.fits:
+            return f"{self.part.name:<28} nothing left to run"
+        speed = f"{self.rounds / self.seconds:>9,.0f} oracle calls/s"
+        return f"{self.part.name:<28}{self.fits:>6,} fits {self.rounds:>11,} rounds {self.seconds:>7.1f} s  {speed}"
+
+
+def reproduce(names: list[str], instances: int, jobs: int, folder: Path) -> Path:
+    """Run parts of the study, or all of it, and write the report; its path is returned."""
+    console = Console(highlight=False, soft_wrap=True)
+    parts = choose(names)
+    start = time.perf_counter()
+    store = run_parts(parts, instances, jobs, folder, console)
+    middle = time.perf_counter()
+    report = write_report(store, parts, instances)
+    now = time.perf_counter()
+    console.print(f"{'tables, figures and report':<28}{now - middle:>37.1f} s\n{'in all':<28}{now - start:>37.1f} s")
+    console.print(f"\nWrote {report}.")
+    return report
+
+
+def run_parts(parts: list[Part], instances: int, jobs: int, folder: Path, console: Console) -> Store:
+    """Run what is not in the folder yet, with one progress bar, and write the tables.
+
+    Ctrl-C loses only the runs in flight: call again to go on.
+    """
+    store = Store(folder)
+    wanted = {part.name: part.runs(instances) for part in parts}
+    every = [run for runs in wanted.values() for run in runs]
+    missing = sum(run not in store for run in set(every))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with (
+        Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+        Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1) as pool,
+    ):
+        task = bar.add_task("fits", total=missing)
+        for part in parts:
+            bar.update(task, description=part.name)
+            start, fits, rounds = time.perf_counter(), 0, 0
+            for rows in pool(delayed(run_all)(group) for group in _groups(wanted[part.name], store)):
+                store.add(rows)
+                done = len({row.run for row in rows})
+                fits, rounds = fits + done, rounds + sum(_rounds(row) for row in rows)
+                bar.advance(task, done)
+            console.print(str(Effort(part, fits, rounds, time.perf_counter() - start)))
+    store.write_tables(every)
+    return store
+
+
+def _groups(runs: list[Run], store: Store) -> Iterator[list[Run]]:
+    """Missing runs that share a market: they are played together, which spares making it again."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        if run not in store:
+            groups.setdefault(run.market, []).append(run)
+    return iter(groups.values())
+
+
+def _rounds(row: Row) -> int:
+    last = row.run.kind != "profile" or row.results["mark"] == MARKS[-1]
+    return int(row.results.get("calls", row.results["rounds"])) if last else 0

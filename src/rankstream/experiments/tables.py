@@ -1,0 +1,130 @@
+"""Means over instances: the results by cell, as numbers, as CSV and as Markdown."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from rankstream._types import Vec
+from rankstream.experiments.fits import Row
+from rankstream.experiments.settings import COLUMNS
+
+METRICS = ("test_mae", "rankings", "rounds", "converged", "mae", "latest_mae", "truth_mae", "data_mae", "observations")
+PROVEN = ("gap", "guarantee")
+
+
+class Results:
+    """Rows, and the columns of their settings and results; a selection is Results again."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, **settings: Any) -> "Results":
+        """The rows with these settings; a tuple or list stands for any of its entries."""
+
+        def fits(row: Row) -> bool:
+            for name, value in settings.items():
+                allowed = value if isinstance(value, tuple | list) else (value,)
+                if _value(row, name) not in allowed:
+                    return False
+            return True
+
+        return Results(row for row in self.rows if fits(row))
+
+    def column(self, name: str) -> Vec:
+        """One number per row, in the rows' order."""
+        return np.array([_value(row, name) for row in self.rows], dtype=np.float64)
+
+    def values(self, name: str) -> list[Any]:
+        """The different entries of a setting, sorted."""
+        return sorted({_value(row, name) for row in self.rows})
+
+    def mean(self, name: str) -> float:
+        """The mean over the rows."""
+        return float(self.column(name).mean())
+
+    def error(self, name: str) -> float:
+        """The standard error of the mean; 0 for a single row."""
+        column = self.column(name)
+        if column.size < 2 or not np.isfinite(column).all():
+            return 0.0 if column.size < 2 else float("nan")
+        return float(column.std(ddof=1) / np.sqrt(column.size))
+
+    def cells(self) -> Iterator["Results"]:
+        """One selection for every combination of settings, its rows by instance."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self.rows:
+            settings = tuple(value for name, value in asdict(row.run).items() if name != "instance")
+            groups.setdefault((*settings, row.results.get("way", ""), row.results.get("mark", 0)), []).append(row)
+        for rows in groups.values():
+            yield Results(sorted(rows, key=lambda row: row.run.instance))
+
+    def setting(self, name: str) -> Any:
+        """A setting that all rows share."""
+        return _value(self.rows[0], name)
+
+
+def _value(row: Row, name: str) -> Any:
+    if name in COLUMNS:
+        return getattr(row.run, name)
+    return row.results[name] if name in row.results else row.times[name]
+
+
+def summary(results: Results, version: str) -> str:
+    """A CSV table with a line per cell: settings, number of instances, and mean and standard error of every metric."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    settings = [name for name in COLUMNS if name != "instance"]
+    names = [*METRICS, *PROVEN]
+    writer.writerow(
+        [*settings, "version", "instances", *(f"{kind}_{name}" for name in names for kind in ("mean", "se"))]
+    )
+    for cell in results.cells():
+        has = [name in cell.rows[0].results for name in names]
+        numbers = [
+            f"{number:.6g}" if known else ""
+            for name, known in zip(names, has, strict=True)
+            for number in ((cell.mean(name), cell.error(name)) if known else (0.0, 0.0))
+        ]
+        writer.writerow([*(cell.setting(name) for name in settings), version, len(cell), *numbers])
+    return out.getvalue()
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(markdown(["method", "rounds"], [["MD_ns", "12"]]))
+    | method | rounds |
+    |---|---|
+    | MD_ns | 12 |
+    """
+    rows = [header, ["---"] * len(header), *lines]
+    body = ["|" + "|".join(row) + "|" if row[0] == "---" else "| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(body)
+
+
+def grid(results: Results, down: Sequence[str], across: str, shown: Callable[[Results], str], label: str = "") -> str:
+    """A table with combinations of settings down, the values of one setting across, and a text for every cell."""
+    heads = results.values(across)
+    tuples = list(dict.fromkeys(tuple(_value(row, name) for name in down) for row in results.rows))
+    lines = []
+    for values in tuples:
+        chosen = results.where(**dict(zip(down, values, strict=True)))
+        cells = [chosen.where(**{across: head}) for head in heads]
+        lines.append([*map(str, values), *(shown(cell) if len(cell) else "" for cell in cells)])
+    return markdown([*down, *(f"{label or across} {head}" for head in heads)], lines)
+
+
+def with_error(name: str, digits: int = 4) -> Callable[[Results], str]:
+    """A cell as mean and standard error."""
+
+    def shown(cell: Results) -> str:
+        return f"{cell.mean(name):.{digits}f} ± {cell.error(name):.{digits}f}"
+
+    return shown
