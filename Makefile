@@ -1,12 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench figures clean
+.PHONY: help setup demo test lint bench reproduce figures clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'rankstream needs Python 3.11 or newer')"
@@ -40,8 +40,11 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/oracle.py --quick
 
+reproduce: setup ## rerun the paper's computational study into experiments/results
+	$(BIN)/rankstream reproduce --out experiments/results
+
 figures: setup ## draw the figures of the documentation
 	$(BIN)/python docs/figures.py
 
 clean: ## remove everything that was made
-	rm -rf .venv rankstream-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist
+	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist
