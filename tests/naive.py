@@ -102,3 +102,60 @@ def softmax_by_offer(assortments: Assortments, scores: Vec) -> Vec:
         powers = np.exp(scores[start:stop])
         out += (powers / powers.sum()).tolist()
     return np.array(out)
+
+
+def codes_of(assortments: Assortments) -> list[list[int]]:
+    return [[assortments.code(item) for item in offer] for offer in assortments.offers]
+
+
+def mixture_step(assortments: Assortments, tallies: Vec, mixture: Vec, attraction: Vec) -> tuple[Vec, Vec, float]:
+    """Customers by item and class, what divides them, and the log-likelihood; attractions are items by classes."""
+    top, bottom, value, place = np.zeros_like(attraction), np.zeros_like(attraction), 0.0, 0
+    for offer in codes_of(assortments):
+        shares = attraction[offer] / attraction[offer].sum(axis=0)
+        for item, share in zip(offer, shares, strict=True):
+            if tallies[place]:
+                posterior = mixture * share / (mixture @ share)
+                value += tallies[place] * np.log(mixture @ share)
+                top[item] += tallies[place] * posterior
+                bottom[offer] += tallies[place] * posterior / attraction[offer].sum(axis=0)
+            place += 1
+    return top, bottom, float(value)
+
+
+def absorption(offer: list[int], transitions: Vec) -> Vec:
+    """The probability of ending in each offered item (columns, zero for others) from each item (rows)."""
+    n_items = len(transitions)
+    outside = [item for item in range(n_items) if item not in offer]
+    ends = np.zeros((n_items, n_items))
+    ends[offer, offer] = 1.0
+    inner = np.eye(len(outside)) - transitions[np.ix_(outside, outside)]
+    ends[np.ix_(outside, offer)] = np.linalg.solve(inner, transitions[np.ix_(outside, offer)])
+    return ends
+
+
+def chain_shares(assortments: Assortments, arrival: Vec, transitions: Vec) -> Vec:
+    return np.concatenate(
+        [(arrival @ absorption(offer, transitions))[offer] for offer in codes_of(assortments)],
+    )
+
+
+def chain_step(assortments: Assortments, tallies: Vec, arrival: Vec, transitions: Vec) -> tuple[Vec, Vec, float]:
+    """Expected first arrivals and moves of the customers counted, choice by choice, and the log-likelihood."""
+    n_items = len(arrival)
+    first, moves, value, place = np.zeros(n_items), np.zeros((n_items, n_items)), 0.0, 0
+    for offer in codes_of(assortments):
+        outside = [item for item in range(n_items) if item not in offer]
+        ends = absorption(offer, transitions)
+        passing = np.linalg.inv(np.eye(len(outside)) - transitions[np.ix_(outside, outside)])
+        visits = arrival[outside] @ passing
+        for chosen in offer:
+            probability = float(arrival @ ends[:, chosen])
+            if tallies[place]:
+                first += tallies[place] * arrival * ends[:, chosen] / probability
+                moves[outside] += (
+                    tallies[place] * visits[:, None] * transitions[outside] * ends[:, chosen] / probability
+                )
+                value += tallies[place] * np.log(probability)
+            place += 1
+    return first, moves, float(value)

@@ -64,6 +64,23 @@ def reproduce(
         raise typer.Exit(130) from None
 
 
+@app.command()
+def compare(
+    data: Annotated[Path, typer.Argument(help="A CSV file: offered (items joined by ';'), chosen and, if any, count.")],
+    models: Annotated[str, typer.Option(help="Names joined by commas; without it, all.")] = "",
+    holdout: Annotated[str, typer.Option(help="What is tested: assortments, choices or time.")] = "assortments",
+    folds: Annotated[int, typer.Option(min=2, help="How many parts are tested; of time, in the order of lines.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The dealing out, and the models' starts.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
+) -> None:
+    """Tell which choice model predicts held-out choices best, by how much, and whether that is more than noise."""
+    from rankstream import compare_command
+
+    names = [name.strip() for name in models.split(",")] if models else None
+    compare_command.run(data, names, holdout, folds, seed, json, plot)
+
+
 def main() -> None:
     """Run the command line; what is wrong with the input goes to standard error."""
     try:

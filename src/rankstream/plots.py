@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankstream._types import Vec
+from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.estimation import Estimate
 
 if TYPE_CHECKING:
@@ -46,4 +47,21 @@ def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
         title=f"Offers never seen: MAE {error:.3f}",
     )
     axes.grid(alpha=0.3)
+    return axes
+
+
+def comparison(found: Comparison, axes: "Axes") -> "Axes":
+    """How far each model is behind the best, with the 95 % margin of the paired difference; orange beyond noise."""
+    for height, row in enumerate(found.rows):
+        margin = 0.0 if np.isnan(row.margin) else row.margin
+        colour = BLUE if row.within_noise else ORANGE
+        axes.errorbar(row.behind, height, xerr=margin, fmt="o", color=colour, capsize=3)
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    axes.set_yticks(range(len(found.rows)), [row.name for row in found.rows])
+    axes.invert_yaxis()
+    axes.set(
+        xlabel=f"nats per choice behind {found.winner}",
+        title=f"Held out: {HELD_OUT[found.holdout]}, {len(found.rows[0].scores)} folds",
+    )
+    axes.grid(alpha=0.3, axis="x")
     return axes

@@ -1,0 +1,181 @@
+"""Latent classes: a mixture of multinomial logits, one for each kind of customer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rankstream._types import Codes, Vec
+from rankstream.baselines.climb import Climb, climb
+from rankstream.baselines.em_kernels import mixture_step
+from rankstream.baselines.mnl import fit_mnl, logit_shares
+from rankstream.baselines.parametric import Fitted, data_log_likelihood, observed, restrict
+from rankstream.counts import ChoiceCounts
+from rankstream.validate import number_between, whole_number
+
+SMOOTHING = 0.5
+TRIED = (1, 2, 3, 4, 5, 6, 8, 10)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LatentClass(Fitted):
+    """A mixture of logits: ``mixture[k]`` is the share of class k, ``attraction[k, i]`` what it thinks of item i."""
+
+    mixture: Vec
+    attraction: Vec
+    heights: tuple[float, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.mixture)
+
+    def shares(self, indptr: Codes, members: Codes) -> Vec:
+        """The classes' probabilities, mixed."""
+        return mixed_shares(self.mixture, self.attraction, indptr, members)
+
+
+def fit_latent_class(
+    counts: ChoiceCounts,
+    *,
+    classes: int | Literal["bic", "cv"] = "cv",
+    tried: Sequence[int] = TRIED,
+    starts: int = 3,
+    smoothing: float = SMOOTHING,
+    tolerance: float = 1e-8,
+    max_steps: int = 3000,
+    folds: int = 4,
+    seed: int = 0,
+) -> LatentClass:
+    """The mixture of logits of highest likelihood among several starts of an accelerated EM.
+
+    The number of ``classes`` is given, or is the one of ``tried`` with the highest likelihood of offers held out ("cv",
+    in so many ``folds``) or with the least Bayesian information criterion ("bic"), which keeps to fewer. In each class
+    every item gets ``smoothing`` imaginary choices from an offer of all items, as in ``fit_mnl``, and each class as
+    many customers. A start ends when three steps gain less than ``tolerance`` nats per observation.
+
+    >>> from rankstream import Assortments
+    >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
+    >>> counts = ChoiceCounts(offers, [50, 50, 50, 50, 50, 50, 50, 0, 50])
+    >>> fit = fit_latent_class(counts, classes=2)
+    >>> fit.n_classes, {item: round(share, 1) for item, share in fit.predict(("tea", "pie", "cake")).items()}
+    (2, {'tea': 0.5, 'pie': 0.0, 'cake': 0.5})
+    """
+    number_between("smoothing", smoothing, 1e-9)
+    number_between("tolerance", tolerance, 0.0)
+    whole_number("starts", starts, least=1)
+    whole_number("max_steps", max_steps, least=1)
+    data = observed(counts)
+    options = (starts, smoothing, tolerance, max_steps, seed)
+    if classes not in ("bic", "cv"):
+        return _fit(data, whole_number("classes", classes, least=1), *options)
+    sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
+    if not sizes:
+        raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
+    if classes == "cv" and data.assortments.n_offers > 1:
+        return _fit(data, _best_held_out(data, sizes, folds, options), *options)
+    return _least_criterion(data, sizes, options)
+
+
+Options = tuple[int, float, float, int, int]
+
+
+def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: Options) -> LatentClass:
+    """Try more and more classes until the criterion has risen twice in a row."""
+    best, least, risen = None, np.inf, 0
+    for size in sizes:
+        fit = _fit(data, size, *options)
+        criterion = fit.n_parameters * np.log(data.observations) - 2.0 * fit.log_likelihood
+        risen = 0 if criterion < least else risen + 1
+        if criterion < least or best is None:
+            best, least = fit, criterion
+        if risen == 2:
+            break
+    assert best is not None
+    return best
+
+
+def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: Options) -> int:
+    """The number of classes whose fits to some of the offers predict the others best; until that fell twice."""
+    order = np.random.default_rng(options[-1]).permutation(data.assortments.n_offers)
+    parts = np.array_split(order, min(whole_number("folds", folds, least=2), len(order)))
+    splits = [(restrict(data, np.setdiff1d(order, part)), restrict(data, part)) for part in parts]
+    best, highest, fallen = sizes[0], -np.inf, 0
+    for size in sizes:
+        score = 0.0
+        for rest, test in splits:
+            fit = _fit(rest, size, 1, *options[1:])
+            score += data_log_likelihood(test, fit.probabilities(test.assortments))
+        fallen = 0 if score > highest else fallen + 1
+        if score > highest:
+            best, highest = size, score
+        if fallen == 2:
+            break
+    return best
+
+
+def _fit(
+    data: ChoiceCounts, classes: int, starts: int, smoothing: float, tolerance: float, max_steps: int, seed: int
+) -> LatentClass:
+    offers = data.assortments
+    logit = fit_mnl(data, smoothing=smoothing).attraction
+    generator = np.random.default_rng(seed)
+    problem = _Mixture(data, classes, smoothing)
+    enough = tolerance * data.observations
+    climbs: list[Climb] = []
+    for _ in range(1 if classes == 1 else starts):
+        spread = generator.gumbel(size=(offers.n_items, classes)) if classes > 1 else np.zeros((offers.n_items, 1))
+        start = problem.normalise(np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()]))
+        climbs.append(climb(problem.step, problem.normalise, start, enough, max_steps))
+    best = max(climbs, key=lambda end: end.heights[-1])
+    mixture, attraction = problem.parts(best.point)
+    attraction = np.ascontiguousarray(attraction.T)
+    value = data_log_likelihood(data, mixed_shares(mixture, attraction, offers.indptr, offers.members))
+    return LatentClass(
+        items=offers.items,
+        log_likelihood=value,
+        iterations=sum(end.steps for end in climbs),
+        converged=best.converged,
+        n_parameters=classes * (offers.n_items - 1) + classes - 1,
+        mixture=mixture,
+        attraction=attraction,
+        heights=tuple(best.heights),
+    )
+
+
+def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes) -> Vec:
+    """The choice probabilities of a mixture of logits, classes by items."""
+    out = np.zeros(len(members))
+    for share, row in zip(mixture.tolist(), attraction, strict=True):
+        out += share * logit_shares(row, indptr, members)
+    return out
+
+
+class _Mixture:
+    """The EM step of a mixture; a point is the mixture followed by the attractions, items by classes."""
+
+    def __init__(self, data: ChoiceCounts, classes: int, smoothing: float) -> None:
+        offers = data.assortments
+        self.data = offers.indptr, offers.members, np.ascontiguousarray(data.tallies)
+        self.shape = offers.n_items, classes
+        self.smoothing = smoothing
+
+    def parts(self, point: Vec) -> tuple[Vec, Vec]:
+        """The mixture and the attractions."""
+        return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
+
+    def normalise(self, point: Vec) -> Vec:
+        """Scale the mixture, and the attractions of each class, to the sum 1."""
+        mixture, attraction = self.parts(point)
+        return np.concatenate([mixture / mixture.sum(), (attraction / attraction.sum(axis=0)).ravel()])
+
+    def step(self, point: Vec) -> tuple[Vec, float]:
+        """One step of EM, with one minorising step for the attractions; and the smoothed likelihood before it."""
+        mixture, attraction = self.parts(point)
+        top, bottom = np.zeros(self.shape), np.zeros(self.shape)
+        value = mixture_step(*self.data, mixture, attraction, top, bottom)
+        value += self.smoothing * float(np.log(attraction).sum() + np.log(mixture).sum())
+        customers = top.sum(axis=0)
+        attraction = (top + self.smoothing) / (bottom + self.smoothing * self.shape[0])
+        return self.normalise(np.concatenate([customers + self.smoothing, attraction.ravel()])), value

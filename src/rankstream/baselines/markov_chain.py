@@ -1,0 +1,137 @@
+"""The Markov chain choice model: customers who miss their favourite move on until they meet something on offer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankstream._types import Codes, Vec
+from rankstream.baselines.climb import climb
+from rankstream.baselines.em_kernels import chain_shares, chain_step
+from rankstream.baselines.mnl import fit_mnl
+from rankstream.baselines.parametric import Fitted, data_log_likelihood, observed
+from rankstream.counts import ChoiceCounts
+from rankstream.model import RankingModel
+from rankstream.validate import number_between, whole_number
+
+SMOOTHING = 3.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarkovChain(Fitted):
+    """Arrivals and transitions (Blanchet, Gallego and Goyal 2016).
+
+    A customer arrives at item i with probability ``arrival[i]``; while the item at hand is not on offer, the customer
+    moves from it to item k with probability ``transitions[i, k]``. The first offered item on the way is chosen.
+    """
+
+    arrival: Vec
+    transitions: Vec
+    heights: tuple[float, ...]
+
+    def shares(self, indptr: Codes, members: Codes) -> Vec:
+        """Where the chain first meets the offer."""
+        out = np.empty(len(members))
+        chain_shares(indptr, members, self.arrival, self.transitions, out)
+        return out
+
+    def rankings(self, size: int, seed: int = 0) -> RankingModel:
+        """A sample of the model as rankings: the orders in which ``size`` customers would first visit the items."""
+        generator = np.random.default_rng(seed)
+        orders = [self._first_visits(generator) for _ in range(whole_number("size", size, least=1))]
+        rows, times = np.unique(np.array(orders), axis=0, return_counts=True)
+        return RankingModel.from_codes(self.items, rows, times / times.sum())
+
+    def _first_visits(self, generator: np.random.Generator) -> list[int]:
+        n_items = len(self.items)
+        order = [int(generator.choice(n_items, p=self.arrival / self.arrival.sum()))]
+        left = [item for item in range(n_items) if item != order[0]]
+        while left:
+            start = np.zeros(n_items)
+            start[order[-1]] = 1.0
+            out = np.empty(len(left))
+            chain_shares(np.array([0, len(left)]), np.array(left), start, self.transitions, out)
+            order.append(left.pop(int(generator.choice(len(left), p=out / out.sum()))))
+        return order
+
+
+def fit_markov_chain(
+    counts: ChoiceCounts,
+    *,
+    starts: int = 2,
+    smoothing: float = SMOOTHING,
+    tolerance: float = 1e-8,
+    max_steps: int = 3000,
+    seed: int = 0,
+) -> MarkovChain:
+    """The Markov chain of highest likelihood among several starts of an accelerated EM.
+
+    The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
+    are random. Transitions are many: for each item, ``smoothing`` imaginary moves follow the logit's, so that what the
+    data cannot tell is as in the logit, and the optimum exists. A start ends when three steps gain less than
+    ``tolerance`` nats per observation.
+
+    >>> from rankstream import Assortments
+    >>> offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
+    >>> fit = fit_markov_chain(ChoiceCounts(offers, [50, 30, 20, 80, 20, 30, 70]), smoothing=0.01)
+    >>> {item: round(share, 2) for item, share in fit.predict(("tea", "no")).items()}
+    {'tea': 0.8, 'no': 0.2}
+    """
+    number_between("smoothing", smoothing, 1e-9)
+    number_between("tolerance", tolerance, 0.0)
+    whole_number("max_steps", max_steps, least=1)
+    data = observed(counts)
+    offers = data.assortments
+    problem = _Chain(data, fit_mnl(data).attraction, smoothing)
+    generator = np.random.default_rng(seed)
+    climbs = []
+    for number in range(whole_number("starts", starts, least=1)):
+        noise = np.exp(generator.gumbel(size=len(problem.start))) if number else 1.0
+        start = problem.normalise(problem.start * noise)
+        climbs.append(climb(problem.step, problem.normalise, start, tolerance * data.observations, max_steps))
+    best = max(climbs, key=lambda end: end.heights[-1])
+    arrival, transitions = (np.ascontiguousarray(part) for part in problem.parts(best.point))
+    shares = np.empty(offers.n_coordinates)
+    chain_shares(offers.indptr, offers.members, arrival, transitions, shares)
+    once_absent = int((np.bincount(offers.members, minlength=offers.n_items) < offers.n_offers).sum())
+    return MarkovChain(
+        items=offers.items,
+        log_likelihood=data_log_likelihood(data, shares),
+        iterations=sum(end.steps for end in climbs),
+        converged=best.converged,
+        n_parameters=offers.n_items - 1 + once_absent * max(0, offers.n_items - 2),
+        arrival=arrival,
+        transitions=transitions,
+        heights=tuple(best.heights),
+    )
+
+
+class _Chain:
+    """The EM step of a Markov chain; a point is the arrivals followed by the transitions."""
+
+    def __init__(self, data: ChoiceCounts, logit: Vec, smoothing: float) -> None:
+        offers = data.assortments
+        self.data = offers.indptr, offers.members, np.ascontiguousarray(data.tallies)
+        self.n_items = offers.n_items
+        moves = np.tile(logit, (self.n_items, 1))
+        np.fill_diagonal(moves, 0.0)
+        moves /= np.maximum(moves.sum(axis=1, keepdims=True), 1e-300)
+        self.start: Vec = np.concatenate([logit, moves.ravel()])
+        self.imagined: Vec = smoothing * self.start
+        self.free = self.start > 0.0
+
+    def parts(self, point: Vec) -> tuple[Vec, Vec]:
+        """The arrivals and the transitions."""
+        return point[: self.n_items], point[self.n_items :].reshape(self.n_items, self.n_items)
+
+    def normalise(self, point: Vec) -> Vec:
+        """Scale the arrivals, and every row of the transitions, to the sum 1."""
+        rows = point.reshape(self.n_items + 1, self.n_items)
+        scaled: Vec = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        return scaled.ravel()
+
+    def step(self, point: Vec) -> tuple[Vec, float]:
+        """One step of EM, and the smoothed likelihood before it."""
+        expected = self.imagined.copy()
+        value = chain_step(*self.data, *self.parts(point), *self.parts(expected))
+        value += float(self.imagined[self.free] @ np.log(point[self.free]))
+        return self.normalise(expected), value

@@ -1,0 +1,172 @@
+"""What a comparison of models found: scores by fold, paired differences, a table, and a verdict in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankstream._types import Vec
+
+HELD_OUT = {"assortments": "whole offers", "choices": "single choices", "time": "later periods"}
+HEADINGS = ("model", "log-likelihood", "behind the best", "raw", "RMSE", "MAE", "fit s", "size")
+WIDTHS = (16, 18, 18, 9, 8, 8, 8, 16)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One model on one fold; the likelihoods are in nats per choice, the errors weighted by observations."""
+
+    log_likelihood: float
+    raw_log_likelihood: float
+    rmse: float
+    mae: float
+    seconds: float
+    size: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model over all folds, and how far it is behind the winner, with paired differences.
+
+    ``margin`` is half the width of the 95 % interval of the difference, with Student's t for the number of folds.
+    """
+
+    name: str
+    scores: tuple[Score, ...]
+    unit: str
+    behind: float
+    behind_error: float
+    margin: float
+
+    def mean(self, field: str) -> float:
+        """The mean of one of the fields of the scores."""
+        return float(np.mean([getattr(score, field) for score in self.scores]))
+
+    def error(self, field: str) -> float:
+        """The standard error of that mean."""
+        return standard_error(np.array([getattr(score, field) for score in self.scores]))
+
+    @property
+    def seconds(self) -> float:
+        """The median time of a fit, so that compilation in the first does not count."""
+        return float(np.median([score.seconds for score in self.scores]))
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the folds cannot tell this model from the winner."""
+        return not self.behind > self.margin
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models ranked by the likelihood of what was held out, best first.
+
+    ``uniform`` is what a guess without data would score, ``hindsight`` the most that any model can.
+    """
+
+    rows: tuple[Row, ...]
+    holdout: str
+    epsilon: float
+    observations: float
+    uniform: float
+    hindsight: float
+
+    @property
+    def winner(self) -> str:
+        """The model with the highest mean likelihood, clearly or not."""
+        return self.rows[0].name
+
+    @property
+    def verdict(self) -> str:
+        """Which model wins, by how much, and whether that is more than noise."""
+        return _verdict(self.rows)
+
+    def table(self) -> str:
+        """The ranked table as text, with the verdict below."""
+        lines = [_line(HEADINGS), *(_line(_cells(row)) for row in self.rows)]
+        how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {self.observations:,} choices"
+        scale = (
+            f"Log-likelihood in nats per choice, ± its standard error, with {self.epsilon:g} of a uniform choice mixed "
+            f"in ({how} tested). A uniform guess has {self.uniform:.4f}; no model can exceed {self.hindsight:.4f}."
+        )
+        return "\n".join([*lines, "", scale, self.verdict])
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One dictionary per model, for a data frame or JSON."""
+        fields = ("log_likelihood", "raw_log_likelihood", "rmse", "mae")
+        return [
+            {"model": row.name}
+            | {field: row.mean(field) for field in fields}
+            | {f"{field}_error": row.error(field) for field in fields if field != "raw_log_likelihood"}
+            | {"behind": row.behind, "behind_error": row.behind_error, "within_noise": row.within_noise}
+            | {"seconds": row.seconds, "size": row.mean("size"), "unit": row.unit, "folds": len(row.scores)}
+            for row in self.rows
+        ]
+
+
+def ranked(scores: dict[str, list[Score]], units: dict[str, str]) -> tuple[Row, ...]:
+    """Rows ordered by their mean log-likelihood, with the differences to the first."""
+    heights = {name: np.array([score.log_likelihood for score in rows]) for name, rows in scores.items()}
+    best = max(heights, key=lambda name: float(heights[name].mean()))
+    rows = []
+    for name in sorted(heights, key=lambda name: -float(heights[name].mean())):
+        apart = heights[best] - heights[name]
+        error = 0.0 if name == best else standard_error(apart)
+        rows.append(
+            Row(name, tuple(scores[name]), units[name], float(apart.mean()), error, student(len(apart)) * error)
+        )
+    return tuple(rows)
+
+
+def standard_error(values: Vec) -> float:
+    """The standard error of the mean of independent values."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+def student(folds: int) -> float:
+    """The 97.5 % point of Student's t for the mean of so many values (exact for 2 and 3, else to 0.3 %)."""
+    free = folds - 1
+    if free < 1:
+        return np.nan
+    if free < 3:
+        return 12.7062 if free == 1 else 4.3027
+    return 1.959964 + 2.372271 / free + 2.822502 / free**2 + 2.555852 / free**3 + 1.589535 / free**4
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    behind = "-" if row.behind_error == 0.0 == row.behind else f"{row.behind:.4f} ± {row.behind_error:.4f}"
+    return (
+        row.name,
+        f"{row.mean('log_likelihood'):.4f} ± {row.error('log_likelihood'):.4f}",
+        behind,
+        f"{row.mean('raw_log_likelihood'):.4f}",
+        f"{row.mean('rmse'):.4f}",
+        f"{row.mean('mae'):.4f}",
+        f"{row.seconds:.3f}",
+        f"{row.mean('size'):.0f} {row.unit}",
+    )
+
+
+def _line(cells: Sequence[str]) -> str:
+    first, *others = zip(cells, WIDTHS, strict=True)
+    return f"{first[0]:<{first[1]}}" + "".join(f"{cell:>{width}}" for cell, width in others)
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    best, *others = rows
+    if not others:
+        return f"{best.name} is the only model: there is nothing to compare it with."
+    near = [row for row in others if row.within_noise]
+    far = [row for row in others if not row.within_noise]
+    if near:
+        verb = "is" if len(near) == 1 else "are"
+        sentence = f"{best.name} is ahead, but {_listed(near)} {verb} within noise of it."
+        return sentence + (f" Clearly behind: {_listed(far)}." if far else "")
+    return f"{best.name} wins, clearly: behind it {'is' if len(far) == 1 else 'are'} {_listed(far)}."
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    """Names with differences and 95 % margins."""
+    texts = [f"{row.name} ({row.behind:.4f} ± {row.margin:.4f})" for row in rows]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
