@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 
 from rankstream import Assortments
 from rankstream._types import Vec
+from rankstream.priors import Prior
 
 
 def vertex(assortments: Assortments, ranking: list[int]) -> Vec:
@@ -159,3 +160,40 @@ def chain_step(assortments: Assortments, tallies: Vec, arrival: Vec, transitions
                 value += tallies[place] * np.log(probability)
             place += 1
     return first, moves, float(value)
+
+
+def plackett_luce_probability(attraction: Vec, ranking: list[int]) -> float:
+    """Draw from the top, in proportion to attraction."""
+    probability = 1.0
+    for place, item in enumerate(ranking):
+        probability *= attraction[item] / attraction[ranking[place:]].sum()
+    return float(probability)
+
+
+def first_visit_probability(arrival: Vec, moves: Vec, ranking: list[int]) -> float:
+    """The order in which a chain first visits the items: at each step, where it leaves those visited before."""
+    probability = float(arrival[ranking[0]])
+    for place in range(1, len(ranking)):
+        visited = ranking[:place]
+        between = np.eye(place) - moves[np.ix_(visited, visited)]
+        probability *= float(np.linalg.solve(between, moves[visited, ranking[place]])[-1])
+    return probability
+
+
+def prior_probability(prior: Prior, ranking: list[int]) -> float:
+    """The probability of one ranking."""
+    classes = zip(prior.class_weights, prior.attraction, strict=True)
+    chains = zip(prior.chain_weights, prior.arrivals, prior.moves, strict=True)
+    return float(
+        sum(weight * plackett_luce_probability(row, ranking) for weight, row in classes)
+        + sum(weight * first_visit_probability(start, moves, ranking) for weight, start, moves in chains)
+    )
+
+
+def tilted(assortments: Assortments, prior: Prior, duals: Vec) -> tuple[float, Vec]:
+    """log E exp(-<duals, a>) and the tilted choice probabilities, ranking by ranking."""
+    rankings = all_rankings(assortments)
+    vertices = all_vertices(assortments)
+    logs = np.log([prior_probability(prior, ranking) for ranking in rankings]) - vertices @ duals
+    weights = np.exp(logs - logs.max())
+    return float(logs.max() + np.log(weights.sum())), weights @ vertices / weights.sum()

@@ -1,0 +1,162 @@
+"""The maximum-entropy ranking model: of all that fit the data as well as noise allows, the one nearest to a prior."""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+
+from rankstream._types import Vec
+from rankstream.assortments import Assortments
+from rankstream.baselines import observed
+from rankstream.counts import ChoiceCounts
+from rankstream.entropy_model import EntropyModel
+from rankstream.model import RankingModel
+from rankstream.oracles.lattice import TooManyUnionsError
+from rankstream.priors import Prior, fit_prior, stacked_prior
+from rankstream.soft_lattice import SoftLattice
+from rankstream.validate import number_between, whole_number
+
+TRUST = 30.0
+EXACT = 100_000.0
+SAMPLES = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class EntropyFit:
+    """A fitted model and what is proven about it.
+
+    ``gap`` bounds, in nats, how far the objective is from its optimum over all rankings (over the sampled ones where
+    ``approximate``). ``assortments``, ``duals`` and ``fitted`` are those of the offers with observations.
+    """
+
+    model: EntropyModel | RankingModel
+    assortments: Assortments
+    duals: Vec
+    fitted: Vec
+    gap: float
+    evaluations: int
+    converged: bool
+    approximate: bool
+
+
+class Tilted(Protocol):
+    """A law over rankings that can be tilted: an exact program, or sampled rankings."""
+
+    def evaluate(self, duals: Vec) -> tuple[float, Vec]:
+        """Log E exp(-<duals, a(ranking)>), and the choice probabilities of the tilted law."""
+
+
+def fit(
+    counts: ChoiceCounts,
+    prior: Prior | Literal["default", "stacked"] = "default",
+    *,
+    trust: float = TRUST,
+    tolerance: float = 1e-3,
+    max_evaluations: int = 1000,
+    start: EntropyFit | None = None,
+    seed: int = 0,
+) -> EntropyFit:
+    """Minimise log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum of y^2 / K over y, K the observations of an offer.
+
+    That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
+    ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
+    too large, over rankings sampled from the prior, and the fit says so. ``start`` may be an earlier fit to the same
+    offers, as when a stream refreshes its model.
+
+    >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
+    >>> found = fit(counts)
+    >>> found.converged, found.gap <= 1e-3
+    (True, True)
+    >>> {item: round(share, 2) for item, share in found.model.predict(("pie", "no")).items()}
+    {'pie': 0.5..., 'no': 0.4...}
+    """
+    number_between("trust", trust, 1e-9)
+    number_between("tolerance", tolerance, 0.0)
+    whole_number("max_evaluations", max_evaluations, least=1)
+    data = observed(counts)
+    if isinstance(prior, str):
+        if prior not in ("default", "stacked"):
+            raise ValueError(f"There is no prior {prior!r}: give a Prior, 'default' or 'stacked'.")
+        prior = stacked_prior(data, seed=seed) if prior == "stacked" else fit_prior(data, seed=seed)
+    offers = data.assortments
+    try:
+        law: Tilted = SoftLattice(offers, prior)
+        approximate = False
+    except TooManyUnionsError:
+        law = SampledLaw(offers, prior, SAMPLES, seed)
+        approximate = True
+    problem = Problem(law, data.frequencies(), data.totals[offers.owner] / trust, tolerance)
+    begin = np.zeros(offers.n_coordinates)
+    if start is not None and start.assortments == offers:
+        begin = start.duals
+    problem.solve(begin, max_evaluations)
+    model: EntropyModel | RankingModel = EntropyModel(prior, offers, problem.duals)
+    if isinstance(law, SampledLaw):
+        model = law.model(problem.duals)
+    return EntropyFit(
+        model, offers, problem.duals, problem.fitted, problem.gap, problem.evaluations,
+        problem.gap <= tolerance, approximate,
+    )  # fmt: skip
+
+
+@dataclass
+class Problem:
+    """The smooth convex problem in the duals, and the best point found so far.
+
+    Its duality gap at y is 1/2 sum of K / trust * (x - p - trust * y / K)^2: half the squared slope in the metric of
+    the penalty's inverse.
+    """
+
+    law: Tilted
+    frequencies: Vec
+    weights: Vec
+    tolerance: float
+    gap: float = field(default=np.inf, init=False)
+    evaluations: int = field(default=0, init=False)
+
+    def solve(self, start: Vec, most: int) -> None:
+        """L-BFGS until the gap is small enough."""
+        from scipy.optimize import minimize
+
+        self.duals, self.fitted = start.copy(), np.zeros_like(start)
+        limits = {"maxcor": 30, "maxfun": most, "maxiter": most, "ftol": 0.0, "gtol": 0.0}
+        minimize(self._value, start, jac=True, method="L-BFGS-B", callback=self._enough, options=limits)
+
+    def _value(self, duals: Vec) -> tuple[float, Vec]:
+        value, chosen = self.law.evaluate(duals)
+        slope = self.frequencies - chosen + duals / self.weights
+        gap = 0.5 * float(self.weights @ slope**2)
+        self.evaluations += 1
+        if gap < self.gap:
+            self.gap, self.duals, self.fitted = gap, duals.copy(), chosen
+        return value + float(self.frequencies @ duals) + 0.5 * float(duals**2 @ (1.0 / self.weights)), slope
+
+    def _enough(self, _: Vec) -> None:
+        if self.gap <= self.tolerance:
+            raise StopIteration
+
+
+class SampledLaw:
+    """Rankings sampled from a prior, all equally likely before they are tilted."""
+
+    def __init__(self, assortments: Assortments, prior: Prior, size: int, seed: int) -> None:
+        self.assortments, self.items = assortments, prior.items
+        self.orders = np.unique(prior.sample(size, seed), axis=0)
+        self.vertices = np.array([assortments.vertex(order) for order in self.orders])
+
+    def weights(self, duals: Vec) -> tuple[float, Vec]:
+        """Log E exp(-<duals, a>) and the tilted weights of the rankings."""
+        exponents = -(self.vertices @ duals)
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        total = float(weights.sum())
+        return top + float(np.log(total / len(weights))), weights / total
+
+    def evaluate(self, duals: Vec) -> tuple[float, Vec]:
+        """As ``Tilted`` says."""
+        value, weights = self.weights(duals)
+        return value, weights @ self.vertices
+
+    def model(self, duals: Vec) -> RankingModel:
+        """The sampled rankings with their tilted weights."""
+        return RankingModel.from_codes(self.items, self.orders, self.weights(duals)[1], self.assortments.no_choice)

@@ -1,0 +1,163 @@
+"""EntropyModel: a distribution over all rankings whose every probability is computed exactly."""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rankstream._types import Label, Vec
+from rankstream.assortments import Assortments, as_offer
+from rankstream.counts import Target
+from rankstream.distances import L2
+from rankstream.learners import MirrorDescent
+from rankstream.model import RankingModel
+from rankstream.oracles import auto
+from rankstream.oracles.lattice import TooManyUnionsError
+from rankstream.priors import Prior
+from rankstream.runs import Run
+from rankstream.soft_lattice import SoftLattice
+from rankstream.solver import Solver
+from rankstream.validate import whole_number
+
+FORMAT = "rankstream-entropy-model"
+VERSION = 1
+BROAD = 300
+
+
+@dataclass(frozen=True, eq=False)
+class EntropyModel:
+    """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
+
+    ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
+    dynamic program over unions of offers; no rankings are sampled. ``to_rankings`` makes a sparse ``RankingModel``.
+
+    >>> from rankstream.priors import plackett_luce
+    >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
+    >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))
+    >>> model.predict(("tea", "pie"))
+    {'tea': 0.75, 'pie': 0.25}
+    >>> {item: round(share, 3) for item, share in model.predict(("tea", "pie", "cake")).items()}
+    {'tea': 0.375, 'pie': 0.125, 'cake': 0.5}
+    """
+
+    prior: Prior
+    assortments: Assortments
+    duals: Vec
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
+        return self.prior.items
+
+    @property
+    def no_choice_code(self) -> int | None:
+        """The number of the item that is in every offer, if there is one."""
+        return self.assortments.no_choice
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate, for any offers of the model's items."""
+        known = set(self.items)
+        for item in {assortments.items[code] for code in assortments.members.tolist()}:
+            if item not in known:
+                raise ValueError(
+                    f"The model does not know the item {item!r}: its items are {', '.join(map(repr, self.items))}."
+                )
+        return self._probabilities(list(assortments.offers))
+
+    def _probabilities(self, offers: list[tuple[Label, ...]]) -> Vec:
+        """With the offers added to the program at cost 0; in halves where all at once are too many."""
+        both = Assortments([*self.assortments.offers, *offers], self.items)
+        duals = np.zeros(both.n_coordinates)
+        duals[: self.duals.size] = self.duals
+        try:
+            return SoftLattice(both, self.prior).evaluate(duals)[1][self.duals.size :]
+        except TooManyUnionsError:
+            if len(offers) == 1:
+                raise
+        half = len(offers) // 2
+        return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
+
+    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
+        """The choice probabilities of one offer, seen before or not; they sum to 1."""
+        single = as_offer("The offer", offer)
+        shares = self.probabilities(Assortments([single]))
+        return dict(zip(single, shares.tolist(), strict=True))
+
+    def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
+        """Choices of ``size`` independent customers from one offer."""
+        shares = self.predict(offer)
+        weights = np.array(list(shares.values()))
+        picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
+        labels = list(shares)
+        return [labels[pick] for pick in picks]
+
+    def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
+        """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
+
+        By herding: ranking after ranking, the one that best makes up for the errors so far on the fitted and on other
+        random offers; that is mirror descent with equal weights on the model's own probabilities.
+        """
+        rounds = whole_number("size", size, least=1)
+        offers = self._broad_offers(seed)
+        solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds, step=1e-6), auto(offers, seed=seed))
+        run = Run(solver, tolerance=0.0)
+        run.advance_many(Target(self.probabilities(offers)), rounds)
+        return solver.model(run.state)
+
+    def _broad_offers(self, seed: int) -> Assortments:
+        """The fitted offers, and random ones of all sizes; the no-choice item is in all of them."""
+        generator, n_items = np.random.default_rng(seed), len(self.items)
+        always = [] if self.no_choice_code is None else [self.no_choice_code]
+        others = np.setdiff1d(np.arange(n_items), always)
+        found = dict.fromkeys(frozenset(offer) for offer in self.assortments.offers)
+        for size in np.resize(np.arange(1 if always else 2, len(others) + 1), BROAD).tolist():
+            picked = [*generator.choice(others, size=size, replace=False).tolist(), *always]
+            found.setdefault(frozenset(self.items[code] for code in picked))
+        return Assortments([[item for item in self.items if item in offer] for offer in found], self.items)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, under a temporary name first."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "items": list(self.items),
+            "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],
+            "duals": self.duals.tolist(),
+            "prior": {name: getattr(self.prior, name).tolist() for name in PRIOR},
+        }
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "EntropyModel":
+        """Read a model that ``save`` wrote."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content["format"] != FORMAT or content["version"] > VERSION:
+                raise ValueError(f"it says format {content['format']!r} and version {content['version']}")
+            items = tuple(content["items"])
+            shapes = {
+                "attraction": (-1, len(items)),
+                "arrivals": (-1, len(items)),
+                "moves": (-1, len(items), len(items)),
+            }
+            arrays = {name: np.array(content["prior"][name], dtype=np.float64) for name in PRIOR}
+            prior = Prior(items, **{name: array.reshape(shapes.get(name, -1)) for name, array in arrays.items()})
+            offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
+            duals = np.array(content["duals"], dtype=np.float64)
+            if duals.shape != (offers.n_coordinates,):
+                raise ValueError(f"it has {duals.size} duals for {offers.n_coordinates} coordinates")
+            return cls(prior, offers, duals)
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is not a whole maximum-entropy model ({error}): save the model again.") from None
+
+
+PRIOR = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")

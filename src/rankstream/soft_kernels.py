@@ -1,0 +1,234 @@
+"""The compiled loops of the maximum-entropy model: the oracle's recursion with (log-sum-exp, +) for (min, +).
+
+States are unions of offers, ascending, so that what follows a state stands before it; the transitions of a state are
+its items in ascending order. ``entries`` lists, transition by transition, the coordinates whose offer is decided by it.
+"""
+
+import numpy as np
+
+from rankstream._types import Bits, Codes, Vec, Words
+from rankstream.kernels import compiled
+
+
+@compiled
+def place_of(states: Bits, wanted: np.uint64) -> int:
+    """The place of a state among the ascending ones, by bisection."""
+    low, high = 0, states.size
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if states[middle] <= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def write_transitions(
+    states: Bits,
+    sets: Bits,
+    coordinate_of: Codes,
+    first: Codes,
+    items: Codes,
+    following: Codes,
+    first_entry: Codes,
+    entries: Words,
+) -> int:
+    """Write transitions and their entries; with empty ``items`` only count, into ``first``. Returns how many entries.
+
+    ``coordinate_of[j, i]`` is the coordinate of item i in offer j, whose items are the bits of ``sets[j]``.
+    """
+    one = np.uint64(1)
+    n_items = coordinate_of.shape[1]
+    writing = items.size > 0
+    count, entry = 0, 0
+    for s in range(states.size):
+        first[s] = count
+        for i in range(n_items):
+            if not states[s] >> np.uint64(i) & one:
+                continue
+            after = np.uint64(0)
+            if writing:
+                first_entry[count] = entry
+            for j in range(sets.size):
+                if sets[j] & ~states[s]:
+                    continue
+                if sets[j] >> np.uint64(i) & one:
+                    if writing:
+                        entries[entry] = np.uint32(coordinate_of[j, i])
+                    entry += 1
+                else:
+                    after |= sets[j]
+            if writing:
+                items[count] = i
+                following[count] = place_of(states, after)
+            count += 1
+    first[states.size] = count
+    if writing:
+        first_entry[count] = entry
+    return entry
+
+
+@compiled
+def transition_costs(duals: Vec, first_entry: Codes, entries: Words, costs: Vec) -> None:
+    """What every transition costs."""
+    for t in range(costs.size):
+        total = 0.0
+        for e in range(first_entry[t], first_entry[t + 1]):
+            total += duals[entries[e]]
+        costs[t] = total
+
+
+@compiled
+def collect(flow: Vec, first_entry: Codes, entries: Words, out: Vec) -> None:
+    """Add every transition's probability to the coordinates that it decides."""
+    for t in range(flow.size):
+        for e in range(first_entry[t], first_entry[t + 1]):
+            out[entries[e]] += flow[t]
+
+
+@compiled
+def mixture_values(
+    costs: Vec, logs: Vec, totals: Vec, first: Codes, items: Codes, following: Codes, values: Vec, shares: Vec
+) -> None:
+    """Log E exp(-cost to go) from every state, in every Plackett-Luce class; and the tilted shares of transitions.
+
+    ``logs[i, k]`` is the log of class k's attraction to item i, ``totals[s, k]`` that of its sum over a state.
+    """
+    n_classes = logs.shape[1]
+    for k in range(n_classes):
+        values[0, k] = 0.0
+    for s in range(1, first.size - 1):
+        for k in range(n_classes):
+            top = -np.inf
+            for t in range(first[s], first[s + 1]):
+                shares[t, k] = logs[items[t], k] - costs[t] + values[following[t], k]
+                top = max(top, shares[t, k])
+            total = 0.0
+            for t in range(first[s], first[s + 1]):
+                shares[t, k] = np.exp(shares[t, k] - top)
+                total += shares[t, k]
+            for t in range(first[s], first[s + 1]):
+                shares[t, k] /= total
+            values[s, k] = top + np.log(total) - totals[s, k]
+
+
+@compiled
+def mixture_flow(posterior: Vec, first: Codes, following: Codes, shares: Vec, reach: Vec, flow: Vec) -> None:
+    """How likely every transition is, given the classes' posterior; ``reach`` must be zero and is left so."""
+    last = first.size - 2
+    n_classes = posterior.size
+    for k in range(n_classes):
+        reach[last, k] = posterior[k]
+    for back in range(last):
+        s = last - back
+        for t in range(first[s], first[s + 1]):
+            total = 0.0
+            for k in range(n_classes):
+                part = reach[s, k] * shares[t, k]
+                reach[following[t], k] += part
+                total += part
+            flow[t] += total
+        for k in range(n_classes):
+            reach[s, k] = 0.0
+    for k in range(n_classes):
+        reach[0, k] = 0.0
+
+
+@compiled
+def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, hits: Vec) -> None:
+    """Where a chain first meets a state's items, from every item outside (and, in the last row, from its start).
+
+    ``hits[n_rows * first[s] + row * size + place]``, with n_rows = n_items + 1. Gauss and Jordan without pivots, which
+    is stable here: the matrix is I minus part of a stochastic one.
+    """
+    n_items = arrival.size
+    left = np.empty((n_items, n_items))
+    right = np.empty((n_items, n_items))
+    outside = np.empty(n_items, dtype=np.int64)
+    for s in range(1, states.size):
+        size = first[s + 1] - first[s]
+        n_out = 0
+        for i in range(n_items):
+            if not states[s] >> np.uint64(i) & np.uint64(1):
+                outside[n_out] = i
+                n_out += 1
+        for a in range(n_out):
+            for b in range(n_out):
+                left[a, b] = (1.0 if a == b else 0.0) - moves[outside[a], outside[b]]
+            for c in range(size):
+                right[a, c] = moves[outside[a], items[first[s] + c]]
+        for a in range(n_out):
+            pivot = 1.0 / max(left[a, a], 1e-300)
+            for b in range(n_out):
+                left[a, b] *= pivot
+            for c in range(size):
+                right[a, c] *= pivot
+            for r in range(n_out):
+                factor = left[r, a]
+                if r == a or factor == 0.0:
+                    continue
+                for b in range(n_out):
+                    left[r, b] -= factor * left[a, b]
+                for c in range(size):
+                    right[r, c] -= factor * right[a, c]
+        base = (n_items + 1) * first[s]
+        for c in range(size):
+            for i in range(n_items):
+                hits[base + i * size + c] = 0.0
+            total = arrival[items[first[s] + c]]
+            for a in range(n_out):
+                hits[base + outside[a] * size + c] = right[a, c]
+                total += arrival[outside[a]] * right[a, c]
+            hits[base + n_items * size + c] = total
+
+
+@compiled
+def chain_values(
+    costs: Vec, hits: Vec, first: Codes, items: Codes, following: Codes, values: Vec, tilts: Vec, sums: Vec
+) -> None:
+    """The same for a Markov chain, from every state and last item (or the start, the last row)."""
+    n_rows = values.shape[1]
+    for row in range(n_rows):
+        values[0, row] = 0.0
+    for s in range(1, first.size - 1):
+        size = first[s + 1] - first[s]
+        top = -np.inf
+        for t in range(first[s], first[s + 1]):
+            tilts[t] = values[following[t], items[t]] - costs[t]
+            top = max(top, tilts[t])
+        for t in range(first[s], first[s + 1]):
+            tilts[t] = np.exp(tilts[t] - top)
+        for row in range(n_rows):
+            total = 0.0
+            base = n_rows * first[s] + row * size
+            for c in range(size):
+                total += hits[base + c] * tilts[first[s] + c]
+            sums[s, row] = total
+            values[s, row] = top + np.log(total) if total > 0.0 else -np.inf
+
+
+@compiled
+def chain_flow(
+    weight: float, hits: Vec, first: Codes, items: Codes, following: Codes, tilts: Vec, sums: Vec, reach: Vec, flow: Vec
+) -> None:
+    """How likely every transition is, times the chain's posterior weight; ``reach`` must be zero and is left so."""
+    n_rows = reach.shape[1]
+    last = first.size - 2
+    reach[last, n_rows - 1] = weight
+    for back in range(last):
+        s = last - back
+        size = first[s + 1] - first[s]
+        for row in range(n_rows):
+            if reach[s, row] == 0.0:
+                continue
+            factor = reach[s, row] / sums[s, row]
+            base = n_rows * first[s] + row * size
+            for c in range(size):
+                t = first[s] + c
+                part = factor * hits[base + c] * tilts[t]
+                reach[following[t], items[t]] += part
+                flow[t] += part
+            reach[s, row] = 0.0
+    for row in range(n_rows):
+        reach[0, row] = 0.0
