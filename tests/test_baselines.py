@@ -178,6 +178,42 @@ def test_markov_chain_has_no_slope_left() -> None:
 
 
 @strategies.compiled_only
+def test_latent_classes_have_no_slope_left() -> None:
+    _, counts = sampled(segments=3, size=2000)
+    fit = fit_latent_class(counts, classes=3, tolerance=1e-14, max_steps=60_000)
+
+    def height(mixture: Vec, attraction: Vec) -> float:
+        shares = naive.mixture_shares(counts.assortments, mixture, attraction)
+        return data_log_likelihood(counts, shares) + 0.5 * float(np.log(attraction).sum() + np.log(mixture).sum())
+
+    best = height(fit.mixture, fit.attraction)
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        mixture = fit.mixture * np.exp(1e-3 * generator.normal(size=fit.mixture.shape))
+        attraction = fit.attraction * np.exp(1e-3 * generator.normal(size=fit.attraction.shape))
+        assert height(mixture / mixture.sum(), attraction / attraction.sum(axis=1, keepdims=True)) < best
+
+
+@given(strategies.assortments(), st.integers(0, 99))
+def test_every_model_gives_probabilities(offers: Assortments, seed: int) -> None:
+    tallies = np.random.default_rng(seed).poisson(1.0, size=offers.n_coordinates).astype(float)
+    tallies[0] += 1
+    counts = ChoiceCounts(offers, tallies)
+    models = [
+        fit_mnl(counts),
+        fit_latent_class(counts, classes=2, starts=1, max_steps=30),
+        fit_markov_chain(counts, starts=1, max_steps=30),
+    ]
+    for model in models:
+        shares = model.probabilities(offers)
+        assert shares.min() > 0.0
+        np.testing.assert_allclose(np.add.reduceat(shares, offers.indptr[:-1]), 1.0)
+        assert model.log_likelihood == pytest.approx(data_log_likelihood(counts, shares))
+        single = model.predict(offers.offers[0])
+        np.testing.assert_allclose(list(single.values()), shares[: offers.indptr[1]])
+
+
+@strategies.compiled_only
 def test_latent_classes_recover_a_mixture() -> None:
     market, _ = sampled(segments=2, size=10, n_offers=60)
     counts = exact_counts(market, 1e5)
