@@ -124,6 +124,16 @@ def mixture_step(assortments: Assortments, tallies: Vec, mixture: Vec, attractio
     return top, bottom, float(value)
 
 
+def mixture_shares(assortments: Assortments, mixture: Vec, attraction: Vec) -> Vec:
+    """The choice probabilities of a mixture of logits, classes by items."""
+    return np.concatenate(
+        [
+            sum(share * row[offer] / row[offer].sum() for share, row in zip(mixture, attraction, strict=True))
+            for offer in codes_of(assortments)
+        ]
+    )
+
+
 def absorption(offer: list[int], transitions: Vec) -> Vec:
     """The probability of ending in each offered item (columns, zero for others) from each item (rows)."""
     n_items = len(transitions)

@@ -134,6 +134,7 @@ def test_mnl_has_no_slope_left(offers: Assortments, seed: int) -> None:
     np.testing.assert_allclose(slope, 0.0, atol=1e-8)
 
 
+@strategies.compiled_only
 def test_one_class_is_the_logit() -> None:
     _, counts = sampled(segments=5, size=2000)
     logit, single = fit_mnl(counts), fit_latent_class(counts, classes=1)
@@ -142,6 +143,7 @@ def test_one_class_is_the_logit() -> None:
     assert single.n_parameters == logit.n_parameters == 10
 
 
+@strategies.compiled_only
 @pytest.mark.parametrize("seed", [0, 1])
 def test_likelihood_never_falls(seed: int) -> None:
     _, counts = sampled(segments=5, size=2000, seed=seed)
@@ -152,6 +154,66 @@ def test_likelihood_never_falls(seed: int) -> None:
         assert fit.log_likelihood > fit_mnl(counts).log_likelihood
 
 
+@strategies.compiled_only
+def test_markov_chain_has_no_slope_left() -> None:
+    _, counts = sampled(segments=5, size=2000)
+    offers, tight = counts.assortments, {"smoothing": 3.0, "tolerance": 1e-14, "max_steps": 60_000, "starts": 1}
+    fit = fit_markov_chain(counts, **tight)  # type: ignore[arg-type]
+    logit = fit_mnl(counts).attraction
+
+    def height(arrival: Vec, transitions: Vec) -> float:
+        shares = naive.chain_shares(offers, arrival, transitions)
+        value = data_log_likelihood(counts, shares) + 3.0 * float(logit @ np.log(arrival))
+        for item in range(offers.n_items):
+            others = np.arange(offers.n_items) != item
+            value += 3.0 * float(logit[others] / logit[others].sum() @ np.log(transitions[item, others]))
+        return value
+
+    best = height(fit.arrival, fit.transitions)
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        arrival = fit.arrival * np.exp(1e-3 * generator.normal(size=fit.arrival.shape))
+        moves = fit.transitions * np.exp(1e-3 * generator.normal(size=fit.transitions.shape))
+        assert height(arrival / arrival.sum(), moves / moves.sum(axis=1, keepdims=True)) < best
+
+
+@strategies.compiled_only
+def test_latent_classes_have_no_slope_left() -> None:
+    _, counts = sampled(segments=3, size=2000)
+    fit = fit_latent_class(counts, classes=3, tolerance=1e-14, max_steps=60_000)
+
+    def height(mixture: Vec, attraction: Vec) -> float:
+        shares = naive.mixture_shares(counts.assortments, mixture, attraction)
+        return data_log_likelihood(counts, shares) + 0.5 * float(np.log(attraction).sum() + np.log(mixture).sum())
+
+    best = height(fit.mixture, fit.attraction)
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        mixture = fit.mixture * np.exp(1e-3 * generator.normal(size=fit.mixture.shape))
+        attraction = fit.attraction * np.exp(1e-3 * generator.normal(size=fit.attraction.shape))
+        assert height(mixture / mixture.sum(), attraction / attraction.sum(axis=1, keepdims=True)) < best
+
+
+@given(strategies.assortments(), st.integers(0, 99))
+def test_every_model_gives_probabilities(offers: Assortments, seed: int) -> None:
+    tallies = np.random.default_rng(seed).poisson(1.0, size=offers.n_coordinates).astype(float)
+    tallies[0] += 1
+    counts = ChoiceCounts(offers, tallies)
+    models = [
+        fit_mnl(counts),
+        fit_latent_class(counts, classes=2, starts=1, max_steps=30),
+        fit_markov_chain(counts, starts=1, max_steps=30),
+    ]
+    for model in models:
+        shares = model.probabilities(offers)
+        assert shares.min() > 0.0
+        np.testing.assert_allclose(np.add.reduceat(shares, offers.indptr[:-1]), 1.0)
+        assert model.log_likelihood == pytest.approx(data_log_likelihood(counts, shares))
+        single = model.predict(offers.offers[0])
+        np.testing.assert_allclose(list(single.values()), shares[: offers.indptr[1]])
+
+
+@strategies.compiled_only
 def test_latent_classes_recover_a_mixture() -> None:
     market, _ = sampled(segments=2, size=10, n_offers=60)
     counts = exact_counts(market, 1e5)
@@ -159,6 +221,7 @@ def test_latent_classes_recover_a_mixture() -> None:
     np.testing.assert_allclose(fit.probabilities(market.test), market.truth.probabilities(market.test), atol=2e-3)
 
 
+@strategies.compiled_only
 def test_the_number_of_classes_is_chosen() -> None:
     _, plain = sampled(segments=1, size=20_000)
     assert fit_latent_class(plain, classes="bic").n_classes == 1
@@ -167,12 +230,14 @@ def test_the_number_of_classes_is_chosen() -> None:
     assert fit_latent_class(mixed, classes="bic", tried=(2,)).n_classes == 2
 
 
+@strategies.compiled_only
 def test_markov_chain_recovers_a_logit() -> None:
     market, _ = sampled(segments=1, size=10)
     fit = fit_markov_chain(exact_counts(market), starts=1)
     np.testing.assert_allclose(fit.probabilities(market.test), market.truth.probabilities(market.test), atol=1e-5)
 
 
+@strategies.compiled_only
 def test_markov_chain_recovers_a_chain() -> None:
     arrival, transitions = random_chain(5, seed=3)
     labels = range(5)
@@ -183,6 +248,7 @@ def test_markov_chain_recovers_a_chain() -> None:
     np.testing.assert_allclose(fit.transitions, transitions, atol=5e-3)
 
 
+@strategies.compiled_only
 def test_first_visits_are_the_chain_as_rankings() -> None:
     market, counts = sampled(segments=3, size=2000)
     fit = fit_markov_chain(counts, starts=1)
@@ -191,6 +257,7 @@ def test_first_visits_are_the_chain_as_rankings() -> None:
     np.testing.assert_allclose(rankings.probabilities(market.test), fit.probabilities(market.test), atol=0.06)
 
 
+@strategies.compiled_only
 @every_fit
 def test_same_seed_same_model(fit: Fit) -> None:
     market, counts = sampled(segments=5, size=500)

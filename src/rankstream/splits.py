@@ -19,7 +19,7 @@ WAYS = ("assortments", "choices", "time")
 def splits(
     counts: ChoiceCounts | Sequence[ChoiceCounts], holdout: Holdout = "assortments", folds: int = 5, seed: int = 0
 ) -> list[Split]:
-    """Pairs of counts, to fit to and to test on; all know the same items.
+    """Pairs of counts, to fit to and to test on; all know the same items, and every offer in them has choices.
 
     ``"assortments"`` deals the offers out to ``folds`` parts and tests on each in turn: how well are offers predicted
     that nobody has seen? ``"choices"`` deals every single choice out. ``"time"`` takes a sequence of counts, earliest
@@ -65,9 +65,8 @@ def _by_choices(data: ChoiceCounts, folds: int, generator: np.random.Generator) 
         raise ValueError(
             f"{data.observations} choices are too few for {folds} folds, one of which is empty: ask for fewer folds."
         )
-    return [
-        (ChoiceCounts(data.assortments, whole - part), observed(ChoiceCounts(data.assortments, part))) for part in dealt
-    ]
+    both = [(ChoiceCounts(data.assortments, whole - part), ChoiceCounts(data.assortments, part)) for part in dealt]
+    return [(observed(fitted), observed(tested)) for fitted, tested in both]
 
 
 def _by_time(batches: ChoiceCounts | Sequence[ChoiceCounts]) -> list[Split]:

@@ -68,48 +68,68 @@ def factorise(transitions: Vec, held: Codes, outside: Codes, size: int, work: Ve
     Taksar and Heyman 1985).
     """
     for a in range(size):
+        row = transitions[outside[a]]
         leaving = 0.0
         for item in range(held.size):
-            if held[item] == 1:
-                leaving += transitions[outside[a], item]
+            leaving += held[item] * row[item]
         pivots[a] = leaving
         for b in range(size):
-            work[a, b] = transitions[outside[a], outside[b]]
+            work[a, b] = row[outside[b]]
     for k in range(size):
+        row = work[k]
         direct = pivots[k]
         for b in range(k + 1, size):
-            pivots[k] += work[k, b]
+            pivots[k] += row[b]
         for a in range(k + 1, size):
-            factor = work[a, k] / pivots[k]
-            work[a, k] = factor
-            for b in range(k + 1, size):
-                if b != a:
-                    work[a, b] += factor * work[k, b]
+            below = work[a]
+            factor = below[k] / pivots[k]
+            below[k] = factor
             pivots[a] += factor * direct
+            for b in range(k + 1, size):  # the diagonal, too: nobody reads it
+                below[b] += factor * row[b]
 
 
 @compiled
 def expected_visits(work: Vec, pivots: Vec, size: int, visits: Vec) -> None:
     """Solve visits = arrivals + visits rho in place, for the absent items: how often each is passed."""
-    for a in range(size):
-        for k in range(a):
-            visits[a] += work[k, a] * visits[k]
-        visits[a] /= pivots[a]
-    for a in range(size - 1, -1, -1):
-        for k in range(a + 1, size):
-            visits[a] += work[k, a] * visits[k]
+    for k in range(size):
+        row = work[k]
+        visits[k] /= pivots[k]
+        for a in range(k + 1, size):
+            visits[a] += row[a] * visits[k]
+    for k in range(size - 1, -1, -1):
+        row = work[k]
+        for a in range(k):
+            visits[a] += row[a] * visits[k]
 
 
 @compiled
 def expected_worth(work: Vec, pivots: Vec, size: int, worth: Vec) -> None:
     """Solve worth = direct + rho worth in place, for the absent items: what a customer who is there will bring."""
     for a in range(size):
+        row = work[a]
         for k in range(a):
-            worth[a] += work[a, k] * worth[k]
+            worth[a] += row[k] * worth[k]
     for a in range(size - 1, -1, -1):
+        row = work[a]
         for b in range(a + 1, size):
-            worth[a] += work[a, b] * worth[b]
+            worth[a] += row[b] * worth[b]
         worth[a] /= pivots[a]
+
+
+@compiled
+def chain_ends(
+    arrival: Vec, transitions: Vec, outside: Codes, size: int, work: Vec, pivots: Vec, visits: Vec, ends: Vec
+) -> None:
+    """Write how often the absent items are visited, and at every offered item the probability of ending there."""
+    for a in range(size):
+        visits[a] = arrival[outside[a]]
+    expected_visits(work, pivots, size, visits)
+    ends[:] = arrival
+    for a in range(size):
+        row = transitions[outside[a]]
+        for item in range(arrival.size):
+            ends[item] += visits[a] * row[item]
 
 
 @compiled
@@ -117,18 +137,14 @@ def chain_shares(indptr: Codes, members: Codes, arrival: Vec, transitions: Vec, 
     """The choice probabilities of a Markov chain that starts as ``arrival`` says and ends at the first offered item."""
     n_items = arrival.size
     held, outside = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
-    work, pivots, visits = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
+    work, pivots = np.empty((n_items, n_items)), np.empty(n_items)
+    visits, ends = np.empty(n_items), np.empty(n_items)
     for offer in range(indptr.size - 1):
         size = absent(indptr, members, offer, held, outside)
         factorise(transitions, held, outside, size, work, pivots)
-        for a in range(size):
-            visits[a] = arrival[outside[a]]
-        expected_visits(work, pivots, size, visits)
+        chain_ends(arrival, transitions, outside, size, work, pivots, visits, ends)
         for place in range(indptr[offer], indptr[offer + 1]):
-            item = members[place]
-            out[place] = arrival[item]
-            for a in range(size):
-                out[place] += visits[a] * transitions[outside[a], item]
+            out[place] = ends[members[place]]
 
 
 @compiled
@@ -144,32 +160,29 @@ def chain_step(
     n_items = arrival.size
     held, outside = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
     work, pivots = np.empty((n_items, n_items)), np.empty(n_items)
-    visits, inner, worth = np.empty(n_items), np.empty(n_items), np.empty(n_items)
+    visits, ends, inner, worth = np.empty(n_items), np.empty(n_items), np.empty(n_items), np.empty(n_items)
     value = 0.0
     for offer in range(indptr.size - 1):
         size = absent(indptr, members, offer, held, outside)
         factorise(transitions, held, outside, size, work, pivots)
-        for a in range(size):
-            visits[a] = arrival[outside[a]]
-            inner[a] = 0.0
-        expected_visits(work, pivots, size, visits)
+        chain_ends(arrival, transitions, outside, size, work, pivots, visits, ends)
+        worth[:] = 0.0
         for place in range(indptr[offer], indptr[offer + 1]):
-            item = members[place]
-            share = arrival[item]
-            for a in range(size):
-                share += visits[a] * transitions[outside[a], item]
-            worth[item] = 0.0
             if tallies[place] > 0.0:
-                worth[item] = tallies[place] / share
-                value += tallies[place] * np.log(share)
-                for a in range(size):
-                    inner[a] += transitions[outside[a], item] * worth[item]
+                worth[members[place]] = tallies[place] / ends[members[place]]
+                value += tallies[place] * np.log(ends[members[place]])
+        for a in range(size):
+            row = transitions[outside[a]]
+            inner[a] = 0.0
+            for item in range(n_items):
+                inner[a] += row[item] * worth[item]
         expected_worth(work, pivots, size, inner)
         for a in range(size):
             worth[outside[a]] = inner[a]
         for item in range(n_items):
             first[item] += arrival[item] * worth[item]
         for a in range(size):
+            row, into = transitions[outside[a]], moves[outside[a]]
             for item in range(n_items):
-                moves[outside[a], item] += visits[a] * transitions[outside[a], item] * worth[item]
+                into[item] += visits[a] * row[item] * worth[item]
     return value

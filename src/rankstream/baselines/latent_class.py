@@ -48,7 +48,7 @@ def fit_latent_class(
     folds: int = 4,
     seed: int = 0,
 ) -> LatentClass:
-    """The mixture of logits of highest likelihood among several starts of an accelerated EM.
+    """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The number of ``classes`` is given, or is the one of ``tried`` with the highest likelihood of offers held out ("cv",
     in so many ``folds``) or with the least Bayesian information criterion ("bic"), which keeps to fewer. In each class

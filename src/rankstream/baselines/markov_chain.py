@@ -8,7 +8,7 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import climb
 from rankstream.baselines.em_kernels import chain_shares, chain_step
 from rankstream.baselines.mnl import fit_mnl
-from rankstream.baselines.parametric import Fitted, data_log_likelihood, observed
+from rankstream.baselines.parametric import Fitted, data_log_likelihood, frozen, observed
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.validate import number_between, whole_number
@@ -49,7 +49,7 @@ class MarkovChain(Fitted):
             start = np.zeros(n_items)
             start[order[-1]] = 1.0
             out = np.empty(len(left))
-            chain_shares(np.array([0, len(left)]), np.array(left), start, self.transitions, out)
+            chain_shares(frozen([0, len(left)]), frozen(left), start, self.transitions, out)
             order.append(left.pop(int(generator.choice(len(left), p=out / out.sum()))))
         return order
 
@@ -63,7 +63,7 @@ def fit_markov_chain(
     max_steps: int = 3000,
     seed: int = 0,
 ) -> MarkovChain:
-    """The Markov chain of highest likelihood among several starts of an accelerated EM.
+    """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
     are random. Transitions are many: for each item, ``smoothing`` imaginary moves follow the logit's, so that what the

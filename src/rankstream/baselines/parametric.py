@@ -53,12 +53,19 @@ class Fitted(ABC):
             raise ValueError(
                 f"The model does not know the item {unknown!r}: name it in the items of the Assortments to fit."
             )
-        return self.shares(assortments.indptr, own)
+        return self.shares(assortments.indptr, frozen(own))
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
         """The choice probabilities of one offer, seen before or not; they sum to 1."""
         single = Assortments([as_offer("The offer", offer)])
         return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+
+
+def frozen(codes: ArrayLike) -> Codes:
+    """An array that cannot be written to, as those of Assortments: kernels are compiled anew for any other kind."""
+    array = np.ascontiguousarray(codes, dtype=np.int64)
+    array.flags.writeable = False
+    return array
 
 
 def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:

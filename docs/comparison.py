@@ -1,0 +1,183 @@
+"""Writes comparison.md: the models on simulated markets, and on your data where RANKSTREAM_DATA names their folder.
+
+Run it with ``python docs/comparison.py``; it takes a few minutes.
+"""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
+from rankstream._types import Vec
+from rankstream.comparison import Row, Score, ranked
+from rankstream.evaluate import MODELS, compare
+from rankstream.observations import read_transactions
+
+PAGE = Path(__file__).parent / "comparison.md"
+SEEDS = range(100, 106)
+SIZES = (2_000, 20_000)
+FOLDS = 5
+OPENING = f"""# The models compared, measured
+
+Made by `python docs/comparison.py`; read [how to compare models](compare-models.md) first. Each line is the mean of
+{len(SEEDS)} markets of 10 items and "nothing" (seeds {SEEDS[0]} to {SEEDS[-1]}), with offers of up to 5 items drawn
+at random. Whole offers are held out, in {FOLDS} folds. A number is how far a model is behind the best in nats per
+held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best and all that is within
+noise of it.
+
+Mind what the truth is. In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational
+Study Details"), which is what `latent-class` assumes, and with K = 1 what `mnl` assumes. In the second part customers
+follow ten random rankings, which is what `mirror-descent` assumes. Real customers do neither.
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line: its name, and how to make the truth and the offers of a market."""
+
+    name: str
+    make: Callable[[int], tuple[Callable[[Assortments], Vec], Assortments, Assortments]]
+
+
+def mixture(segments: int, spread: float, n_offers: int) -> Setting:
+    """The paper's markets."""
+
+    def make(seed: int) -> tuple[Callable[[Assortments], Vec], Assortments, Assortments]:
+        market = simulate.market(seed, segments=segments, spread=spread, n_offers=n_offers, unseen=True)
+        return market.truth.probabilities, market.assortments, market.test
+
+    return Setting(f"K = {segments}, L = {spread:g}, {n_offers} offers", make)
+
+
+def rankers(n_rankings: int, n_offers: int) -> Setting:
+    """Markets whose customers follow rankings, on the same offers."""
+
+    def make(seed: int) -> tuple[Callable[[Assortments], Vec], Assortments, Assortments]:
+        market = simulate.market(seed, n_offers=n_offers, unseen=True)
+        generator = np.random.default_rng(seed)
+        items = market.assortments.items
+        orders = [generator.permutation(len(items)) for _ in range(n_rankings)]
+        truth = RankingModel.from_codes(items, np.array(orders), generator.dirichlet(np.ones(n_rankings)))
+        return truth.probabilities, market.assortments, market.test
+
+    return Setting(f"{n_rankings} rankings, {n_offers} offers", make)
+
+
+GROUPS = {
+    "The truth is a mixture of logits": [
+        *(mixture(segments, spread, 20) for segments in (1, 5, 10) for spread in (5.0, 100.0)),
+        mixture(5, 5.0, 50),
+    ],
+    "The truth is ten rankings": [rankers(10, 20), rankers(10, 50)],
+}
+
+
+def measure(setting: Setting, size: int) -> tuple[Row, ...]:
+    """One score per market: the likelihood is that of held-out offers, the errors are those to the truth elsewhere."""
+    scores: dict[str, list[Score]] = defaultdict(list)
+    units: dict[str, str] = {}
+    for seed in SEEDS:
+        truth, offers, test = setting.make(seed)
+        counts = ChoiceCounts(offers)
+        generator = np.random.default_rng([seed, size])
+        counts.observe_coordinates(simulate.draw_choices(offers, truth(offers), size, generator))
+        for row in compare(counts, folds=FOLDS, seed=seed).rows:
+            apart = MODELS[row.name](counts, seed=seed).probabilities(test) - truth(test)
+            units[row.name] = row.unit
+            scores[row.name].append(
+                Score(
+                    row.mean("log_likelihood"),
+                    row.mean("raw_log_likelihood"),
+                    float(np.sqrt(np.mean(apart**2))),
+                    float(np.abs(apart).mean()),
+                    row.seconds,
+                    round(row.mean("size")),
+                )
+            )
+    return ranked(scores, units)
+
+
+Lines = dict[str, tuple[Row, ...]]
+
+
+def table(heading: str, lines: Lines, cell: Callable[[tuple[Row, ...], Row], str]) -> Iterator[str]:
+    """One row per setting, one column per model."""
+    yield f"| {heading} | {' | '.join(MODELS)} |"
+    yield f"|---|{'---|' * len(MODELS)}"
+    for name, rows in lines.items():
+        by_name = {row.name: cell(rows, row) for row in rows}
+        yield f"| {name} | {' | '.join(by_name[model] for model in MODELS)} |"
+    yield ""
+
+
+def behind(rows: tuple[Row, ...], row: Row) -> str:
+    """The difference with its margin, or the best model's own value."""
+    if row is rows[0]:
+        return f"**best: {row.mean('log_likelihood'):.4f}**"
+    text = f"{row.behind:.4f} ± {row.margin:.4f}"
+    return f"**{text}**" if row.within_noise else text
+
+
+def error_to_truth(rows: tuple[Row, ...], row: Row) -> str:
+    """The mean error, bold where it is the least of the line."""
+    text = f"{row.mean('rmse'):.4f}"
+    return f"**{text}**" if row.mean("rmse") == min(other.mean("rmse") for other in rows) else text
+
+
+def words(lines: Lines) -> Iterator[str]:
+    """Who wins how often, and how the ranking model fares."""
+    wins = Counter(rows[0].name for rows in lines.values())
+    alone = Counter(rows[0].name for rows in lines.values() if not any(row.within_noise for row in rows[1:]))
+    nearest = Counter(min(rows, key=lambda row: row.mean("rmse")).name for rows in lines.values())
+    ours = [row for rows in lines.values() for row in rows if row.name == "mirror-descent"]
+    beaten = sum(not row.within_noise for row in ours)
+    for name, won in wins.most_common():
+        yield f"- `{name}` has the best likelihood in {won} of {len(lines)} lines, in {alone[name]} of them clearly."
+    yield f"- `mirror-descent` is clearly behind the best in {beaten} of {len(lines)} lines."
+    for name, won in nearest.most_common():
+        yield f"- `{name}` is nearest to the truth in {won} of {len(lines)} lines."
+
+
+def times(lines: Lines) -> Iterator[str]:
+    """How long a fit takes, in the middle of all lines."""
+    for model in MODELS:
+        seconds = [row.seconds for rows in lines.values() for row in rows if row.name == model]
+        yield f"`{model}` {1e3 * float(np.median(seconds)):.1f} ms"
+
+
+def simulated() -> Iterator[str]:
+    """The tables of both groups, with words that follow from the numbers."""
+    for title, settings in GROUPS.items():
+        lines = {f"{setting.name}, {size:,} choices": measure(setting, size) for setting in settings for size in SIZES}
+        yield from (f"## {title}", "", *words(lines), "")
+        yield from table("held-out likelihood", lines, behind)
+        yield "The root mean squared error to the true probabilities of 100 offers that are not in the data:"
+        yield ""
+        yield from table("RMSE to the truth", lines, error_to_truth)
+        yield from (f"The median time of a fit, on one of two busy cores: {', '.join(times(lines))}.", "")
+
+
+def real(folder: Path) -> Iterator[str]:
+    """One comparison per CSV file."""
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        raise ValueError(f"RANKSTREAM_DATA is {folder}, where there is no CSV file: put some there, or unset it.")
+    yield from ("## Your data", "")
+    for file in files:
+        yield from (f"### {file.stem}", "", "```text", compare(read_transactions(file), folds=FOLDS).table(), "```", "")
+
+
+def main() -> None:
+    """Write the page."""
+    parts = [OPENING, *simulated()]
+    if folder := os.environ.get("RANKSTREAM_DATA"):
+        parts += real(Path(folder))
+    PAGE.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
