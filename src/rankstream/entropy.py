@@ -137,20 +137,21 @@ class Problem:
 
 
 class SampledLaw:
-    """Rankings sampled from a prior, all equally likely before they are tilted."""
+    """Rankings sampled from a prior, as likely as they are frequent before they are tilted."""
 
     def __init__(self, assortments: Assortments, prior: Prior, size: int, seed: int) -> None:
         self.assortments, self.items = assortments, prior.items
-        self.orders = np.unique(prior.sample(size, seed), axis=0)
+        self.orders, times = np.unique(prior.sample(size, seed), axis=0, return_counts=True)
+        self.logs = np.log(times / size)
         self.vertices = np.array([assortments.vertex(order) for order in self.orders])
 
     def weights(self, duals: Vec) -> tuple[float, Vec]:
         """Log E exp(-<duals, a>) and the tilted weights of the rankings."""
-        exponents = -(self.vertices @ duals)
+        exponents = self.logs - self.vertices @ duals
         top = float(exponents.max())
         weights = np.exp(exponents - top)
         total = float(weights.sum())
-        return top + float(np.log(total / len(weights))), weights / total
+        return top + float(np.log(total)), weights / total
 
     def evaluate(self, duals: Vec) -> tuple[float, Vec]:
         """As ``Tilted`` says."""
