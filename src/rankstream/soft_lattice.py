@@ -90,6 +90,7 @@ class SoftLattice:
         posterior = np.exp(logs - top)
         value = top + float(np.log(posterior.sum()))
         posterior /= posterior.sum()
+        self.posterior = posterior
         n_classes = len(self.prior.class_weights)
         self.flow[:] = 0.0
         kernels.mixture_flow(posterior[:n_classes], self.first, self.following, self.shares, self.reach, self.flow)
