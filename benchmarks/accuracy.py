@@ -1,0 +1,103 @@
+"""How well offers never seen are predicted: RMSE of probabilities against the truth, mean over seeds, one run.
+
+The models are those that people would pick, and ours. Ratios are to the best rival (mnl, latent-class, markov-chain).
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rankstream import Assortments, ChoiceCounts, RankingModel, entropy, estimate, priors, simulate
+from rankstream._types import Vec
+from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl
+from rankstream.completion import redraw
+
+RIVALS = ("mnl", "latent-class", "markov-chain")
+SIZES = (500, 2_000, 10_000, 50_000, 0)
+Truth = Callable[[Assortments], Vec]
+
+
+def mirror_descent(counts: ChoiceCounts) -> RankingModel:
+    """The paper's way, to its own stopping rule."""
+    return estimate(counts.assortments, counts, max_rounds=3_000).model
+
+
+MODELS: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
+    "mnl": fit_mnl,
+    "latent-class": fit_latent_class,
+    "markov-chain": fit_markov_chain,
+    "mirror-descent": mirror_descent,
+    "  redrawn, 3 draws": lambda counts: redraw(mirror_descent(counts), counts.assortments, priors.fit_prior(counts)),
+    "max-entropy": lambda counts: entropy.fit(counts).model,
+    "  stacked prior": lambda counts: entropy.fit(counts, "stacked").model,
+}
+
+
+def markets() -> Iterator[tuple[str, Callable[[int], tuple[Assortments, Assortments, Truth]]]]:
+    """Named makers of (training offers, test offers, true probabilities) from a seed."""
+
+    def mixed(segments: int, spread: float) -> Callable[[int], tuple[Assortments, Assortments, Truth]]:
+        def make(seed: int) -> tuple[Assortments, Assortments, Truth]:
+            market = simulate.market(seed, 10, segments, spread, n_offers=40, unseen=True)
+            return market.assortments, market.test, market.truth.probabilities
+
+        return make
+
+    def types(seed: int) -> tuple[Assortments, Assortments, Truth]:
+        market = simulate.market(seed, 10, n_offers=40, unseen=True)
+        random = np.random.default_rng(seed)
+        orders = np.array([random.permutation(11) for _ in range(10)])
+        model = RankingModel.from_codes(market.assortments.items, orders, random.dirichlet(np.ones(10)))
+        return market.assortments, market.test, model.probabilities
+
+    for segments, spread in ((1, 5.0), (5, 5.0), (10, 100.0)):
+        yield f"mixed logit, K = {segments}, L = {spread:g}", mixed(segments, spread)
+    yield "ten rankings", types
+
+
+def counts_of(offers: Assortments, truth: Truth, size: int, seed: int) -> ChoiceCounts:
+    """Sampled choices; size 0 stands for exact frequencies."""
+    shares = truth(offers)
+    if not size:
+        return ChoiceCounts(offers, shares * entropy.EXACT)
+    drawn = np.random.default_rng([seed, size]).multinomial(size, shares / shares.sum())
+    return ChoiceCounts(offers, drawn)
+
+
+def main() -> None:
+    """Print one table per kind of market."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one seed and two sizes")
+    options = parser.parse_args()
+    seeds, sizes = (1, (2_000, 0)) if options.quick else (options.seeds, SIZES)
+    for name, make in markets():
+        print(f"\n{name}; 10 items, 40 offers, tested on 100 others; RMSE x 1000, mean of {seeds} seeds")
+        print(
+            f"{'choices':<20}" + "".join(f"{size:>10,}" if size else f"{'exact':>10}" for size in sizes) + "   seconds"
+        )
+        table: dict[str, list[float]] = {}
+        for model, fit in MODELS.items():
+            seconds = 0.0
+            for size in sizes:
+                errors = []
+                for seed in range(seeds):
+                    offers, test, truth = make(seed)
+                    counts = counts_of(offers, truth, size, seed)
+                    start = time.perf_counter()
+                    fitted = fit(counts)
+                    seconds += time.perf_counter() - start
+                    errors.append(float(np.sqrt(np.mean((fitted.probabilities(test) - truth(test)) ** 2))))
+                table.setdefault(model, []).append(1e3 * float(np.mean(errors)))
+            shown = "".join(f"{value:>10.1f}" for value in table[model])
+            print(f"{model:<20}{shown}{seconds / len(sizes) / seeds:>10.2f}", flush=True)
+        best = np.min([table[rival] for rival in RIVALS], axis=0)
+        for model in ("max-entropy", "  stacked prior"):
+            ratios = "".join(f"{value:>10.2f}" for value in np.array(table[model]) / best)
+            print(f"{model.strip()[:7]} / rival".ljust(20) + ratios)
+
+
+if __name__ == "__main__":
+    main()
