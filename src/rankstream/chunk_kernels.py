@@ -8,7 +8,7 @@ numbers; settings and totals are packed in the order of the constants below. A l
 import numpy as np
 
 from rankstream._types import Codes, Vec, Words
-from rankstream.kernels import compiled, vertex
+from rankstream.kernels import compiled
 from rankstream.lattice_kernels import cheapest_on_lattice
 
 BALL, BOX, SIMPLEX = 0, 1, 2
@@ -135,12 +135,11 @@ def play_rounds(
     rows: Vec,
     at_rest: int,
     tolerance: float,
-    sizes: Codes,
+    numbers: Codes,
     shape: Codes,
     program: Words,
     work: Vec,
-    ties: int,
-    seed: int,
+    space: Codes,
     totals: Vec,
     vertex_sum: Vec,
     frequency_sum: Vec,
@@ -156,7 +155,6 @@ def play_rounds(
     have moved. Returns how many rounds were played; each leaves its ranking, and its row of ``history``.
     """
     size = rows.shape[1]
-    indptr, members = shape[: sizes[0] + 1], shape[sizes[0] + 1 : sizes[0] + 1 + size]
     unforced = np.zeros(0, dtype=np.int64)
     costs, point, average = np.empty(size), np.empty(size), np.empty(size)
     lifted, pull = np.empty(dual.size), np.empty(dual.size)
@@ -164,8 +162,11 @@ def play_rounds(
         frequencies = rows[number if rows.shape[0] > 1 else 0]
         for k in range(size):
             costs[k] = scale[k] * (dual[k] - dual[size + k] if domain == SIMPLEX else dual[k])
-        value = cheapest_on_lattice(costs, sizes, shape, program, work, ties, seed, unforced, rankings[number])
-        vertex(rankings[number], indptr, members, point)
+        value = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[number])
+        for k in range(size):
+            point[k] = 0.0
+        for offer in range(numbers[0]):
+            point[space[0, offer]] = 1.0
         totals[ROUND] += 1.0
         weight = totals[ROUND] ** settings[POWER] if settings[POWER] != 0.0 else 1.0
         potential = potential_of(domain, dual) if settings[SMOOTHING] > 0.0 else 0.0
