@@ -8,7 +8,7 @@ numbers; settings and totals are packed in the order of the constants below. A l
 import numpy as np
 
 from rankstream._types import Codes, Vec, Words
-from rankstream.kernels import compiled
+from rankstream.kernels import compiled, inner
 from rankstream.lattice_kernels import cheapest_on_lattice
 
 BALL, BOX, SIMPLEX = 0, 1, 2
@@ -18,7 +18,7 @@ ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3
 ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5
 
 
-@compiled
+@inner
 def norm(vector: Vec) -> float:
     """The Euclidean norm."""
     total = 0.0
@@ -27,7 +27,7 @@ def norm(vector: Vec) -> float:
     return float(np.sqrt(total))
 
 
-@compiled
+@inner
 def towards(domain: int, vector: Vec, sign: float, smoothing: float, radius: float, out: Vec) -> None:
     """The dual that maximises sign * <vector, y> - smoothing * potential(y)."""
     if domain == BALL:
@@ -57,7 +57,7 @@ def towards(domain: int, vector: Vec, sign: float, smoothing: float, radius: flo
             out[k] /= total
 
 
-@compiled
+@inner
 def largest(domain: int, lifted: Vec, smoothing: float, radius: float) -> float:
     """The distance: the maximum of <lifted, y> - smoothing * potential(y)."""
     value = 0.0
@@ -81,7 +81,7 @@ def largest(domain: int, lifted: Vec, smoothing: float, radius: float) -> float:
     return float(top)
 
 
-@compiled
+@inner
 def potential_of(domain: int, dual: Vec) -> float:
     """The potential of a dual."""
     total = 0.0
@@ -90,7 +90,7 @@ def potential_of(domain: int, dual: Vec) -> float:
     return total
 
 
-@compiled
+@inner
 def lift(domain: int, point: Vec, frequencies: Vec, scale: Vec, out: Vec) -> None:
     """B (x - p): weighted, and for the simplex stacked on its negative."""
     size = point.size
@@ -100,28 +100,30 @@ def lift(domain: int, point: Vec, frequencies: Vec, scale: Vec, out: Vec) -> Non
             out[size + k] = -out[k]
 
 
-@compiled
+@inner
 def next_dual(
     domain: int, learner: int, settings: Vec, totals: Vec, weight: float, mean: Vec, pull: Vec, memory: Vec, dual: Vec
 ) -> None:
     """The learner's move: ``mean`` is the lifted residual of the averages that it answers, ``pull`` the round's."""
-    smoothing, radius = settings[SMOOTHING], settings[RADIUS]
+    sign, firmness = -1.0, 1.0
     if learner in (LEADER, NAIVE):
-        towards(domain, mean, 1.0, smoothing, radius, dual)
+        sign, firmness = 1.0, settings[SMOOTHING]
+        for k in range(dual.size):
+            pull[k] = mean[k]
     elif learner == AVERAGING:
         totals[SQUARES] += (totals[ROUND] + 1.0) ** (2.0 * settings[POWER])
-        firmness = smoothing * totals[TOTAL] + settings[FIRMNESS] * np.sqrt(totals[SQUARES])
+        total = settings[SMOOTHING] * totals[TOTAL] + settings[FIRMNESS] * np.sqrt(totals[SQUARES])
         for k in range(dual.size):
             memory[k] += weight * pull[k]
-            pull[k] = memory[k] * (-1.0 / firmness)
-        towards(domain, pull, -1.0, 1.0, radius, dual)
+            pull[k] = memory[k] * (-1.0 / total)
     else:
         step = settings[STEP] * weight
         if learner == FALLING_STEP:
-            step = weight / (smoothing * totals[TOTAL])
+            step = weight / (settings[SMOOTHING] * totals[TOTAL])
         for k in range(dual.size):
-            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * smoothing)
-        towards(domain, pull, -1.0, 1.0, radius, dual)
+            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * settings[SMOOTHING])
+    towards(domain, pull, sign, firmness, settings[RADIUS], dual)
+    if learner in (CONSTANT_STEP, FALLING_STEP):
         for k in range(dual.size):
             memory[k] = -pull[k] if domain == SIMPLEX else dual[k]
 
@@ -140,29 +142,33 @@ def play_rounds(
     program: Words,
     work: Vec,
     space: Codes,
+    unforced: Codes,
     totals: Vec,
     vertex_sum: Vec,
     frequency_sum: Vec,
     dual_sum: Vec,
     dual: Vec,
     memory: Vec,
+    points: Vec,
+    duals: Vec,
     rankings: Codes,
     history: Vec,
 ) -> int:
     """Play up to ``len(rankings)`` rounds and stop once the mean absolute error is small enough.
 
     ``rows`` are the frequencies, one row for each round or one for all; the first ``at_rest`` rounds come before they
-    have moved. Returns how many rounds were played; each leaves its ranking, and its row of ``history``.
+    have moved. ``points`` and ``duals`` have rows to work in. Returns how many rounds were played, 0 if
+    costs overflowed; each leaves its ranking, and its row of ``history``.
     """
     size = rows.shape[1]
-    unforced = np.zeros(0, dtype=np.int64)
-    costs, point, average = np.empty(size), np.empty(size), np.empty(size)
-    lifted, pull = np.empty(dual.size), np.empty(dual.size)
+    costs, point, average, lifted, pull = points[0], points[1], points[2], duals[0], duals[1]
     for number in range(rankings.shape[0]):
         frequencies = rows[number if rows.shape[0] > 1 else 0]
         for k in range(size):
             costs[k] = scale[k] * (dual[k] - dual[size + k] if domain == SIMPLEX else dual[k])
         value = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[number])
+        if value != value:
+            return 0
         for k in range(size):
             point[k] = 0.0
         for offer in range(numbers[0]):

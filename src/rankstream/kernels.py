@@ -1,7 +1,7 @@
 """Every compiled loop of the package: plain functions over arrays, each with a slow twin in ``tests/naive.py``."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -16,10 +16,21 @@ FIRST, LAST, RANDOM = 0, 1, 2
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba, cached on disk where the installation allows it."""
+    return _compiled(function, no_cfunc_wrapper=True)
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only compiled ones call: without a way in from Python, which takes time to compile."""
+    return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    made: Callable[P, R]
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)
+        made = numba.njit(cache=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba finds no writable place for its cache
-        return numba.njit(error_model="numpy")(function)
+        made = numba.njit(error_model="numpy", **options)(function)
+    return made
 
 
 @compiled
@@ -55,7 +66,7 @@ def mix(state: np.uint64, word: np.uint64) -> np.uint64:
     return z
 
 
-@compiled
+@inner
 def complete(
     chosen: Codes,
     indptr: Codes,
@@ -107,7 +118,7 @@ def complete(
         waiting[winner] = n_items + 2
 
 
-@compiled
+@inner
 def keep_within(
     costs: Vec,
     indptr: Codes,

@@ -10,12 +10,12 @@ with the bit MORE if another one follows. So most transitions are one sum of two
 import numpy as np
 
 from rankstream._types import Bits, Codes, Vec, Words
-from rankstream.kernels import LAST, compiled, keep_within
+from rankstream.kernels import LAST, compiled, inner, keep_within
 
 MORE = np.uint32(0x80000000)
 
 
-@compiled
+@inner
 def find(states: Bits, wanted: np.uint64) -> int:
     """The place of a state among the ascending ones, by bisection."""
     low, high = 0, states.size
@@ -28,7 +28,7 @@ def find(states: Bits, wanted: np.uint64) -> int:
     return low
 
 
-@compiled
+@inner
 def rank_of(subset: np.uint64, item: int) -> int:
     """How many members of the subset come before an item."""
     below = subset & ((np.uint64(1) << np.uint64(item)) - np.uint64(1))
@@ -48,6 +48,8 @@ def write_program(
     zero: int,
     states_before: int,
     first: Codes,
+    both: Codes,
+    after: Bits,
     program: Words,
     items: Codes,
     following: Codes,
@@ -56,20 +58,21 @@ def write_program(
 
     ``sets[j]`` are the items of offer j, ``entry_of[j, i]`` its entries. Placing item i from state R leads to the union
     of the offers inside R without i; it costs the entries of i in the offers inside R that hold i, or those that also
-    hold some item k on top of the cost of i in the state that placing k leads to, whichever is shorter.
+    hold some item k on top of the cost of i in the state that placing k leads to, whichever is shorter. ``both`` and
+    ``after`` are space to work in, an entry for each pair of items and for each item.
     """
     one = np.uint64(1)
     n_items = codes.size
     at, count = 0, 0
     writing = program.size > 0
     start = first[0]
-    both = np.zeros((n_items, n_items), dtype=np.int64)
-    after = np.zeros(n_items, dtype=np.uint64)
     for s in range(states.size):
         state = states[s]
         first[s] = start + count
-        both[:] = 0
-        after[:] = 0
+        for i in range(n_items):
+            after[i] = 0
+            for k in range(n_items):
+                both[i, k] = 0
         for j in range(sets.size):
             if sets[j] & ~state:
                 continue
@@ -111,7 +114,7 @@ def write_program(
                         if added > 0:
                             program[at + added - 1] |= MORE
                     added += 1
-            at += max(1, added)
+            at += added if added else 1
             count += 1
         if writing:
             program[head] = np.uint32(members)
@@ -119,7 +122,7 @@ def write_program(
     return at
 
 
-@compiled
+@inner
 def run_program(program: Words, zero: int, stop: float, values: Vec, to_go: Vec) -> None:
     """One pass: the cost of every transition, and the cheapest way to go on from every state."""
     one, more = np.uint64(1), np.uint64(MORE)
@@ -145,7 +148,7 @@ def run_program(program: Words, zero: int, stop: float, values: Vec, to_go: Vec)
         to_go[s] = best
 
 
-@compiled
+@inner
 def fold_costs(costs: Vec, entry_at: Codes, base_at: Codes, entries: Vec) -> None:
     """Costs per entry: less the no-choice item's in the same offer, and equal offers together; then the zero."""
     for e in range(entries.size):
@@ -155,7 +158,7 @@ def fold_costs(costs: Vec, entry_at: Codes, base_at: Codes, entries: Vec) -> Non
             entries[entry_at[k]] += costs[k] - (costs[base_at[k]] if base_at[k] >= 0 else 0.0)
 
 
-@compiled
+@inner
 def walk_lattice(
     here: Codes,
     first: Codes,

@@ -16,6 +16,7 @@ from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
 MOST_STATES = 2**17
+NOT_FINITE = "The costs hold NaN or infinity: every cost must be a finite number."
 Tables: TypeAlias = tuple[Codes, Codes, Words, Vec, Codes]  # numbers, shape, program, and space to work in
 UNFORCED = np.zeros(0, dtype=np.int64)
 
@@ -63,7 +64,7 @@ class LatticeOracle:
         ranking = np.empty(self.assortments.n_items, np.int64)
         value = lattice_kernels.cheapest_on_lattice(vector, *self.tables, UNFORCED, ranking)
         if value != value:
-            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+            raise ValueError(NOT_FINITE)
         return Answer(ranking, value, value)
 
     def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
@@ -130,7 +131,8 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
         states = unions(sets, most - n_states)
         first = np.zeros(states.size + 1, dtype=np.int64)
         first[0] = n_transitions
-        fixed = (states, sets, entry_of, codes, reduced.n_entries, n_states, first)
+        space = np.zeros((codes.size, codes.size), dtype=np.int64), np.zeros(codes.size, dtype=np.uint64)
+        fixed = (states, sets, entry_of, codes, reduced.n_entries, n_states, first, *space)
         program = np.zeros(lattice_kernels.write_program(*fixed, words, nothing, nothing), dtype=np.uint32)
         here, there = np.zeros((2, int(first[-1]) - n_transitions), dtype=np.int64)
         lattice_kernels.write_program(*fixed, program, here, there)
