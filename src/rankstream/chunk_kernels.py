@@ -106,10 +106,12 @@ def next_dual(
 ) -> None:
     """The learner's move: ``mean`` is the lifted residual of the averages that it answers, ``pull`` the round's."""
     sign, firmness = -1.0, 1.0
-    if learner in (LEADER, NAIVE):
-        sign, firmness = 1.0, settings[SMOOTHING]
+    if learner <= FALLING_STEP:
+        step = settings[STEP] * weight
+        if learner == FALLING_STEP:
+            step = weight / (settings[SMOOTHING] * totals[TOTAL])
         for k in range(dual.size):
-            pull[k] = mean[k]
+            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * settings[SMOOTHING])
     elif learner == AVERAGING:
         totals[SQUARES] += (totals[ROUND] + 1.0) ** (2.0 * settings[POWER])
         total = settings[SMOOTHING] * totals[TOTAL] + settings[FIRMNESS] * np.sqrt(totals[SQUARES])
@@ -117,13 +119,11 @@ def next_dual(
             memory[k] += weight * pull[k]
             pull[k] = memory[k] * (-1.0 / total)
     else:
-        step = settings[STEP] * weight
-        if learner == FALLING_STEP:
-            step = weight / (settings[SMOOTHING] * totals[TOTAL])
+        sign, firmness = 1.0, settings[SMOOTHING]
         for k in range(dual.size):
-            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * settings[SMOOTHING])
+            pull[k] = mean[k]
     towards(domain, pull, sign, firmness, settings[RADIUS], dual)
-    if learner in (CONSTANT_STEP, FALLING_STEP):
+    if learner <= FALLING_STEP:
         for k in range(dual.size):
             memory[k] = -pull[k] if domain == SIMPLEX else dual[k]
 

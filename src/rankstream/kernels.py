@@ -85,7 +85,7 @@ def complete(
     n_items = ranking.size
     waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
     for winner in range(n_items):
-        waiting[winner] = winner == universal
+        waiting[winner] = 1 if winner == universal else 0
         for item in range(n_items):
             held[winner, item] = 0
     for offer in range(indptr.size - 1):
@@ -101,7 +101,7 @@ def complete(
         n_free = 0
         for item in range(n_items):
             free[n_free] = item
-            n_free += waiting[item] == 0
+            n_free += 1 if waiting[item] == 0 else 0
         if universal >= 0 and waiting[universal] == 1:
             free[n_free] = universal
             n_free += 1

@@ -180,7 +180,7 @@ def walk_lattice(
     step, dear, component, ranked = space[1], space[2], space[3], space[4]
     n_items = ranking.size
     for i in range(n_items):
-        ranked[i] = i == universal
+        ranked[i] = 1 if i == universal else 0
     ended = universal < 0
     for place in range(n_items):
         may_end = not ended
@@ -195,7 +195,8 @@ def walk_lattice(
             for t in range(first[s], first[s + 1]):
                 component[items[t]] = c
                 step[items[t]] = t
-                dear[items[t]] |= costs_of[t] + to_go[following[t]] != to_go[s]
+                tight = costs_of[t] + to_go[following[t]] == to_go[s]
+                dear[items[t]] = ranked[items[t]] if tight else 1
         item = -1
         for k in range(n_items):
             i = k if last else n_items - 1 - k
