@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import chunk_kernels as kernels
+from rankstream import domain_kernels as domains
 from rankstream._types import Codes, Vec
 from rankstream.distances import L1, L2, HighNorm, LInf
 from rankstream.learners import (
@@ -95,9 +96,9 @@ def chunk(solver: Solver) -> Chunk | None:
         return None
     radius = 1.0
     if type(distance) in (HighNorm, L2) and distance.q == 2.0:
-        domain, radius = kernels.BALL, distance.radius
+        domain, radius = domains.BALL, distance.radius
     elif type(distance) in (L1, LInf):
-        domain = kernels.BOX if isinstance(distance, L1) else kernels.SIMPLEX
+        domain = domains.BOX if isinstance(distance, L1) else domains.SIMPLEX
     else:
         return None
     if learner.weighting is not None:
