@@ -63,6 +63,30 @@ def mix(state: int, word: int) -> int:
     return z
 
 
+def keep_by_rule(assortments: Assortments, ranking: list[int], ties: str, seed: int) -> list[int]:
+    """The ranking that a tie rule keeps of all those with the same vertex: item by item, from what may come next."""
+    chosen = [k for k, one in enumerate(vertex(assortments, ranking)) if one]
+    winners = [int(assortments.members[k]) for k in chosen]
+    offers = [{assortments.code(item) for item in offer} for offer in assortments.offers]
+    state = seed
+    for k in chosen if ties == "random" else []:
+        state = mix(state, k)
+    state = mix(state, assortments.n_items)
+    kept: list[int] = []
+    while len(kept) < assortments.n_items:
+        held_back = {
+            item
+            for offer, winner in zip(offers, winners, strict=True)
+            for item in offer - {winner}
+            if winner not in kept
+        }
+        free = [item for item in range(assortments.n_items) if item not in held_back and item not in kept]
+        free.sort(key=lambda item: (item == assortments.no_choice, item))
+        kept.append(free[{"first": 0, "last": -1, "random": state % len(free)}[ties]])
+        state = mix(state, kept[-1])
+    return kept
+
+
 def nearest_l2(assortments: Assortments, frequencies: Vec) -> Vec:
     """A point of X that is as good as nearest to the frequencies, by least squares over all rankings."""
     corners = all_vertices(assortments)

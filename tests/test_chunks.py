@@ -120,6 +120,20 @@ def test_parts_of_ones_own_are_played_step_by_step() -> None:
     assert chunk(replace(plain, distance=Own(OFFERS))) is None
     assert chunk(replace(plain, learner=DualAveraging(weighting=float))) is None
 
+    class OwnOracle(oracles.LatticeOracle):
+        pass
+
+    assert chunk(replace(plain, oracle=OwnOracle(OFFERS))) is None
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_costs_that_overflow_are_refused_as_in_a_step() -> None:
+    distance = distances.L2(OFFERS, weights=(1e300,) * 8)
+    for oracle in (oracles.auto(OFFERS), oracles.CountingOracle(oracles.auto(OFFERS))):
+        run = Run(Solver(OFFERS, distance, MirrorDescent(step=1e300), oracle))
+        with pytest.raises(ValueError, match="costs hold NaN or infinity"):
+            run.advance_many(Target(MARKET.frequencies()), 20)
+
 
 def test_estimates_are_the_same_either_way() -> None:
     p = MARKET.frequencies()

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, kernels
+from rankstream._types import Vec
+from rankstream.oracles.ties import TIE_RULES, Ties
 
 
 @given(strategies.assortments(), st.data())
@@ -25,9 +27,19 @@ def test_mix_equals_its_twin(state: int, word: int) -> None:
     assert int(kernels.mix(np.uint64(state), np.uint64(word))) == naive.mix(state, word)
 
 
-@given(st.integers(0, 2**63 - 1), st.lists(st.booleans(), min_size=1, max_size=20))
-def test_hash_of_a_vertex_mixes_its_coordinates(seed: int, chosen: list[bool]) -> None:
-    expected = seed
-    for k, one in enumerate(chosen):
-        expected = naive.mix(expected, k) if one else expected
-    assert int(kernels.hash_of(np.array(chosen, dtype=np.float64), np.uint64(seed))) == expected
+@given(strategies.problems(), st.sampled_from(list(TIE_RULES)), st.integers(0, 2**63 - 1), st.data())
+def test_kept_rankings_equal_their_twin(
+    problem: tuple[Assortments, Vec], ties: Ties, seed: int, data: st.DataObject
+) -> None:
+    offers, costs = problem
+    ranking = data.draw(st.permutations(range(offers.n_items)))
+    kept = np.array(ranking, dtype=np.int64)
+    universal = -1 if offers.no_choice is None else offers.no_choice
+    rule = (universal, TIE_RULES[ties], seed)
+    value = kernels.keep_by_rule(costs, offers.indptr, offers.members, *rule, True, kept)
+    assert kept.tolist() == naive.keep_by_rule(offers, list(ranking), ties, seed)
+    assert np.array_equal(offers.vertex(kept), offers.vertex(ranking))
+    assert value == pytest.approx(float(costs @ offers.vertex(ranking)))
+    again = kept.copy()
+    assert kernels.keep_by_rule(costs, offers.indptr, offers.members, *rule, False, again) == value
+    assert np.array_equal(again, kept)

@@ -8,120 +8,40 @@ numbers; settings and totals are packed in the order of the constants below. A l
 import numpy as np
 
 from rankstream._types import Codes, Vec, Words
-from rankstream.kernels import compiled, vertex
+from rankstream.domain_kernels import SIMPLEX, largest, lift, potential_of, towards
+from rankstream.kernels import compiled, inner
 from rankstream.lattice_kernels import cheapest_on_lattice
 
-BALL, BOX, SIMPLEX = 0, 1, 2
 CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4
 SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4
 ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3
 ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5
 
 
-@compiled
-def norm(vector: Vec) -> float:
-    """The Euclidean norm."""
-    total = 0.0
-    for k in range(vector.size):
-        total += vector[k] * vector[k]
-    return float(np.sqrt(total))
-
-
-@compiled
-def towards(domain: int, vector: Vec, sign: float, smoothing: float, radius: float, out: Vec) -> None:
-    """The dual that maximises sign * <vector, y> - smoothing * potential(y)."""
-    if domain == BALL:
-        size = norm(vector)
-        length = radius if size >= radius * smoothing else size / smoothing
-        factor = sign * length / size if size > 0.0 else 0.0
-        for k in range(vector.size):
-            out[k] = vector[k] * factor
-    elif domain == BOX:
-        for k in range(vector.size):
-            if smoothing > 0.0:
-                out[k] = min(max(sign * vector[k] / smoothing, -1.0), 1.0)
-            else:
-                out[k] = np.sign(sign * vector[k])
-    else:
-        top = -np.inf
-        for k in range(vector.size):
-            top = max(top, sign * vector[k])
-        total = 0.0
-        for k in range(vector.size):
-            if smoothing > 0.0:
-                out[k] = np.exp((sign * vector[k] - top) / smoothing)
-            else:
-                out[k] = 1.0 if sign * vector[k] == top and (total == 0.0 or top == 0.0) else 0.0
-            total += out[k]
-        for k in range(vector.size):
-            out[k] /= total
-
-
-@compiled
-def largest(domain: int, lifted: Vec, smoothing: float, radius: float) -> float:
-    """The distance: the maximum of <lifted, y> - smoothing * potential(y)."""
-    value = 0.0
-    if domain == BALL:
-        size = norm(lifted)
-        if size >= radius * smoothing:
-            return radius * size - 0.5 * smoothing * radius * radius
-        return 0.5 * size * size / smoothing
-    if domain == BOX:
-        for k in range(lifted.size):
-            size = abs(lifted[k])
-            value += size - 0.5 * smoothing if size >= smoothing else 0.5 * size * size / smoothing
-        return value
-    top = -np.inf
-    for k in range(lifted.size):
-        top = max(top, lifted[k])
-    if smoothing > 0.0:
-        for k in range(lifted.size):
-            value += np.exp((lifted[k] - top) / smoothing)
-        return float(top + smoothing * np.log(value))
-    return float(top)
-
-
-@compiled
-def potential_of(domain: int, dual: Vec) -> float:
-    """The potential of a dual."""
-    total = 0.0
-    for k in range(dual.size):
-        total += dual[k] * np.log(max(dual[k], 1e-300)) if domain == SIMPLEX else 0.5 * dual[k] * dual[k]
-    return total
-
-
-@compiled
-def lift(domain: int, point: Vec, frequencies: Vec, scale: Vec, out: Vec) -> None:
-    """B (x - p): weighted, and for the simplex stacked on its negative."""
-    size = point.size
-    for k in range(size):
-        out[k] = scale[k] * (point[k] - frequencies[k])
-        if domain == SIMPLEX:
-            out[size + k] = -out[k]
-
-
-@compiled
+@inner
 def next_dual(
     domain: int, learner: int, settings: Vec, totals: Vec, weight: float, mean: Vec, pull: Vec, memory: Vec, dual: Vec
 ) -> None:
     """The learner's move: ``mean`` is the lifted residual of the averages that it answers, ``pull`` the round's."""
-    smoothing, radius = settings[SMOOTHING], settings[RADIUS]
-    if learner in (LEADER, NAIVE):
-        towards(domain, mean, 1.0, smoothing, radius, dual)
-    elif learner == AVERAGING:
-        totals[SQUARES] += (totals[ROUND] + 1.0) ** (2.0 * settings[POWER])
-        firmness = smoothing * totals[TOTAL] + settings[FIRMNESS] * np.sqrt(totals[SQUARES])
-        for k in range(dual.size):
-            memory[k] += weight * pull[k]
-            pull[k] = memory[k] * (-1.0 / firmness)
-        towards(domain, pull, -1.0, 1.0, radius, dual)
-    else:
+    sign, firmness = -1.0, 1.0
+    if learner <= FALLING_STEP:
         step = settings[STEP] * weight
         if learner == FALLING_STEP:
-            step = weight / (smoothing * totals[TOTAL])
+            step = weight / (settings[SMOOTHING] * totals[TOTAL])
         for k in range(dual.size):
-            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * smoothing)
-        towards(domain, pull, -1.0, 1.0, radius, dual)
+            pull[k] = pull[k] * -step - memory[k] * (1.0 - step * settings[SMOOTHING])
+    elif learner == AVERAGING:
+        totals[SQUARES] += (totals[ROUND] + 1.0) ** (2.0 * settings[POWER])
+        total = settings[SMOOTHING] * totals[TOTAL] + settings[FIRMNESS] * np.sqrt(totals[SQUARES])
+        for k in range(dual.size):
+            memory[k] += weight * pull[k]
+            pull[k] = memory[k] * (-1.0 / total)
+    else:
+        sign, firmness = 1.0, settings[SMOOTHING]
+        for k in range(dual.size):
+            pull[k] = mean[k]
+    towards(domain, pull, sign, firmness, settings[RADIUS], dual)
+    if learner <= FALLING_STEP:
         for k in range(dual.size):
             memory[k] = -pull[k] if domain == SIMPLEX else dual[k]
 
@@ -135,37 +55,42 @@ def play_rounds(
     rows: Vec,
     at_rest: int,
     tolerance: float,
-    sizes: Codes,
+    numbers: Codes,
     shape: Codes,
     program: Words,
     work: Vec,
-    ties: int,
-    seed: int,
+    space: Codes,
+    unforced: Codes,
     totals: Vec,
     vertex_sum: Vec,
     frequency_sum: Vec,
     dual_sum: Vec,
     dual: Vec,
     memory: Vec,
+    points: Vec,
+    duals: Vec,
     rankings: Codes,
     history: Vec,
 ) -> int:
     """Play up to ``len(rankings)`` rounds and stop once the mean absolute error is small enough.
 
     ``rows`` are the frequencies, one row for each round or one for all; the first ``at_rest`` rounds come before they
-    have moved. Returns how many rounds were played; each leaves its ranking, and its row of ``history``.
+    have moved. ``points`` and ``duals`` have rows to work in. Returns how many rounds were played, 0 if
+    costs overflowed; each leaves its ranking, and its row of ``history``.
     """
     size = rows.shape[1]
-    indptr, members = shape[: sizes[0] + 1], shape[sizes[0] + 1 : sizes[0] + 1 + size]
-    unforced = np.zeros(0, dtype=np.int64)
-    costs, point, average = np.empty(size), np.empty(size), np.empty(size)
-    lifted, pull = np.empty(dual.size), np.empty(dual.size)
+    costs, point, average, lifted, pull = points[0], points[1], points[2], duals[0], duals[1]
     for number in range(rankings.shape[0]):
         frequencies = rows[number if rows.shape[0] > 1 else 0]
         for k in range(size):
             costs[k] = scale[k] * (dual[k] - dual[size + k] if domain == SIMPLEX else dual[k])
-        value = cheapest_on_lattice(costs, sizes, shape, program, work, ties, seed, unforced, rankings[number])
-        vertex(rankings[number], indptr, members, point)
+        value = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[number])
+        if value != value:
+            return 0
+        for k in range(size):
+            point[k] = 0.0
+        for offer in range(numbers[0]):
+            point[space[0, offer]] = 1.0
         totals[ROUND] += 1.0
         weight = totals[ROUND] ** settings[POWER] if settings[POWER] != 0.0 else 1.0
         potential = potential_of(domain, dual) if settings[SMOOTHING] > 0.0 else 0.0

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import chunk_kernels as kernels
+from rankstream import domain_kernels as domains
 from rankstream._types import Codes, Vec
 from rankstream.distances import L1, L2, HighNorm, LInf
 from rankstream.learners import (
@@ -17,6 +18,7 @@ from rankstream.learners import (
 )
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import LatticeOracle
+from rankstream.oracles.lattice import NOT_FINITE, UNFORCED
 from rankstream.solver import Solver, State
 
 LEARNERS = {
@@ -61,9 +63,12 @@ class Chunk:
         if at_rest and len(frequencies) == 1:
             at_rest = rounds
         data: Any = (frequencies, at_rest, tolerance)
-        problem: Any = (self.domain, self.learner, settings, self.scale, *data, *self.oracle.tables)
-        running: Any = (totals, sums.vertex, sums.frequencies, sums.dual, dual, memory, rankings, history)
+        problem: Any = (self.domain, self.learner, settings, self.scale, *data, *self.oracle.tables, UNFORCED)
+        space: Any = (np.empty((3, frequencies.shape[1])), np.empty((2, dual.size)))
+        running: Any = (totals, sums.vertex, sums.frequencies, sums.dual, dual, memory, *space, rankings, history)
         played = kernels.play_rounds(*problem, *running)
+        if not played:
+            raise ValueError(NOT_FINITE)
         state.round = int(totals[kernels.ROUND])
         sums.total_weight, sums.answer, sums.offset, sums.potential = totals[1:5].tolist()
         sums.moved = played > at_rest
@@ -74,10 +79,10 @@ class Chunk:
 
     def _collect(self, state: State, rankings: Codes) -> list[int]:
         """Add the latest rounds' rankings to the state, and count after each how many different ones there are."""
-        found, weight_of, counts = state.weights, self.solver.learner.round_weight, []
-        for number, ranking in enumerate(rankings, start=state.round - len(rankings) + 1):
-            key = ranking.tobytes()
-            found[key] = found.get(key, 0.0) + weight_of(number)
+        found, counts, first = state.weights, [], state.round - len(rankings) + 1
+        keys: Any = rankings.view(np.dtype((np.void, rankings[0].nbytes))).ravel().tolist()
+        for number, key in enumerate(keys, start=first):
+            found[key] = found.get(key, 0.0) + self.solver.learner.round_weight(number)
             counts.append(len(found))
         return counts
 
@@ -87,13 +92,13 @@ def chunk(solver: Solver) -> Chunk | None:
     distance: Any = solver.distance
     learner: Any = solver.learner
     oracle = solver.oracle
-    if type(learner) not in LEARNERS or not isinstance(oracle, LatticeOracle):
+    if type(learner) not in LEARNERS or type(oracle) is not LatticeOracle or type(solver) is not Solver:
         return None
     radius = 1.0
     if type(distance) in (HighNorm, L2) and distance.q == 2.0:
-        domain, radius = kernels.BALL, distance.radius
+        domain, radius = domains.BALL, distance.radius
     elif type(distance) in (L1, LInf):
-        domain = kernels.BOX if isinstance(distance, L1) else kernels.SIMPLEX
+        domain = domains.BOX if isinstance(distance, L1) else domains.SIMPLEX
     else:
         return None
     if learner.weighting is not None:

@@ -1,7 +1,7 @@
 """Every compiled loop of the package: plain functions over arrays, each with a slow twin in ``tests/naive.py``."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -16,10 +16,21 @@ FIRST, LAST, RANDOM = 0, 1, 2
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba, cached on disk where the installation allows it."""
+    return _compiled(function, no_cfunc_wrapper=True)
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only compiled ones call: without a way in from Python, which takes time to compile."""
+    return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    made: Callable[P, R]
     try:
-        return numba.njit(cache=True)(function)
+        made = numba.njit(cache=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba finds no writable place for its cache
-        return numba.njit()(function)
+        made = numba.njit(error_model="numpy", **options)(function)
+    return made
 
 
 @compiled
@@ -55,40 +66,43 @@ def mix(state: np.uint64, word: np.uint64) -> np.uint64:
     return z
 
 
-@compiled
-def hash_of(chosen: Vec, seed: np.uint64) -> np.uint64:
-    """A hash of a seed and the coordinates of a vertex."""
-    state = seed
-    for k in range(chosen.size):
-        if chosen[k] > 0.0:
-            state = mix(state, np.uint64(k))
-    return state
-
-
-@compiled
+@inner
 def complete(
-    winners: Codes, indptr: Codes, members: Codes, universal: int, ties: int, seed: np.uint64, ranking: Codes
+    chosen: Codes,
+    indptr: Codes,
+    members: Codes,
+    universal: int,
+    ties: int,
+    seed: np.uint64,
+    ranking: Codes,
+    space: Codes,
 ) -> None:
-    """A ranking in which every offer has the given winner (an item each), the rest ordered by the tie rule.
+    """A ranking in which every offer has its chosen coordinate's item on top, the rest ordered by the tie rule.
 
-    An item can be ranked once every offer that holds it has its winner ranked, or is won by it.
+    An item can be ranked once every offer that holds it has its winner ranked, or is won by it: it waits for as many
+    items as win an offer that holds it. ``space`` has two rows more than there are items.
     """
     n_items = ranking.size
-    waiting = np.zeros(n_items, dtype=np.int64)
-    left = np.ones(n_items, dtype=np.bool_)
-    free = np.empty(n_items, dtype=np.int64)
+    waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
+    for winner in range(n_items):
+        waiting[winner] = 1 if winner == universal else 0
+        for item in range(n_items):
+            held[winner, item] = 0
     for offer in range(indptr.size - 1):
+        winner = members[chosen[offer]]
         for k in range(indptr[offer], indptr[offer + 1]):
-            if members[k] != winners[offer]:
-                waiting[members[k]] += 1
+            held[winner, members[k]] = 1
+        held[winner, winner] = 0
+    for winner in range(n_items):
+        for item in range(n_items):
+            waiting[item] += held[winner, item]
     state = mix(seed, np.uint64(n_items))
     for place in range(n_items):
         n_free = 0
         for item in range(n_items):
-            if left[item] and waiting[item] == 0 and item != universal:
-                free[n_free] = item
-                n_free += 1
-        if universal >= 0 and left[universal] and waiting[universal] == 0:
+            free[n_free] = item
+            n_free += 1 if waiting[item] == 0 else 0
+        if universal >= 0 and waiting[universal] == 1:
             free[n_free] = universal
             n_free += 1
         pick = 0
@@ -96,41 +110,59 @@ def complete(
             pick = n_free - 1
         elif ties == RANDOM and n_free > 1:
             pick = int(np.int64(state % np.uint64(n_free)))
-        item = free[pick]
-        ranking[place] = item
-        left[item] = False
-        state = mix(state, np.uint64(item))
-        for offer in range(indptr.size - 1):
-            if winners[offer] == item:
-                for k in range(indptr[offer], indptr[offer + 1]):
-                    if members[k] != item:
-                        waiting[members[k]] -= 1
+        winner = free[pick]
+        ranking[place] = winner
+        state = mix(state, np.uint64(winner))
+        for item in range(n_items):
+            waiting[item] -= held[winner, item]
+        waiting[winner] = n_items + 2
+
+
+@inner
+def keep_within(
+    costs: Vec,
+    indptr: Codes,
+    members: Codes,
+    universal: int,
+    ties: int,
+    seed: int,
+    redraw: bool,
+    ranking: Codes,
+    space: Codes,
+) -> float:
+    """What a ranking costs; with ``redraw`` it is replaced by the one that the tie rule keeps of its vertex.
+
+    Random completions are seeded by a hash of the vertex: equal vertices get equal rankings, which keeps models sparse,
+    and different vertices independent ones. ``space`` has five rows more than there are items, as long as there are
+    items or offers; its first row is left with the coordinate that every offer chooses.
+    """
+    chosen, position = space[0], space[1]
+    for place in range(ranking.size):
+        position[ranking[place]] = place
+    draw, value = np.uint64(seed), 0.0
+    for offer in range(indptr.size - 1):
+        best = indptr[offer]
+        top = position[members[best]]
+        for k in range(best + 1, indptr[offer + 1]):
+            here = position[members[k]]
+            if here < top:
+                best, top = k, here
+        chosen[offer] = best
+        value += costs[best]
+        draw = mix(draw, np.uint64(best))
+    if redraw:
+        draw = draw if ties == RANDOM else np.uint64(seed)
+        complete(chosen, indptr, members, universal, ties, draw, ranking, space[1:])
+    return value
 
 
 @compiled
 def keep_by_rule(
     costs: Vec, indptr: Codes, members: Codes, universal: int, ties: int, seed: int, redraw: bool, ranking: Codes
 ) -> float:
-    """What a ranking costs; with ``redraw`` it is replaced by the one that the tie rule keeps of its vertex.
-
-    Random completions are seeded by the vertex: equal vertices get equal rankings, which keeps models sparse, and
-    different vertices independent ones.
-    """
-    chosen = np.empty(costs.size)
-    vertex(ranking, indptr, members, chosen)
-    winners = np.empty(indptr.size - 1, dtype=np.int64)
-    value = 0.0
-    for offer in range(indptr.size - 1):
-        for k in range(indptr[offer], indptr[offer + 1]):
-            if chosen[k] > 0.0:
-                winners[offer] = members[k]
-                value += costs[k]
-    if redraw:
-        draw = np.uint64(seed)
-        if ties == RANDOM:
-            draw = hash_of(chosen, draw)
-        complete(winners, indptr, members, universal, ties, draw, ranking)
-    return value
+    """``keep_within`` space of its own."""
+    space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
+    return keep_within(costs, indptr, members, universal, ties, seed, redraw, ranking, space)
 
 
 @compiled

@@ -1,19 +1,21 @@
 """The compiled loops of the union-lattice oracle: building its program once, and running it once per call.
 
-The program is one array of unsigned 32-bit words, the states in ascending order of their item sets. Per state: the
-number of its transitions; then per transition, one for each item of the state in ascending order: the next state, the
-transition whose cost is inherited (NONE: none), how many entries are added to it, and those entries.
+Values are kept in one array: the costs per entry, a zero, and the costs of the transitions as they become known. The
+program is an array of unsigned 32-bit words, the states in ascending order of their item sets. Per state: the number of
+its transitions; then per transition, one for each item of the state in ascending order: the next state, the value that
+is inherited (a transition's, or the zero), and the entries that are added to it (at least one, if only the zero), each
+with the bit MORE if another one follows. So most transitions are one sum of two values, without a branch.
 """
 
 import numpy as np
 
 from rankstream._types import Bits, Codes, Vec, Words
-from rankstream.kernels import LAST, compiled, keep_by_rule
+from rankstream.kernels import LAST, compiled, inner, keep_within
 
-NONE = np.uint32(0xFFFFFFFF)
+MORE = np.uint32(0x80000000)
 
 
-@compiled
+@inner
 def find(states: Bits, wanted: np.uint64) -> int:
     """The place of a state among the ascending ones, by bisection."""
     low, high = 0, states.size
@@ -26,7 +28,7 @@ def find(states: Bits, wanted: np.uint64) -> int:
     return low
 
 
-@compiled
+@inner
 def rank_of(subset: np.uint64, item: int) -> int:
     """How many members of the subset come before an item."""
     below = subset & ((np.uint64(1) << np.uint64(item)) - np.uint64(1))
@@ -43,8 +45,11 @@ def write_program(
     sets: Bits,
     entry_of: Codes,
     codes: Codes,
+    zero: int,
     states_before: int,
     first: Codes,
+    both: Codes,
+    after: Bits,
     program: Words,
     items: Codes,
     following: Codes,
@@ -53,20 +58,21 @@ def write_program(
 
     ``sets[j]`` are the items of offer j, ``entry_of[j, i]`` its entries. Placing item i from state R leads to the union
     of the offers inside R without i; it costs the entries of i in the offers inside R that hold i, or those that also
-    hold some item k on top of the cost of i in the state that placing k leads to, whichever is shorter.
+    hold some item k on top of the cost of i in the state that placing k leads to, whichever is shorter. ``both`` and
+    ``after`` are space to work in, an entry for each pair of items and for each item.
     """
     one = np.uint64(1)
     n_items = codes.size
     at, count = 0, 0
     writing = program.size > 0
     start = first[0]
-    both = np.zeros((n_items, n_items), dtype=np.int64)
-    after = np.zeros(n_items, dtype=np.uint64)
     for s in range(states.size):
         state = states[s]
         first[s] = start + count
-        both[:] = 0
-        after[:] = 0
+        for i in range(n_items):
+            after[i] = 0
+            for k in range(n_items):
+                both[i, k] = 0
         for j in range(sets.size):
             if sets[j] & ~state:
                 continue
@@ -93,18 +99,22 @@ def write_program(
                 items[count] = codes[i]
                 following[count] = states_before + find(states, after[i])
                 program[at] = np.uint32(following[count])
-                program[at + 1] = NONE
-                program[at + 2] = np.uint32(both[i, i] if parent < 0 else both[i, parent])
+                program[at + 1] = np.uint32(zero)
+                program[at + 2] = np.uint32(zero)
                 if parent >= 0:
                     below = find(states, after[parent])
-                    program[at + 1] = np.uint32(first[below] + rank_of(states[below], i))
-            at += 3
+                    program[at + 1] = np.uint32(zero + 1 + first[below] + rank_of(states[below], i))
+            at += 2
+            added = 0
             for j in range(sets.size):
                 inside = not sets[j] & ~state and sets[j] >> np.uint64(i) & one
                 if inside and (parent < 0 or sets[j] >> np.uint64(parent) & one):
                     if writing:
-                        program[at] = np.uint32(entry_of[j, i])
-                    at += 1
+                        program[at + added] = np.uint32(entry_of[j, i])
+                        if added > 0:
+                            program[at + added - 1] |= MORE
+                    added += 1
+            at += added if added else 1
             count += 1
         if writing:
             program[head] = np.uint32(members)
@@ -112,36 +122,35 @@ def write_program(
     return at
 
 
-@compiled
-def run_program(program: Words, entries: Vec, stop: float, costs_of: Vec, to_go: Vec) -> None:
+@inner
+def run_program(program: Words, zero: int, stop: float, values: Vec, to_go: Vec) -> None:
     """One pass: the cost of every transition, and the cheapest way to go on from every state."""
-    at = np.uint64(0)
-    one = np.uint64(1)
-    transition = np.uint64(0)
+    one, more = np.uint64(1), np.uint64(MORE)
+    at, transition = np.uint64(0), np.uint64(zero + 1)
     for s in range(to_go.size):
-        best = stop
         members = program[at]
         at += one
-        if members == 0:
-            best = 0.0
+        best = stop if members else 0.0
         for _ in range(members):
             following = np.uint64(program[at])
-            parent = program[at + one]
-            added = program[at + np.uint64(2)]
+            inherited = np.uint64(program[at + one])
+            entry = np.uint64(program[at + np.uint64(2)])
             at += np.uint64(3)
-            total = 0.0 if parent == NONE else costs_of[np.uint64(parent)]
-            for _ in range(added):
-                total += entries[np.uint64(program[at])]
+            total = values[inherited] + values[entry & ~more]
+            while entry & more:
+                entry = np.uint64(program[at])
+                total += values[entry & ~more]
                 at += one
-            costs_of[transition] = total
+            values[transition] = total
             transition += one
-            best = min(best, total + to_go[following])
+            reach = total + to_go[following]
+            best = reach if reach < best else best
         to_go[s] = best
 
 
-@compiled
+@inner
 def fold_costs(costs: Vec, entry_at: Codes, base_at: Codes, entries: Vec) -> None:
-    """Costs per entry: less the no-choice item's in the same offer, and equal offers together."""
+    """Costs per entry: less the no-choice item's in the same offer, and equal offers together; then the zero."""
     for e in range(entries.size):
         entries[e] = 0.0
     for k in range(costs.size):
@@ -149,9 +158,9 @@ def fold_costs(costs: Vec, entry_at: Codes, base_at: Codes, entries: Vec) -> Non
             entries[entry_at[k]] += costs[k] - (costs[base_at[k]] if base_at[k] >= 0 else 0.0)
 
 
-@compiled
+@inner
 def walk_lattice(
-    tops: Codes,
+    here: Codes,
     first: Codes,
     items: Codes,
     following: Codes,
@@ -161,24 +170,23 @@ def walk_lattice(
     last: bool,
     forced: Codes,
     ranking: Codes,
+    space: Codes,
 ) -> None:
     """Read one cheapest ranking off the tables, all components at once; among exact ties the first item, or the last.
 
-    An item that its component's state does not hold can go anywhere at no cost. ``forced`` items come first.
+    ``here`` holds the components' full states. An item that its component's state does not hold can go anywhere at no
+    cost. ``forced`` items come first.
     """
+    step, dear, component, ranked = space[1], space[2], space[3], space[4]
     n_items = ranking.size
-    here = tops.copy()
-    step = np.full(n_items, -1, dtype=np.int64)
-    cheap = np.ones(n_items, dtype=np.bool_)
-    component = np.zeros(n_items, dtype=np.int64)
-    left = np.ones(n_items, dtype=np.bool_)
-    tied = np.empty(n_items, dtype=np.int64)
+    for i in range(n_items):
+        ranked[i] = 1 if i == universal else 0
     ended = universal < 0
     for place in range(n_items):
         may_end = not ended
         for i in range(n_items):
             step[i] = -1
-            cheap[i] = True
+            dear[i] = ranked[i]
         for c in range(here.size):
             s = here[c]
             if s < 0:
@@ -187,18 +195,18 @@ def walk_lattice(
             for t in range(first[s], first[s + 1]):
                 component[items[t]] = c
                 step[items[t]] = t
-                cheap[items[t]] = costs_of[t] + to_go[following[t]] == to_go[s]
-        n_tied = 0
-        for i in range(n_items):
-            if left[i] and i != universal and cheap[i]:
-                tied[n_tied] = i
-                n_tied += 1
-        if may_end:
-            tied[n_tied] = universal
-            n_tied += 1
-        item = forced[place] if place < forced.size else tied[n_tied - 1 if last else 0]
+                tight = costs_of[t] + to_go[following[t]] == to_go[s]
+                dear[items[t]] = ranked[items[t]] if tight else 1
+        item = -1
+        for k in range(n_items):
+            i = k if last else n_items - 1 - k
+            item = item if dear[i] else i
+        if may_end and (last or item < 0):
+            item = universal
+        if place < forced.size:
+            item = forced[place]
         ranking[place] = item
-        left[item] = False
+        ranked[item] = 1
         if item == universal:
             ended = True
             for c in range(here.size):
@@ -210,21 +218,20 @@ def walk_lattice(
 @compiled
 def cheapest_on_lattice(
     costs: Vec,
-    sizes: Codes,
+    numbers: Codes,
     shape: Codes,
     program: Words,
     work: Vec,
-    ties: int,
-    seed: int,
+    space: Codes,
     forced: Codes,
     ranking: Codes,
 ) -> float:
-    """The union-lattice oracle in one call; ``shape`` packs the integer arrays, ``work`` the tables.
+    """The union-lattice oracle in one call; ``numbers`` pack sizes and settings, ``shape`` arrays, ``work`` the tables.
 
     An empty ``program`` means that the tables are those of the call before: other ``forced`` items are then read off
-    them, and the ranking is kept as it is read.
+    them, and the ranking is kept as it is read. The first row of ``space`` is left with the coordinates chosen.
     """
-    n_offers, n_components, n_states, n_transitions, n_entries, universal = sizes
+    n_offers, n_components, n_states, n_transitions, n_entries, universal, ties, seed = numbers
     total = 0.0
     for k in range(costs.size):
         total += abs(costs[k])
@@ -238,11 +245,13 @@ def cheapest_on_lattice(
     tops, first = shape[a : a + n_components], shape[a + n_components : a + n_components + n_states + 1]
     a += n_components + n_states + 1
     items, following = shape[a : a + n_transitions], shape[a + n_transitions : a + 2 * n_transitions]
-    entries, to_go = work[:n_entries], work[n_entries : n_entries + n_states]
-    costs_of = work[n_entries + n_states :]
+    a = n_entries + 1 + n_transitions
+    costs_of, to_go = work[n_entries + 1 : a], work[a : a + n_states]
     if program.size:
-        fold_costs(costs, entry_at, base_at, entries)
-        run_program(program, entries, 0.0 if universal >= 0 else np.inf, costs_of, to_go)
-    last = ties == LAST
-    walk_lattice(tops, first, items, following, costs_of, to_go, universal, last, forced, ranking)
-    return keep_by_rule(costs, indptr, members, universal, ties, seed, forced.size == 0, ranking)
+        fold_costs(costs, entry_at, base_at, work[: n_entries + 1])
+        run_program(program, n_entries, 0.0 if universal >= 0 else np.inf, work, to_go)
+    here = space[0, :n_components]
+    for c in range(n_components):
+        here[c] = tops[c]
+    walk_lattice(here, first, items, following, costs_of, to_go, universal, ties == LAST, forced, ranking, space)
+    return keep_within(costs, indptr, members, universal, ties, seed, forced.size == 0, ranking, space)

@@ -25,9 +25,8 @@ class Sums:
     def add(self, weight: float, vertex: Vec, frequencies: Vec, dual: Vec) -> None:
         """Take in what one round played."""
         self.total_weight += weight
-        self.vertex += weight * vertex
-        self.frequencies += weight * frequencies
-        self.dual += weight * dual
+        for total, term in ((self.vertex, vertex), (self.frequencies, frequencies), (self.dual, dual)):
+            total += term if weight == 1.0 else weight * term
         self.watch(frequencies)
 
     def watch(self, frequencies: Vec) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import permutations
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,8 @@ from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
 MOST_STATES = 2**17
+NOT_FINITE = "The costs hold NaN or infinity: every cost must be a finite number."
+Tables: TypeAlias = tuple[Codes, Codes, Words, Vec, Codes]  # numbers, shape, program, and space to work in
 UNFORCED = np.zeros(0, dtype=np.int64)
 
 
@@ -41,7 +43,6 @@ class LatticeOracle:
     ) -> None:
         check_ties(ties, seed)
         self.assortments, self.ties, self.seed, self.most_states = assortments, ties, seed, most_states
-        self._rule = TIE_RULES[ties]
         self.reduced = reduce(assortments)
         self._lay_out(*_programs(self.reduced, most_states))
 
@@ -49,20 +50,21 @@ class LatticeOracle:
         """Pack the arrays, so that a call hands over few of them."""
         reduced, offers = self.reduced, self.assortments
         self.n_states, self.n_transitions = first.size - 1, items.size
-        sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries, reduced.no_choice)
-        self._sizes = np.array(sizes, dtype=np.int64)
+        sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries)
+        numbers = np.array([*sizes, reduced.no_choice, TIE_RULES[self.ties], self.seed], dtype=np.int64)
         shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, tops, first, items, following)
-        self._shape = np.concatenate(shape)
-        self._program = program
+        work = np.zeros(reduced.n_entries + 1 + items.size + self.n_states)
+        space = np.zeros((5 + offers.n_items, max(offers.n_items, offers.n_offers)), dtype=np.int64)
         self._lock = Lock()
-        self._work = np.zeros(reduced.n_entries + self.n_states + items.size)
+        self.tables: Tables = numbers, np.concatenate(shape), program, work, space
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking, proven: bound and value are equal."""
         vector = check_costs(self.assortments, costs)
-        ranking, value = self._solve(vector, self._program, UNFORCED)
+        ranking = np.empty(self.assortments.n_items, np.int64)
+        value = lattice_kernels.cheapest_on_lattice(vector, *self.tables, UNFORCED, ranking)
         if value != value:
-            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+            raise ValueError(NOT_FINITE)
         return Answer(ranking, value, value)
 
     def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
@@ -81,22 +83,12 @@ class LatticeOracle:
         found = []
         with self._lock:  # the tables must stay those of the first call
             bound = self.cheapest(vector).bound
+            tables = (*self.tables[:2], self.tables[2][:0], *self.tables[3:])
             for beginning in beginnings:
-                ranking, value = self._solve(vector, self._program[:0], np.array(beginning, dtype=np.int64))
+                ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, np.int64)
+                value = lattice_kernels.cheapest_on_lattice(vector, *tables, forced, ranking)
                 found.append(Answer(ranking, value, min(value, bound)))
         return found
-
-    @property
-    def tables(self) -> tuple[Codes, Codes, Words, Vec, int, int]:
-        """All that a compiled caller needs: sizes, shape, program, work space, tie rule and seed."""
-        return self._sizes, self._shape, self._program, self._work, self._rule, self.seed
-
-    def _solve(self, vector: Vec, program: Words, forced: Codes) -> tuple[Codes, float]:
-        ranking = np.empty(self.assortments.n_items, dtype=np.int64)
-        value = lattice_kernels.cheapest_on_lattice(
-            vector, self._sizes, self._shape, program, self._work, self._rule, self.seed, forced, ranking
-        )
-        return ranking, value
 
     def explain(self) -> str:
         """Why this oracle, in words."""
@@ -139,7 +131,8 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
         states = unions(sets, most - n_states)
         first = np.zeros(states.size + 1, dtype=np.int64)
         first[0] = n_transitions
-        fixed = (states, sets, entry_of, codes, n_states, first)
+        space = np.zeros((codes.size, codes.size), dtype=np.int64), np.zeros(codes.size, dtype=np.uint64)
+        fixed = (states, sets, entry_of, codes, reduced.n_entries, n_states, first, *space)
         program = np.zeros(lattice_kernels.write_program(*fixed, words, nothing, nothing), dtype=np.uint32)
         here, there = np.zeros((2, int(first[-1]) - n_transitions), dtype=np.int64)
         lattice_kernels.write_program(*fixed, program, here, there)
