@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rankstream._types import Label, Vec
+from rankstream.answers import Segment, Substitution, substitution
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import Target
 from rankstream.distances import L2
@@ -106,6 +107,14 @@ class EntropyModel:
         run = Run(solver, tolerance=0.0)
         run.advance_many(Target(self.probabilities(offers)), rounds)
         return solver.model(run.state)
+
+    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
+        return substitution(self, offer)
+
+    def segments(self, top: int | None = None, size: int = 1000) -> list[Segment]:
+        """Types of customers, largest first, of a sparse model of ``size`` rankings."""
+        return self.to_rankings(size).segments(top)
 
     def _broad_offers(self, seed: int) -> Assortments:
         """The fitted offers, and random ones of all sizes; the no-choice item is in all of them."""

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._types import Codes, Label, Vec
+from rankstream.answers import Segment, Substitution, preflib, segments, substitution
 from rankstream.assortments import Assortments, as_offer, plain
+from rankstream.validate import whole_number
 
 FORMAT = "rankstream-model"
 VERSION = 1
@@ -135,6 +137,25 @@ class RankingModel:
                 names.append(str(self.items[item]))
             lines.append(f"{100 * self.weights[row]:5.1f} %  {' > '.join(names)}")
         return lines
+
+    def segments(self, top: int | None = None) -> list[Segment]:
+        """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
+        return segments(self.items, self.orders, self.weights, self.no_choice_code, top)
+
+    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
+        return substitution(self, offer)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row per ranking: its weight, and the items by place."""
+        import pandas as pd
+
+        columns = {f"place {place + 1}": [row[place] for row in self.rankings] for place in range(len(self.items))}
+        return pd.DataFrame({"weight": self.weights, **columns})
+
+    def to_preflib(self, voters: int = 1_000_000) -> str:
+        """The model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
+        return preflib(self.items, self.orders, self.weights, whole_number("voters", voters, least=1))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""

@@ -1,0 +1,102 @@
+"""Questions that any choice model can answer: who gains when an item goes, and the few customer types that matter."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rankstream._types import Codes, Label, Vec
+from rankstream.assortments import Assortments, as_offer
+
+
+class Predicts(Protocol):
+    """What is needed of a model here."""
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution:
+    """Where an item's buyers go when it is gone: ``shares[i, k]`` is the part of item i's buyers that takes item k.
+
+    Rows sum to 1, but for items that nobody buys from the whole offer, whose rows are zero. ``before[i]`` is the share
+    of item i while everything is there.
+    """
+
+    items: tuple[Label, ...]
+    before: Vec
+    shares: Vec
+
+    def gains(self, item: Label) -> dict[Label, float]:
+        """Who gains when an item goes, largest part first."""
+        row = self.shares[self.items.index(item)]
+        order = [int(place) for place in np.argsort(-row, kind="stable") if self.items[place] != item]
+        return {self.items[place]: float(row[place]) for place in order}
+
+
+def substitution(model: Predicts, offer: Iterable[Label] | None = None) -> Substitution:
+    """What happens to each item's buyers when it is taken out of an offer; of everything, if none is given.
+
+    For a model of rankings the buyers of an item who take another one instead are the rise of that one's share.
+
+    >>> from rankstream import RankingModel
+    >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
+    >>> substitution(model).gains("tea")
+    {'pie': 0.75, 'no': 0.25}
+    """
+    whole = as_offer("The offer", model.items if offer is None else offer)
+    if len(whole) < 2:
+        raise ValueError("An offer of one item leaves nothing to take instead: name at least two items.")
+    size = len(whole)
+    without = [whole[:gone] + whole[gone + 1 :] for gone in range(size)]
+    found = model.probabilities(Assortments([whole, *without], model.items))
+    before, after = found[:size], found[size:].reshape(size, size - 1)
+    shares = np.zeros((size, size))
+    for gone in range(size):
+        others = np.delete(np.arange(size), gone)
+        if before[gone] > 1e-12:
+            shares[gone, others] = (after[gone] - before[others]) / before[gone]
+    return Substitution(whole, before, shares)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Customers of one type: what they would take, best first, before they would rather take nothing; their share."""
+
+    ranking: tuple[Label, ...]
+    share: float
+
+
+def segments(
+    items: tuple[Label, ...], orders: Codes, weights: Vec, no_choice: int | None, top: int | None = None
+) -> list[Segment]:
+    """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
+    merged: dict[tuple[int, ...], float] = {}
+    for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
+        wanted = tuple(order if no_choice is None else order[: order.index(no_choice)])
+        merged[wanted] = merged.get(wanted, 0.0) + weight
+    found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+    return [Segment(tuple(items[code] for code in wanted), share) for wanted, share in found]
+
+
+def preflib(items: tuple[Label, ...], orders: Codes, weights: Vec, voters: int) -> str:
+    """Rankings in PrefLib's format of strict orders, weights as numbers out of ``voters`` (by largest remainder)."""
+    exact = weights * voters
+    counts = np.floor(exact).astype(np.int64)
+    for row in np.argsort(counts - exact, kind="stable")[: voters - int(counts.sum())]:
+        counts[row] += 1
+    kept = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
+    head = [
+        f"# NUMBER ALTERNATIVES: {len(items)}",
+        f"# NUMBER VOTERS: {voters}",
+        f"# NUMBER UNIQUE ORDERS: {len(kept)}",
+        *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(items, start=1)),
+    ]
+    lines = [f"{counts[row]}: {','.join(str(code + 1) for code in orders[row].tolist())}" for row in kept]
+    return "\n".join([*head, *lines]) + "\n"
