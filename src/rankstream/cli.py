@@ -45,6 +45,31 @@ def demo(
 
 
 @app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    offer: Annotated[list[str] | None, typer.Option(help="Items joined by ';'; may be given again.")] = None,
+    offers: Annotated[Path | None, typer.Option(help="A text file with an offer in every line.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell how likely each item of an offer is to be chosen."""
+    from rankstream import model_commands
+
+    model_commands.predict(model, offer or [], offers, json)
+
+
+@app.command()
+def show(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    top: Annotated[int, typer.Option(min=1, help="How many customer types.")] = 10,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a model's customer types, the items' shares, and who gains when an item is gone."""
+    from rankstream import model_commands
+
+    model_commands.show(model, top, json)
+
+
+@app.command()
 def reproduce(
     figures: Annotated[
         list[str] | None,

@@ -1,0 +1,110 @@
+"""The commands that ask a saved model: ``rankstream predict`` and ``rankstream show``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rankstream._types import Label
+from rankstream.entropy_model import EntropyModel
+from rankstream.model import RankingModel
+from rankstream.model_files import load_model
+
+Model = RankingModel | EntropyModel
+
+
+def predict(model_path: Path, offers: list[str], file: Path | None, as_json: bool) -> None:
+    """Print the choice probabilities of offers, each a text of items joined by ";", or a line of a file."""
+    if bool(offers) == (file is not None):
+        raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
+    model = load_model(model_path)
+    texts = offers if file is None else read_offers(file)
+    by_name = {str(item): item for item in model.items}
+    wanted = [_items(text, by_name) for text in texts]
+    found = [model.predict(items) for items in wanted]
+    if as_json:
+        content = [
+            {"offer": text, "shares": {str(item): share for item, share in shares.items()}}
+            for text, shares in zip(texts, found, strict=True)
+        ]
+        print_plain(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    for text, shares in zip(texts, found, strict=True):
+        print_plain(text)
+        for item, share in sorted(shares.items(), key=lambda pair: -pair[1]):
+            print_plain(f"  {100 * share:5.1f} %  {item}")
+
+
+def read_offers(file: Path) -> list[str]:
+    """The lines of a text file, without empty ones; a first line "offered" is a heading."""
+    if not file.is_file():
+        raise ValueError(f"There is no file {file}: name a text file with an offer in every line.")
+    try:
+        lines = [line.strip().strip('"') for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not a text file in UTF-8 ({error}): save it as one.") from None
+    found = [line for line in lines if line]
+    found = found[1:] if found and found[0] == "offered" else found
+    if not found:
+        raise ValueError(f"{file} holds no offers: write one in every line, its items joined by ';'.")
+    return found
+
+
+def _items(text: str, by_name: dict[str, Label]) -> list[Label]:
+    names = [name.strip() for name in text.split(";")]
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(map(repr, by_name))
+            raise ValueError(f"The offer {text!r} holds {name!r}, which the model does not know: it knows {known}.")
+    return [by_name[name] for name in names]
+
+
+def show(model_path: Path, top: int, as_json: bool) -> None:
+    """Print the customer types, the shares from everything, and who gains when an item goes."""
+    model = load_model(model_path)
+    content = describe(model, top)
+    if as_json:
+        print_plain(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    kind = "all rankings, by maximum entropy" if isinstance(model, EntropyModel) else f"{len(model.weights)} rankings"
+    print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types:")
+    for segment in content["segments"]:
+        print_plain(f"  {100 * segment['share']:5.1f} %  {' > '.join(segment['ranking']) or '(nothing)'}")
+    table = Table(box=None, pad_edge=False)
+    for head in ("item", "share of everything", "who gains when it is gone"):
+        table.add_column(head)
+    for row in content["items"]:
+        gains = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(row["gains"].items())[:3] if share > 0)
+        table.add_row(row["item"], f"{100 * row['share']:.1f} %", gains)
+    print_plain("")
+    _console().print(table)
+
+
+def describe(model: Model, top: int) -> dict[str, Any]:
+    """What ``show`` tells, as what JSON can hold."""
+    moves = model.substitution()
+    return {
+        "segments": [
+            {"ranking": [str(item) for item in segment.ranking], "share": segment.share}
+            for segment in model.segments(top)
+        ],
+        "items": [
+            {
+                "item": str(item),
+                "share": float(share),
+                "gains": {str(other): part for other, part in moves.gains(item).items()},
+            }
+            for item, share in zip(moves.items, moves.before, strict=True)
+        ],
+    }
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def print_plain(text: str) -> None:
+    """To standard output, as it is."""
+    _console().print(text)

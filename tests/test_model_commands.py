@@ -1,0 +1,77 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rankstream import RankingModel, entropy, simulate
+from rankstream.cli import app
+from rankstream.model_commands import read_offers
+from rankstream.model_files import load_model
+
+MODEL = RankingModel(["tea", "pie", 7], [("tea", "pie", 7), (7, "tea", "pie")], [0.75, 0.25], no_choice_code=2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    MODEL.save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
+    assert " 75.0 %  tea" in call("predict", path, "--offer", "tea;7").output
+    (tmp_path / "offers.txt").write_text("offered\n\ntea; pie\n7;pie\n")
+    found = json.loads(call("predict", path, "--offers", tmp_path / "offers.txt", "--json").output)
+    assert found[0] == {"offer": "tea; pie", "shares": {"tea": 1.0, "pie": 0.0}}
+    assert found[1]["shares"] == {"7": 0.25, "pie": 0.75}
+
+
+def test_show_tells_segments_and_gains(path: Path) -> None:
+    text = call("show", path).output
+    assert " 75.0 %  tea > pie" in text
+    assert " 25.0 %  (nothing)" in text
+    found = json.loads(call("show", path, "--json").output)
+    assert found["items"][0]["gains"] == {"pie": 1.0, "7": 0.0}
+
+
+def test_show_works_for_dense_models(tmp_path: Path) -> None:
+    market = simulate.market(0, n_items=5, n_offers=8, n_test=4)
+    model = entropy.fit(next(market.stream(first=3000))).model
+    model.save(tmp_path / "dense.json")
+    assert load_model(tmp_path / "dense.json").items == model.items
+    assert "by maximum entropy" in call("show", tmp_path / "dense.json").output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "MODEL"], "either with --offer"),
+        (["predict", "MODEL", "--offer", "tea;soup"], "'soup', which the model does not know"),
+        (["predict", "MODEL", "--offer", "tea;tea"], "more than once"),
+        (["predict", "nowhere.json", "--offer", "tea"], "no model file nowhere.json"),
+        (["predict", "MODEL", "--offers", "nowhere.txt"], "no file nowhere.txt"),
+        (["show", "HALF"], "not a whole model file"),
+        (["show", "LIST"], "not a rankstream model"),
+    ],
+)
+def test_bad_input_is_one_sentence(path: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "half.json").write_text(path.read_text()[:40])
+    (tmp_path / "list.json").write_text("[]")
+    files = {"MODEL": path, "HALF": tmp_path / "half.json", "LIST": tmp_path / "list.json"}
+    done = call(*(files.get(word, word) for word in words))
+    assert isinstance(done.exception, ValueError)  # main() turns it into a line and exit code 2
+    assert message in str(done.exception)
+
+
+def test_files_of_offers(tmp_path: Path) -> None:
+    file = tmp_path / "offers.txt"
+    file.write_text("\n")
+    with pytest.raises(ValueError, match="holds no offers"):
+        read_offers(file)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not a text file"):
+        read_offers(file)
