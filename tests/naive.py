@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 
 from rankstream import Assortments
 from rankstream._types import Vec
+from rankstream.part_kernels import Part
 
 
 def vertex(assortments: Assortments, ranking: list[int]) -> Vec:
@@ -102,3 +103,17 @@ def softmax_by_offer(assortments: Assortments, scores: Vec) -> Vec:
         powers = np.exp(scores[start:stop])
         out += (powers / powers.sum()).tolist()
     return np.array(out)
+
+
+def part_least(part: Part, costs: Vec) -> float:
+    """The least cost of a part by trying all rankings of its items, with no-choice at every place."""
+    best = np.inf
+    ends = part.none.size > 0 and part.none[0] >= 0
+    for order in permutations([*range(part.n_items), -1] if ends else range(part.n_items)):
+        total = 0.0
+        for slot in range(part.inside.size):
+            seats = range(part.seat_ptr[slot], part.seat_ptr[slot + 1])
+            first = min(seats, key=lambda seat: order.index(part.item[seat]))
+            total += costs[first] if part.whole[slot] else min(0.0, costs[first])
+        best = min(best, total)
+    return float(best)
