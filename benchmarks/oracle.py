@@ -27,9 +27,9 @@ WITH_RIVALS = {(8, 10), (8, 20), (8, 50), (11, 10), (11, 20), (11, 50), (16, 20)
 SCALING = range(18, 26)
 
 
-def market(n: int, m: int) -> tuple[Assortments, Vec]:
+def market(n: int, m: int, seed: int = SEED) -> tuple[Assortments, Vec]:
     """Offers of n items, no-choice included, and true choice probabilities."""
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     items = [f"item {k}" for k in range(n - 1)]
     offers = Assortments(simulate.random_offers(items, m, random, largest=min(8, n // 2)), [*items, simulate.NOTHING])
     return offers, simulate.mixed_mnl(items, 5, 5.0, random).probabilities(offers)

@@ -27,13 +27,20 @@ def distance(offers: Assortments, shares: Vec) -> float:
 
 
 @settings(max_examples=25)
-@given(st.data(), strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3), st.integers(1, 5))
+@given(
+    st.data(),
+    strategies.assortments(most_items=6),
+    st.integers(2, 20),
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.integers(0, 5),
+)
 def test_bound_is_below_the_distance(
-    data: st.DataObject, offers: Assortments, states: int, overlap: int, sweeps: int
+    data: st.DataObject, offers: Assortments, states: int, overlap: int, sweeps: int, items: int
 ) -> None:
     shares = data.draw(strategies.frequencies(offers))
     least = distance(offers, shares)
-    bound = fit_bound(offers, shares, least, states=states, overlap=overlap, sweeps=sweeps)
+    bound = fit_bound(offers, shares, least, states=states, overlap=overlap, sweeps=sweeps, items=items)
     assert 0.0 <= bound.lower <= least + 1e-7
     assert bound.sweeps <= sweeps
 
@@ -50,10 +57,18 @@ def test_one_group_gives_the_distance(seed: int) -> None:
 def test_overlap_proves_more_than_a_partition() -> None:
     offers, shares = noisy(0, 7, 14, 3)
     least = distance(offers, shares)
-    parts = fit_bound(offers, shares, states=14, overlap=1)
-    overlapping = fit_bound(offers, shares, states=14, overlap=4)
+    parts = fit_bound(offers, shares, states=14, overlap=1, items=0)
+    overlapping = fit_bound(offers, shares, states=14, overlap=4, items=0)
     assert 0.0 < parts.lower < overlapping.lower <= least + 1e-7
     assert overlapping.lower > 0.7 * least
+
+
+def test_parts_prove_more_than_groups() -> None:
+    offers, shares = noisy(0, 9, 24, 4)
+    groups = fit_bound(offers, shares, states=14, overlap=2, items=0, seconds=60.0)
+    both = fit_bound(offers, shares, states=14, overlap=2, items=5, seconds=60.0)
+    whole = fit_bound(offers, shares, states=14, overlap=2, items=8, seconds=60.0)
+    assert 0.0 < groups.lower < both.lower < whole.lower
 
 
 def test_a_partition_adds_up_the_squares_of_its_groups() -> None:
@@ -108,6 +123,7 @@ def test_bad_options_are_refused() -> None:
         ({"enough": 2.0}, "enough is 2"),
         ({"states": 1}, "states is 1"),
         ({"overlap": 0}, "overlap is 0"),
+        ({"items": -1}, "items is -1"),
     ):
         with pytest.raises(ValueError, match=message):
             fit_bound(offers, [0.5, 0.5], **options)

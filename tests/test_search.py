@@ -95,6 +95,39 @@ def test_branch_and_bound_equals_the_dynamic_program(n: int, m: int, largest: in
     assert answer.value == pytest.approx(float(costs @ offers.vertex(answer.ranking)))
 
 
+@strategies.compiled_only
+@pytest.mark.parametrize(("n", "m", "no_choice"), [(20, 70, True), (22, 60, False), (24, 70, True)])
+def test_branch_and_bound_equals_the_dynamic_program_of_many_items(n: int, m: int, no_choice: bool) -> None:
+    offers, costs = random_problem(n + m, n, m, 4, no_choice)
+    answer = BranchOracle(offers, budget=60.0, states=500, sweeps=30).cheapest(costs)
+    assert answer.exact
+    assert answer.value == pytest.approx(DenseOracle(offers).cheapest(costs).value, abs=room(costs))
+
+
+@pytest.mark.parametrize("no_choice", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_branch_and_bound_explores_tiny_problems(seed: int, no_choice: bool) -> None:
+    offers, costs = random_problem(seed, 6, 9, 3, no_choice)
+    both = Assortments([tuple((side, item) for item in offer) for side in (0, 1) for offer in offers.offers])
+    least = naive.cheapest_value(offers, costs)
+    oracle = BranchOracle(offers, rounds=1, states=2, sweeps=0, memory=64)
+    apart = BranchOracle(both, rounds=1, states=2, sweeps=0, memory=256)
+    for problem, times, vector in ((oracle, 1.0, costs), (apart, 2.0, np.concatenate([costs, costs]))):
+        answer = problem.cheapest(vector)
+        assert answer.exact
+        assert answer.value == pytest.approx(times * least, abs=room(vector))
+    short = BranchOracle(both, budget=0.0, rounds=1, states=2, sweeps=0).cheapest(np.concatenate([costs, costs]))
+    assert short.bound <= 2.0 * least + room(costs) <= short.value + 2.0 * room(costs)
+
+
+def test_branch_and_bound_is_honest_when_its_memory_is_full() -> None:
+    offers, costs = random_problem(0, 8, 20, 3)
+    least = naive.cheapest_value_by_sets(offers, costs)
+    answer = BranchOracle(offers, rounds=1, states=2, sweeps=0, memory=2).cheapest(costs)
+    assert answer.bound <= least + room(costs)
+    assert least <= answer.value + room(costs)
+
+
 def test_branch_and_bound_finds_what_a_poor_search_misses() -> None:
     found = 0
     for seed in range(10):

@@ -6,16 +6,22 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream import part_kernels
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
 from rankstream.certificate.gap import ROUNDING
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.oracles.groups import Groups
+from rankstream.oracles.parts import Parts
 from rankstream.oracles.splitting import Relaxation
 from rankstream.validate import number_between, whole_number
 
 PATIENCE = 20
 PROGRESS = 1e-5
+FIRST = 8  # parts to begin with
+CALLS = 60  # dynamic programs for the projection on a part
+KEEPS_UP = 0.9  # of its limit that the bound must have come to before parts are added
+GROWING = 0.75  # of the seconds
 
 
 @dataclass(frozen=True)
@@ -42,16 +48,21 @@ def fit_bound(
     *,
     seconds: float = 10.0,
     sweeps: int | None = None,
-    states: int = 500,
-    overlap: int = 3,
+    states: int = 300,
+    overlap: int = 2,
+    items: int = 12,
     enough: float = 0.999,
 ) -> FitBound:
     """A proven lower bound on min over ranking models of |x - p|_2, from groups of offers with exact oracles.
 
     A model is a model of every group, so the nearest point whose parts are models of their groups is no farther. It is
     found by Dykstra's method: with u_g the normal vectors of the groups' projections, Y their sum and h_g the least
-    value of a group, (sum of h_g(u_g) - <Y, p>) / |Y| is a bound after any sweep. ``overlap=1`` is a partition: the
-    bound then is the root of the sum of the groups' own squared distances. Groups have at most ``states`` states each.
+    value of a group, (sum of h_g(u_g) - <Y, p>) / |Y| is a bound after any sweep. There are groups of whole offers with
+    at most ``states`` states each (``oracles.groups``), and groups of at most ``items`` items with all that the offers
+    hold of them (``oracles.parts``; 0 for none), which are added where the data are hard to meet as long as the bound
+    keeps up with them. ``overlap=1`` with ``items=0`` is a partition: the bound then is the root of the sum of the
+    groups' own squared distances.
+
     Offers without data are left out. It stops after the seconds or sweeps, at ``enough`` of ``upper``, or when the
     bound no longer rises.
 
@@ -66,28 +77,65 @@ def fit_bound(
     number_between("enough", enough, 0.0, 1.0)
     started = perf_counter()
     offers, data = _seen(assortments, as_target(assortments, frequencies))
-    relaxation = Relaxation(Groups(offers, states, overlap, partition=overlap == 1))
+    cover = _Cover(offers, data, Groups(offers, states, overlap, partition=overlap == 1), whole_number("items", items))
     best, marked, stale, done = 0.0, 0.0, 0, 0
     while done < most and stale < PATIENCE and perf_counter() - started < limit and best < enough * upper:
-        relaxation.sweep(data)
+        cover.sweep()
         done += 1
-        best = max(best, _bound(relaxation, data))
+        best = max(best, cover.bound())
         stale = 0 if best <= 0.0 or best > marked * (1.0 + PROGRESS) else stale + 1
         marked = best if stale == 0 else marked
+        if best > KEEPS_UP * cover.distance() and perf_counter() - started < GROWING * limit:
+            stale = 0 if cover.grow() else stale
     return FitBound(float(upper), best, done)
 
 
-def _bound(relaxation: Relaxation, data: Vec) -> float:
-    """The bound that the groups' pulls prove, less what rounding may have added."""
-    total = -relaxation.total()
-    norm = float(np.linalg.norm(total))
-    if norm == 0.0:
-        return 0.0
-    size = float(np.abs(relaxation.pulls).sum()) + float(np.abs(total) @ data)
-    rounding = ROUNDING * relaxation.pulls.size * size
-    return (relaxation.least(-relaxation.pulls) - float(total @ data) - rounding) / (
-        norm * (1.0 + ROUNDING * data.size)
-    )
+class _Cover:
+    """Groups of offers, parts of items and the simplex of every offer, on which one Dykstra's method projects."""
+
+    def __init__(self, offers: Assortments, data: Vec, groups: Groups, items: int) -> None:
+        self.offers, self.data = offers, data
+        self.groups, self.parts = Relaxation(groups), Parts(offers, items)
+        self.pulls: Vec = np.zeros(data.size)
+        self.point: Vec = data.copy()
+        for _ in range(FIRST):
+            self.parts.grow(data)
+
+    def grow(self) -> bool:
+        """Add some parts where the point is far from the data; False if there are none to add."""
+        before = len(self.parts.items)
+        for _ in range(1 + before // 8):
+            self.parts.grow(self.point - self.data)
+        return len(self.parts.items) > before
+
+    def distance(self) -> float:
+        """How far the point is from the data: the bound's limit, if no parts are added."""
+        return float(np.linalg.norm(self.point - self.data))
+
+    def total(self) -> Vec:
+        """The sum of all pulls."""
+        return self.groups.total() + self.parts.total() + self.pulls
+
+    def sweep(self) -> None:
+        """One round of Dykstra's method."""
+        point = self.groups.sweep(self.data - self.parts.total() - self.pulls)
+        self.parts.sweep(point, CALLS)
+        aim = point + self.pulls
+        part_kernels.nearest_shares(self.offers.indptr, aim, self.point)
+        self.pulls = aim - self.point
+
+    def bound(self) -> float:
+        """The bound that the pulls prove, less what rounding may have added."""
+        total = -self.total()
+        norm = float(np.linalg.norm(total))
+        if norm == 0.0:
+            return 0.0
+        pulls = [self.groups.pulls, self.pulls, *(piece.pull for piece in self.parts.pieces)]
+        size = sum(float(np.abs(pull).sum()) for pull in pulls) + float(np.abs(total) @ self.data)
+        rounding = ROUNDING * sum(pull.size for pull in pulls) * size
+        least = self.groups.least(-self.groups.pulls) + self.parts.least()
+        least -= float(np.maximum.reduceat(self.pulls, self.offers.indptr[:-1]).sum())
+        return (least - float(total @ self.data) - rounding) / (norm * (1.0 + ROUNDING * self.data.size))
 
 
 def _seen(assortments: Assortments, target: Target) -> tuple[Assortments, Vec]:
