@@ -24,9 +24,11 @@ test: setup ## run the tests, then those of the kernels once more uncompiled, wi
 	$(BIN)/python -m pytest --quiet --cov --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report= --cov-fail-under=0 \
 		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_solver.py \
-		tests/test_distances.py tests/test_chunks.py
+		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report=term \
-		tests/test_search.py tests/test_partition.py -k "brackets or bounds_hold or pass_the_checks or nearest"
+		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
+		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
+		and not prove_more and not all_items_in_one"
 
 lint: setup ## check style, types and the direction of imports
 	$(BIN)/ruff check
@@ -39,6 +41,8 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/oracle.py --quick
+	$(BIN)/python benchmarks/quality.py --quick
+	$(BIN)/python benchmarks/accuracy.py --quick
 
 reproduce: setup ## rerun the paper's computational study into experiments/results
 	$(BIN)/rankstream reproduce --out experiments/results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, RankingModel, entropy, estimate, priors, simulate
+from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors, simulate
 from rankstream._types import Vec
 from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.completion import redraw
@@ -21,7 +21,8 @@ Truth = Callable[[Assortments], Vec]
 
 def mirror_descent(counts: ChoiceCounts) -> RankingModel:
     """The paper's way, to its own stopping rule."""
-    return estimate(counts.assortments, counts, max_rounds=3_000).model
+    found: Estimate[RankingModel] = estimate(counts.assortments, counts, max_rounds=3_000)
+    return found.model
 
 
 MODELS: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {

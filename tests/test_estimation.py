@@ -118,3 +118,53 @@ def test_impossible_options_and_data_are_refused(data: Any, options: dict[str, A
 def test_offers_must_be_assortments() -> None:
     with pytest.raises(ValueError, match="must be an Assortments, not list"):
         rs.estimate([("tea", "nothing")], P)  # type: ignore[arg-type]
+
+
+def test_max_entropy_is_a_method_with_a_certificate() -> None:
+    market = rs.simulate.market(2, n_offers=30)
+    counts = next(market.stream(first=5000))
+    dense = rs.estimate(counts.assortments, counts, method="max-entropy")
+    assert dense.converged
+    assert dense.certificate.lower <= dense.certificate.upper
+    sparse = rs.estimate(counts.assortments, counts, weights="equal", max_rounds=3000)
+    assert dense.certificate.lower <= sparse.certificate.upper  # any ranking model is at least so far from the data
+    assert dense.history.mae[-1] == pytest.approx(
+        np.abs(dense.model.probabilities(counts.assortments) - counts.frequencies()).mean()
+    )
+    assert rs.estimate(counts.assortments, counts, method="auto").model.items == dense.model.items
+    exact = rs.estimate(counts.assortments, market.frequencies(), method="max-entropy")
+    assert exact.history.mae[-1] < 0.01
+    stream = rs.estimate(counts.assortments, market.stream(), method="auto", tolerance=0.02)
+    assert isinstance(stream.model, rs.RankingModel)
+
+
+def test_offers_that_nobody_saw_are_left_out_of_max_entropy() -> None:
+    offers = rs.Assortments([("tea", "no"), ("pie", "no"), ("tea", "pie", "no")])
+    fit = rs.estimate(offers, rs.ChoiceCounts(offers, [60, 40, 30, 70, 0, 0, 0]), method="max-entropy")
+    assert fit.certificate.gap < 0.3
+    assert sum(fit.model.predict(("tea", "pie", "no")).values()) == pytest.approx(1.0)
+
+
+def test_counts_weigh_offers_by_their_observations() -> None:
+    offers = rs.Assortments([("tea", "pie"), ("pie", "tea", "cake")])
+    # Regularity is violated: the second offer, seen rarely, makes tea more popular.
+    counts = rs.ChoiceCounts(offers, [500, 500, 1, 9, 0])
+    weighted, equal = (rs.estimate(offers, counts, weights=kind, max_rounds=2000) for kind in ("observations", "equal"))
+    errors = [abs(fit.model.predict(("tea", "pie"))["tea"] - 0.5) for fit in (weighted, equal)]
+    assert errors[0] < 0.3 * errors[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "best"}, "method is 'best'"),
+        ({"weights": "none"}, "weights is 'none'"),
+        ({"method": "max-entropy", "learner": "dual-averaging"}, "no learner"),
+    ],
+)
+def test_methods_and_weights_are_checked(options: dict[str, str], message: str) -> None:
+    offers = rs.Assortments([("tea", "pie")])
+    with pytest.raises(ValueError, match=message):
+        rs.estimate(offers, [0.5, 0.5], **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="fit it again as a stream goes on"):
+        rs.estimate(offers, [[0.5, 0.5]], method="max-entropy")

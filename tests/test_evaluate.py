@@ -84,7 +84,7 @@ def test_time_tests_on_the_next_period() -> None:
         ({"folds": 1}, "folds is 1"),
         ({"folds": 50}, "at most 20 folds"),
         ({"holdout": "time"}, "a list of ChoiceCounts"),
-        ({"models": ["nonsense"]}, "no model 'nonsense': choose from mirror-descent"),
+        ({"models": ["nonsense"]}, "no model 'nonsense': choose from max-entropy"),
         ({"models": []}, "no model to compare"),
         ({"epsilon": 0.0}, "epsilon is 0.0"),
     ],

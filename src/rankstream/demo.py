@@ -10,8 +10,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rankstream import plots, simulate
 from rankstream.assortments import Assortments
 from rankstream.estimation import Estimate, Run, make_solver
+from rankstream.model import RankingModel
 from rankstream.simulate import NOTHING, Market
 
+Found = Estimate[RankingModel]
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
 COLUMNS = (
@@ -19,7 +21,7 @@ COLUMNS = (
 )
 
 
-def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3, max_rounds: int = 10_000) -> Estimate:
+def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3, max_rounds: int = 10_000) -> Found:
     """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: name a folder for the results with --out.")
@@ -38,7 +40,7 @@ def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3,
     return estimate
 
 
-def watch(console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int) -> Estimate:
+def watch(console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int) -> Found:
     """Run until the tolerance is met, with a live line on a terminal; Ctrl-C keeps what there is."""
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
     run = Run(solver, tolerance, certify_every=10)
@@ -60,7 +62,7 @@ def watch(console: Console, market: Market, per_round: int, tolerance: float, ma
     return run.result()
 
 
-def report(console: Console, market: Market, estimate: Estimate) -> None:
+def report(console: Console, market: Market, estimate: Found) -> None:
     """What was found, in plain lines."""
     history, certificate = estimate.history, estimate.certificate
     console.print(
@@ -79,7 +81,7 @@ def report(console: Console, market: Market, estimate: Estimate) -> None:
         console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")
 
 
-def draw(market: Market, estimate: Estimate, path: Path) -> None:
+def draw(market: Market, estimate: Found, path: Path) -> None:
     """One figure of two panels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,30 +1,40 @@
 """estimate: run the solver on data until the model is good enough, and keep the history."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import learners, oracles
+from rankstream import distances, learners, oracles
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
+from rankstream.entropy import EXACT
+from rankstream.entropy_estimate import entropy_estimate
+from rankstream.entropy_model import EntropyModel
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
+from rankstream.priors import Prior
 from rankstream.runs import Estimate, History, Run, Stop
 from rankstream.solver import Solver
 from rankstream.validate import whole_number
 
 __all__ = ["Estimate", "History", "Run", "Stop", "estimate", "make_solver"]
 
+Method = Literal["primal-dual", "max-entropy", "auto"]
+Weighting = Literal["observations", "equal"]
+Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
+
 
 def estimate(
     assortments: Assortments,
-    data: ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike],
+    data: Data,
     *,
+    method: Method = "primal-dual",
     distance: str | Distance = "l2",
     learner: str | Learner[Any] = "mirror-descent",
+    weights: Weighting = "observations",
     smoothing: float | None = None,
     oracle: Oracle | None = None,
     ties: Ties = "random",
@@ -32,25 +42,52 @@ def estimate(
     stop: Stop = "mae",
     max_rounds: int = 10_000,
     certify_every: int | None = None,
+    prior: Prior | Literal["default", "stacked"] = "default",
     seed: int = 0,
-) -> Estimate:
-    """Estimate a ranking model from frequencies, from counts, or from an iterable that yields either once a round.
+) -> Estimate[Any]:
+    """Estimate a model from frequencies, from counts, or from an iterable that yields either once a round.
 
-    An array with one row of frequencies per round is a stream known in advance, which is checked and played faster than
-    an iterable: that is asked for one round at a time, as its source may be live.
+    ``method="primal-dual"`` is the paper's: a solver plays rounds, and the model is a sparse ``RankingModel``. An array
+    with one row of frequencies per round is a stream known in advance, which is checked and played faster than an
+    iterable: that is asked for one round at a time, as its source may be live. It stops when MAE(x_bar, p_bar) <=
+    ``tolerance`` (``stop="gap"``: when the certified gap is), after ``max_rounds``, which is also the horizon T where
+    the learner needs one, or when the data end. A distance given by name is plain, or smoothed as is best for the
+    horizon where the learner needs it; ``smoothing`` sets it. Counts leave offers that nobody has seen out of distance,
+    error and certificate until their first observation, and weigh the others in a distance given by name by the root of
+    their observations; ``weights="equal"`` does not.
 
-    It stops when MAE(x_bar, p_bar) <= ``tolerance`` (``stop="gap"``: when the certified gap is), after ``max_rounds``,
-    which is also the horizon T where the learner needs one, or when the data end. A distance given by name is plain, or
-    smoothed as is best for the horizon where the learner needs it; ``smoothing`` sets it. Counts leave offers that
-    nobody has seen out of distance, error and certificate until their first observation.
+    ``"max-entropy"`` gives the model that predicts unseen offers best (``entropy.fit``, with ``prior``): an
+    ``EntropyModel``. Frequencies are taken as exact; ``tolerance`` is its duality gap in nats. ``"auto"`` is
+    max-entropy where the exact program is small enough and the data stand still, else primal-dual.
 
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> fit = estimate(offers, [0.5, 0.5, 0.25, 0.75])
     >>> fit.converged, round(fit.model.predict(("tea", "nothing"))["tea"], 2)
     (True, 0.5)
+    >>> dense = estimate(offers, [0.5, 0.5, 0.25, 0.75], method="max-entropy")
+    >>> round(dense.model.predict(("tea", "pie", "nothing"))["nothing"], 1)
+    0.4
     """
+    for name, value, kind in (("method", method, Method), ("weights", weights, Weighting)):
+        if value not in get_args(kind):
+            raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, get_args(kind)))}.")
+    constant = isinstance(data, ChoiceCounts) or _is_vector(data)
+    if method == "max-entropy" and not constant:
+        raise ValueError(
+            "Maximum entropy needs one ChoiceCounts or frequency vector: fit it again as a stream goes on."
+        )
+    if method == "max-entropy" and (learner, smoothing, oracle, stop) != ("mirror-descent", None, None, "mae"):
+        raise ValueError("Maximum entropy has no learner, smoothing, oracle or stop: leave them out.")
+    if method != "primal-dual" and constant:
+        counts = _counts(assortments, data)
+        found = entropy_estimate(assortments, counts, prior=prior, tolerance=tolerance, seed=seed)
+        if method == "max-entropy" or isinstance(found.model, EntropyModel):
+            return found
     whole_number("max_rounds", max_rounds, least=1)
-    solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing)
+    by_offer = None
+    if isinstance(data, ChoiceCounts) and weights == "observations" and isinstance(distance, str) and data.observations:
+        by_offer = distances.observation_weights(data, "share" if distance == "kl" else "root")
+    solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing, by_offer)
     run = Run(solver, tolerance, stop, certify_every)
     if isinstance(data, ChoiceCounts) or _is_vector(data):
         run.advance_many(_constant(assortments, data), max_rounds)
@@ -74,6 +111,7 @@ def make_solver(
     horizon: int,
     seed: int,
     smoothing: float | None = None,
+    weights: tuple[float, ...] | None = None,
 ) -> Solver:
     """A solver from names or objects."""
     if not isinstance(assortments, Assortments):
@@ -82,8 +120,16 @@ def make_solver(
         oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
     if not hasattr(oracle, "cheapest"):
         raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
-    form, player = learners.match(distance, learner, assortments, horizon, smoothing)
+    form, player = learners.match(distance, learner, assortments, horizon, smoothing, weights)
     return Solver(assortments, form, player, oracle)
+
+
+def _counts(assortments: Assortments, data: Any) -> ChoiceCounts:
+    """Counts as they are, or frequencies as those of very many choices."""
+    if isinstance(data, ChoiceCounts):
+        as_target(assortments, data)
+        return data
+    return ChoiceCounts(assortments, EXACT * assortments.check_frequencies(data))
 
 
 def _constant(assortments: Assortments, data: Any) -> Target:

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from rankstream import entropy
 from rankstream._types import Vec
 from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl, observed
 from rankstream.baselines.parametric import data_log_likelihood
 from rankstream.comparison import Comparison, Score, ranked
 from rankstream.counts import ChoiceCounts
-from rankstream.estimation import estimate
+from rankstream.entropy_model import EntropyModel
+from rankstream.estimation import Estimate, estimate
 from rankstream.model import RankingModel
 from rankstream.splits import Holdout, splits
 from rankstream.validate import number_between
@@ -24,10 +26,17 @@ Watch = Callable[[str, int, int], None]
 def fit_mirror_descent(counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> RankingModel:
     """The ranking model of ``estimate`` for all offers that have choices."""
     data = observed(counts)
-    return estimate(data.assortments, data, seed=seed, **options).model
+    found: Estimate[RankingModel] = estimate(data.assortments, data, seed=seed, **options)
+    return found.model
+
+
+def fit_max_entropy(counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> ChoiceModel:
+    """The model of maximum entropy for all offers that have choices."""
+    return entropy.fit(counts, seed=seed, **options).model
 
 
 MODELS: dict[str, Callable[..., ChoiceModel]] = {
+    "max-entropy": fit_max_entropy,
     "mirror-descent": fit_mirror_descent,
     "mnl": fit_mnl,
     "latent-class": fit_latent_class,
@@ -124,6 +133,8 @@ def _named(models: Sequence[str] | Mapping[str, Fit] | None, seed: int) -> dict[
 def _size(model: ChoiceModel) -> tuple[int, str]:
     if hasattr(model, "n_parameters"):
         return int(model.n_parameters), "parameters"
+    if isinstance(model, EntropyModel):
+        return model.duals.size, "duals"
     return (len(model.weights), "rankings") if hasattr(model, "weights") else (0, "")
 
 

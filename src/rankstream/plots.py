@@ -1,6 +1,6 @@
 """Pictures of estimations, with matplotlib; every function draws on given axes and returns them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
 
 
-def convergence(estimate: Estimate, axes: "Axes") -> "Axes":
+def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
     """Error and certified gap against the observations so far, or the rounds where observations are not known."""
     from matplotlib.ticker import EngFormatter
 

@@ -2,7 +2,7 @@
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,11 +38,14 @@ class History:
 COLUMNS = tuple(History.__dataclass_fields__)
 
 
+M = TypeVar("M", covariant=True)
+
+
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Generic[M]):
     """What an estimation found: the model, what is proven about it, and how it got there."""
 
-    model: RankingModel
+    model: M
     certificate: Certificate
     rounds: int
     converged: bool
@@ -151,7 +154,7 @@ class Run:
         """What every round so far left."""
         return History(*np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy())
 
-    def result(self) -> Estimate:
+    def result(self) -> Estimate[RankingModel]:
         """The model so far, certified."""
         model, certificate = self.solver.snapshot(self.state)
         history = self.history

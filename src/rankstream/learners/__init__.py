@@ -69,10 +69,12 @@ def match(
     assortments: Assortments,
     horizon: int,
     smoothing: float | None = None,
+    weights: tuple[float, ...] | None = None,
 ) -> tuple[Distance, Learner[Any]]:
     """A distance and a learner that fit, from names or objects.
 
     Without ``smoothing``, a named distance gets none, or the best for the horizon where the learner needs some.
+    ``weights``, one per offer, go with a name, too.
 
     >>> distance, _ = match("l2", "follow-the-leader", Assortments([("tea", "pie")]), horizon=799)
     >>> round(distance.smoothing, 3)
@@ -83,9 +85,9 @@ def match(
         if smoothing is not None:
             raise ValueError("Smoothing goes with the name of a distance: set it on the distance object instead.")
         return distance, player
-    plain = distances.make(distance, assortments, 0.0 if smoothing is None else smoothing)
+    plain = distances.make(distance, assortments, 0.0 if smoothing is None else smoothing, weights)
     if smoothing is None and player.needs_smoothing and not plain.smooth:
-        return distances.make(distance, assortments, distances.optimal_smoothing(plain, horizon)), player
+        return distances.make(distance, assortments, distances.optimal_smoothing(plain, horizon), weights), player
     return plain, player
 
 
