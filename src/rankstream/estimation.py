@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import learners, oracles
+from rankstream import corrective, learners, oracles
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
@@ -44,12 +44,20 @@ def estimate(
     smoothed as is best for the horizon where the learner needs it; ``smoothing`` sets it. Counts leave offers that
     nobody has seen out of distance, error and certificate until their first observation.
 
+    The learner ``"fully-corrective"`` is for data that stand still: it chooses all weights anew after every oracle call
+    (``corrective.fit``), and needs the fewest calls and rankings.
+
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> fit = estimate(offers, [0.5, 0.5, 0.25, 0.75])
     >>> fit.converged, round(fit.model.predict(("tea", "nothing"))["tea"], 2)
     (True, 0.5)
     """
     whole_number("max_rounds", max_rounds, least=1)
+    if learner == corrective.NAME:
+        if smoothing is not None:
+            raise ValueError(f"The learner {learner!r} takes no smoothing: leave it out.")
+        fixed = _at_rest(assortments, data)
+        return corrective.fit(assortments, fixed, distance, oracle, ties, tolerance, stop, max_rounds, seed)
     solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing)
     run = Run(solver, tolerance, stop, certify_every)
     if isinstance(data, ChoiceCounts) or _is_vector(data):
@@ -90,6 +98,15 @@ def _constant(assortments: Assortments, data: Any) -> Target:
     if isinstance(data, ChoiceCounts) and not data.observations:
         raise ValueError("The counts hold no observations yet: observe some choices first.")
     return as_target(assortments, data)
+
+
+def _at_rest(assortments: Assortments, data: Any) -> Target:
+    if not (isinstance(data, ChoiceCounts) or _is_vector(data)):
+        raise ValueError(
+            f"The learner {corrective.NAME!r} is for one frequency vector or ChoiceCounts, not for a stream: "
+            "use another learner, or fit again when the data have moved."
+        )
+    return _constant(assortments, data)
 
 
 def _stream(data: Any) -> Iterator[ChoiceCounts | Target | ArrayLike]:
