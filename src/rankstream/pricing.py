@@ -12,7 +12,7 @@ from rankstream.corrective_kernels import columns_on_lattice
 from rankstream.oracles import LatticeOracle, Oracle
 from rankstream.oracles.ties import TIE_RULES
 
-PAIRS_FROM = 2**18  # so many states make a program expensive enough to read more columns off it
+PAIRS_FROM = 2**22  # so many states take longer to run through than a column per pair takes to read and to weigh
 
 
 class Priced(NamedTuple):
