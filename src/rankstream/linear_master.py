@@ -7,6 +7,7 @@ import numpy as np
 from rankstream import corrective_kernels as kernels
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
+from rankstream.nearest import winning_coordinates
 
 FEASIBLE = 1e-9
 
@@ -63,8 +64,7 @@ class LinearMaster:
 
     def take(self, rankings: Codes) -> bool:
         """Add the rankings that pay at the current prices, and solve again; False if none does."""
-        columns = np.empty((len(rankings), self.assortments.n_offers), dtype=np.uint32)
-        kernels.winners(rankings, self.assortments.indptr, self.assortments.members, columns)
+        columns = winning_coordinates(self.assortments, rankings)
         if self.weights.size:
             costs = np.zeros(self.point.size)
             costs[self._places] = self._scale * self._prices.reshape(-1, self._places.size).sum(axis=0)
@@ -103,8 +103,7 @@ class LinearMaster:
         duals = np.array(solution.row_dual)
         self._prices, self._level = -duals[:-1], float(duals[-1])
         used = np.flatnonzero(self.weights)
-        chosen = np.empty((used.size, self.assortments.n_offers), dtype=np.uint32)
-        kernels.winners(self.orders[used], self.assortments.indptr, self.assortments.members, chosen)
+        chosen = winning_coordinates(self.assortments, self.orders[used])
         kernels.mixture(used.size, np.arange(used.size), chosen, self.weights[used], self.point)
 
     def dual(self) -> Vec:

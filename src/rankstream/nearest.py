@@ -3,8 +3,16 @@
 import numpy as np
 
 from rankstream import corrective_kernels as kernels
-from rankstream._types import Codes, Vec
+from rankstream._types import Codes, Vec, Words
 from rankstream.assortments import Assortments
+from rankstream.factor_kernels import remove
+
+
+def winning_coordinates(assortments: Assortments, rankings: Codes) -> Words:
+    """The coordinate that each ranking, a row of codes, chooses from each offer."""
+    columns = np.empty((len(rankings), assortments.n_offers), dtype=np.uint32)
+    kernels.winners(rankings, assortments.indptr, assortments.members, columns)
+    return columns
 
 
 class NearestMixture:
@@ -49,8 +57,7 @@ class NearestMixture:
 
     def take(self, rankings: Codes) -> bool:
         """Add the rankings that help, drop those that no longer do; False if that leads no nearer."""
-        columns = np.empty((len(rankings), self.assortments.n_offers), dtype=np.uint32)
-        kernels.winners(rankings, self.assortments.indptr, self.assortments.members, columns)
+        columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
         self.count = kernels.correct(
@@ -69,6 +76,15 @@ class NearestMixture:
             self.point,
         )
         return self.squared_distance < before
+
+    def drop(self, row: int) -> None:
+        """Take a ranking out, and settle the weights of the others."""
+        held = (self._slots, self._weights, self._factor, self._sides)
+        remove(self.count, row, *held)
+        self.count -= 1
+        self._weights[: self.count] /= self._weights[: self.count].sum()
+        self.count = kernels.settle(self.count, *held)
+        kernels.mixture(self.count, self._slots, self._chosen, self._weights, self.point)
 
     def refresh(self) -> None:
         """Rid the factor of the rounding it has gathered, and settle the weights once more."""

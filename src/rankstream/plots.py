@@ -6,6 +6,7 @@ import numpy as np
 
 from rankstream._types import Vec
 from rankstream.estimation import Estimate
+from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,5 +46,14 @@ def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
         ylabel="predicted probability",
         title=f"Offers never seen: MAE {error:.3f}",
     )
+    axes.grid(alpha=0.3)
+    return axes
+
+
+def frontier(found: Frontier, axes: "Axes") -> "Axes":
+    """How the error falls with the number of rankings (``RankingModel.frontier``)."""
+    axes.step(found.sizes, found.errors, where="post", color=BLUE)
+    axes.plot(found.sizes, found.errors, color=BLUE, marker=".", linestyle="none")
+    axes.set(yscale="log", xlabel="rankings", ylabel="mean absolute error", title="Accuracy against size")
     axes.grid(alpha=0.3)
     return axes
