@@ -105,6 +105,11 @@ def test_mean_absolute_error_stops_it_sooner() -> None:
     assert rough.converged
     assert rough.history.mae[-1] <= 0.02 < rough.history.mae[-2]
     assert rough.rounds < fine.rounds
+    assert 0.0 <= rough.certificate.lower <= fine.certificate.upper <= rough.certificate.upper
+    for norm in NORMS:
+        fit = rs.estimate(market.assortments, p, learner="fully-corrective", tolerance=0.02, distance=norm)
+        assert fit.converged
+        assert fit.history.gap[-1] == fit.certificate.gap
 
 
 def test_an_error_that_cannot_be_reached_ends_at_the_optimum() -> None:
@@ -309,6 +314,10 @@ def test_weights_must_leave_something_to_fit() -> None:
     distance: Distance = distances.L2(OFFERS, weights=(0.0, 1.0))
     with pytest.raises(ValueError, match="No offer with a positive weight"):
         corrective.fit(OFFERS, counts, distance)
+    others = rs.Assortments([("tea", "pie")])
+    for other in ({"distance": distances.L1(others)}, {"oracle": oracles.auto(others)}):
+        with pytest.raises(ValueError, match="was made for other assortments"):
+            corrective.fit(OFFERS, IMPOSSIBLE, **other)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must be an Assortments"):
         corrective.fit([("tea", "pie")], IMPOSSIBLE)  # type: ignore[arg-type]
 

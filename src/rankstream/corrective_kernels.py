@@ -7,7 +7,7 @@ from rankstream.factor_kernels import append, dot, nearest_in_span, remove
 from rankstream.kernels import compiled
 from rankstream.lattice_kernels import cheapest_on_lattice
 
-WORTHWHILE = 0.5  # of the best column's slope
+WORTHWHILE = 0.1  # of the best column's slope
 NOTHING = 1e-14  # a weight that is only rounding
 
 
