@@ -317,7 +317,7 @@ def test_weights_must_leave_something_to_fit() -> None:
     others = rs.Assortments([("tea", "pie")])
     for other in ({"distance": distances.L1(others)}, {"oracle": oracles.auto(others)}):
         with pytest.raises(ValueError, match="was made for other assortments"):
-            corrective.fit(OFFERS, IMPOSSIBLE, **other)  # type: ignore[arg-type]
+            corrective.fit(OFFERS, IMPOSSIBLE, **other)
     with pytest.raises(ValueError, match="must be an Assortments"):
         corrective.fit([("tea", "pie")], IMPOSSIBLE)  # type: ignore[arg-type]
 
