@@ -1,5 +1,6 @@
 """The fully corrective engine against programs over all rankings, and its kernels against slow twins."""
 
+from itertools import permutations
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 import naive
 import rankstream as rs
 import strategies
-from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, simulate
+from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, pricing, simulate
 from rankstream._types import Vec
 from rankstream.distances import Distance
+from rankstream.linear_master import LinearMaster
 from rankstream.nearest import NearestMixture
 from rankstream.pricing import Pricing
 
@@ -289,6 +291,36 @@ def test_columns_are_the_cheapest_for_their_first_item(make: Any) -> None:
         assert found[first] == pytest.approx(min(float(costs @ naive.vertex(offers, order)) for order in orders))
 
 
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_expensive_programs_are_read_for_pairs(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    market = simulate.market(seed=9, n_items=5, n_test=5, n_offers=9)
+    offers, p = market.assortments, next(market.stream(first=180)).target().frequencies
+    few = corrective.fit(offers, p, oracle=make(offers))
+    monkeypatch.setattr(pricing, "PAIRS_FROM", 1)
+    rankings = Pricing(make(offers), 6)(-p).rankings
+    assert {(int(row[0]), int(row[1])) for row in rankings} == set(permutations(range(6), 2))
+    many = corrective.fit(offers, p, oracle=make(offers))
+    assert many.converged
+    assert many.certificate.upper == pytest.approx(few.certificate.upper, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    "offers",
+    [
+        [tuple(range(size)) for size in range(2, 25)],
+        [(2 * k, 2 * k + 1, 60) for k in range(10)],
+        [(0, 1, 2), (1, 2), (3, 4, 5), (4, 5), (3, 5), (0, 2)],
+    ],
+)
+def test_special_families_are_fitted_too(offers: list[tuple[int, ...]]) -> None:
+    family = rs.Assortments(offers)
+    random = np.random.default_rng(1)
+    shares = np.concatenate([random.dirichlet(np.ones(len(offer))) for offer in offers])
+    for norm in NORMS:
+        fit = corrective.fit(family, shares, norm)
+        assert fit.converged, (norm, fit.certificate)
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
@@ -306,6 +338,17 @@ def test_columns_are_the_cheapest_for_their_first_item(make: Any) -> None:
 def test_what_it_cannot_do_is_refused(data: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rs.estimate(OFFERS, data, learner="fully-corrective", **options)
+
+
+def test_only_estimate_takes_it() -> None:
+    with pytest.raises(ValueError, match="use it with estimate"):
+        rs.RankingChoiceModel(learner="fully-corrective").fit([[1, 1], [1, 0]], [0, 0])
+
+
+def test_the_linear_master_says_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinearMaster, "_status", lambda _: "Infeasible")
+    with pytest.raises(RuntimeError, match="says 'Infeasible'"):
+        corrective.fit(OFFERS, IMPOSSIBLE, "l1")
 
 
 def test_weights_must_leave_something_to_fit() -> None:

@@ -94,7 +94,10 @@ class LinearMaster:
 
     def _solve(self) -> None:
         self._highs.run()
-        status = self._highs.modelStatusToString(self._highs.getModelStatus())
+        if self._status() != "Optimal":
+            self._highs.clearSolver()  # the basis may be at fault
+            self._highs.run()
+        status = self._status()
         if status != "Optimal":
             raise RuntimeError(f"HiGHS could not solve the restricted problem: it says {status!r}.")
         solution = self._highs.getSolution()
@@ -105,6 +108,9 @@ class LinearMaster:
         used = np.flatnonzero(self.weights)
         chosen = winning_coordinates(self.assortments, self.orders[used])
         kernels.mixture(used.size, np.arange(used.size), chosen, self.weights[used], self.point)
+
+    def _status(self) -> str:
+        return str(self._highs.modelStatusToString(self._highs.getModelStatus()))
 
     def dual(self) -> Vec:
         """The prices as a dual of the distance: in the box for l1, in the simplex of twice the size for l-infinity."""
