@@ -4,10 +4,10 @@ from functools import cache
 from itertools import permutations
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
-from rankstream._types import Vec
+from rankstream._types import Codes, Vec, Words
 from rankstream.part_kernels import Part
 from rankstream.priors import Prior
 
@@ -246,3 +246,49 @@ def part_least(part: Part, costs: Vec) -> float:
             total += costs[first] if part.whole[slot] else min(0.0, costs[first])
         best = min(best, total)
     return float(best)
+
+
+def least_distance(norm: str, corners: Vec, target: Vec) -> float:
+    """The least distance of any mixture of the corners from the target: least squares for l2, else a linear program."""
+    count, size = corners.shape
+    if norm == "l2":
+        heavy = 1e4
+        system = np.vstack([corners.T, heavy * np.ones(count)])
+        weights, _ = nnls(system, np.append(target, heavy), maxiter=100 * count)
+        return float(np.linalg.norm((weights / weights.sum()) @ corners - target))
+    errors = np.eye(size) if norm == "l1" else np.ones((size, 1))
+    within = np.block([[corners.T, -errors], [-corners.T, -errors]])
+    prices = np.append(np.zeros(count), np.ones(errors.shape[1]))
+    whole = np.append(np.ones(count), np.zeros(errors.shape[1]))[np.newaxis]
+    found = linprog(prices, within, np.append(target, -target), whole, [1.0])
+    return float(found.fun)
+
+
+def winners(assortments: Assortments, rankings: list[list[int]]) -> Codes:
+    return np.array([np.flatnonzero(vertex(assortments, list(ranking))) for ranking in rankings])
+
+
+def inner_products(chosen: Codes | Words, squares: Vec) -> Vec:
+    return np.array([[float(squares[one == other].sum()) for other in chosen] for one in chosen])
+
+
+def nearest_in_span(products: Vec, linear: Vec) -> Vec:
+    """Weights with sum 1 that minimise w' products w / 2 - linear' w, from the conditions of optimality."""
+    count = len(linear)
+    system = np.block([[products, np.ones((count, 1))], [np.ones((1, count)), np.zeros((1, 1))]])
+    weights: Vec = np.linalg.solve(system, np.append(linear, 1.0))[:count]
+    return weights
+
+
+def settle(products: Vec, linear: Vec) -> dict[int, float]:
+    """Wolfe's minor cycles from all weight on the first vertex: which vertices are left, and their weights."""
+    held, weights = list(range(len(linear))), np.eye(len(linear))[0]
+    while True:
+        wanted = nearest_in_span(products[np.ix_(held, held)], linear[held])
+        steps = [weight / (weight - aim) if aim <= 0.0 else np.inf for weight, aim in zip(weights, wanted, strict=True)]
+        step = min(steps)
+        if step > 1.0:
+            return dict(zip(held, wanted.tolist(), strict=True))
+        weights = weights + step * (wanted - weights)
+        kept = [k for k in range(len(held)) if steps[k] > step]
+        held, weights = [held[k] for k in kept], weights[kept]

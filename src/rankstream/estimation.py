@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import distances, learners, oracles
+from rankstream import corrective, distances, learners, oracles
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
@@ -60,6 +60,9 @@ def estimate(
     ``EntropyModel``. Frequencies are taken as exact; ``tolerance`` is its duality gap in nats. ``"auto"`` is
     max-entropy where the exact program is small enough and the data stand still, else primal-dual.
 
+    The learner ``"fully-corrective"`` is for data that stand still: it chooses all weights anew after every oracle call
+    (``corrective.fit``), and needs the fewest calls and rankings.
+
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> fit = estimate(offers, [0.5, 0.5, 0.25, 0.75])
     >>> fit.converged, round(fit.model.predict(("tea", "nothing"))["tea"], 2)
@@ -87,6 +90,12 @@ def estimate(
     by_offer = None
     if isinstance(data, ChoiceCounts) and weights == "observations" and isinstance(distance, str) and data.observations:
         by_offer = distances.observation_weights(data, "share" if distance == "kl" else "root")
+    if learner == corrective.NAME:
+        if smoothing is not None:
+            raise ValueError(f"The learner {learner!r} takes no smoothing: leave it out.")
+        fixed = _at_rest(assortments, data)
+        form = distances.L2(assortments, weights=by_offer) if by_offer and distance == "l2" else distance
+        return corrective.fit(assortments, fixed, form, oracle, ties, tolerance, stop, max_rounds, seed)
     solver = make_solver(assortments, distance, learner, oracle, ties, max_rounds, seed, smoothing, by_offer)
     run = Run(solver, tolerance, stop, certify_every)
     if isinstance(data, ChoiceCounts) or _is_vector(data):
@@ -116,6 +125,8 @@ def make_solver(
     """A solver from names or objects."""
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
+    if learner == corrective.NAME:
+        raise ValueError(f"The learner {learner!r} plays no rounds one by one: use it with estimate.")
     if oracle is None:
         oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
     if not hasattr(oracle, "cheapest"):
@@ -136,6 +147,15 @@ def _constant(assortments: Assortments, data: Any) -> Target:
     if isinstance(data, ChoiceCounts) and not data.observations:
         raise ValueError("The counts hold no observations yet: observe some choices first.")
     return as_target(assortments, data)
+
+
+def _at_rest(assortments: Assortments, data: Any) -> Target:
+    if not (isinstance(data, ChoiceCounts) or _is_vector(data)):
+        raise ValueError(
+            f"The learner {corrective.NAME!r} is for one frequency vector or ChoiceCounts, not for a stream: "
+            "use another learner, or fit again when the data have moved."
+        )
+    return _constant(assortments, data)
 
 
 def _stream(data: Any) -> Iterator[ChoiceCounts | Target | ArrayLike]:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream import sparse
 from rankstream._types import Codes, Label, Vec
 from rankstream.answers import Segment, Substitution, preflib, segments, substitution
 from rankstream.assortments import Assortments, as_offer, plain
+from rankstream.sparse import Frontier
 from rankstream.validate import whole_number
 
 FORMAT = "rankstream-model"
@@ -156,6 +158,36 @@ class RankingModel:
     def to_preflib(self, voters: int = 1_000_000) -> str:
         """The model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
         return preflib(self.items, self.orders, self.weights, whole_number("voters", voters, least=1))
+
+    def frontier(self, assortments: Assortments | None = None) -> Frontier:
+        """How accurate fewer of the rankings can be: sizes, errors and mixtures, as a table when printed.
+
+        Errors are mean absolute differences from this model's probabilities on the given offers; without any, on all
+        offers of two and three items and the one of everything. ``plots.frontier`` draws it.
+        """
+        return sparse.frontier(self._offers(assortments), self.orders, self.weights)
+
+    def sparsify(
+        self,
+        tolerance: float | None = None,
+        max_rankings: int | None = None,
+        assortments: Assortments | None = None,
+    ) -> "RankingModel":
+        """A model with fewer rankings and new weights: the smallest within a tolerance, or the best of a size.
+
+        The error is that of ``frontier``; with both limits the number of rankings comes first.
+
+        >>> rankings = [("tea", "pie", "rum"), ("tea", "rum", "pie"), ("pie", "tea", "rum")]
+        >>> RankingModel(["tea", "pie", "rum"], rankings, [0.59, 0.01, 0.4]).sparsify(max_rankings=2).describe()
+        [' 60.0 %  tea > pie > rum', ' 40.0 %  pie > tea > rum']
+        """
+        orders, weights = sparse.fewer(self._offers(assortments), self.orders, self.weights, tolerance, max_rankings)
+        return RankingModel.from_codes(self.items, orders, weights, self.no_choice_code)
+
+    def _offers(self, assortments: Assortments | None) -> Assortments:
+        if assortments is None:
+            return sparse.small_offers(self.items)
+        return Assortments(assortments.offers, self.items)  # the codes must be the model's
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""

@@ -7,6 +7,7 @@ import numpy as np
 from rankstream._types import Vec
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.estimation import Estimate
+from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,4 +65,13 @@ def comparison(found: Comparison, axes: "Axes") -> "Axes":
         title=f"Held out: {HELD_OUT[found.holdout]}, {len(found.rows[0].scores)} folds",
     )
     axes.grid(alpha=0.3, axis="x")
+    return axes
+
+
+def frontier(found: Frontier, axes: "Axes") -> "Axes":
+    """How the error falls with the number of rankings (``RankingModel.frontier``)."""
+    axes.step(found.sizes, found.errors, where="post", color=BLUE)
+    axes.plot(found.sizes, found.errors, color=BLUE, marker=".", linestyle="none")
+    axes.set(yscale="log", xlabel="rankings", ylabel="mean absolute error", title="Accuracy against size")
+    axes.grid(alpha=0.3)
     return axes

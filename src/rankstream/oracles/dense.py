@@ -63,6 +63,11 @@ class DenseOracle:
         self._to_go = np.empty(n_sets)
         self._lock = Lock()
 
+    @property
+    def n_states(self) -> int:
+        """How many sets of items the table holds."""
+        return self._to_go.size
+
     def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> None:
         """Sort the offers by the lowest high bit, which completes them, and the items into high and low ones."""
         levels = [_lowest_bit(offer_set // BLOCK, n_levels - 1) for offer_set in offer_sets]
@@ -152,7 +157,7 @@ class DenseOracle:
 
     def explain(self) -> str:
         """Why this oracle, in words."""
-        return f"exact, by all {self._to_go.size:,} sets of items ({reduce(self.assortments).explain()})"
+        return f"exact, by all {self.n_states:,} sets of items ({reduce(self.assortments).explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DenseOracle, (self.assortments, self.ties, self.seed, self.memory)

@@ -1,0 +1,141 @@
+"""ColumnSearch: ask the oracle, take its rankings in, choose all weights anew; with bounds and a history."""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from rankstream._types import Codes, Vec
+from rankstream.certificate import Certificate
+from rankstream.certificate.gap import ROUNDING
+from rankstream.counts import Target
+from rankstream.distances import L1, HighNorm, LInf
+from rankstream.linear_master import LinearMaster
+from rankstream.model import RankingModel
+from rankstream.nearest import NearestMixture
+from rankstream.oracles import Oracle
+from rankstream.pricing import Pricing, by_tie_rule
+from rankstream.runs import COLUMNS, Estimate, History, Stop
+
+Norm: TypeAlias = L1 | HighNorm | LInf
+
+
+class Master(Protocol):
+    """What finds the best weights of the rankings so far."""
+
+    point: Vec
+
+    @property
+    def orders(self) -> Codes:
+        """The rankings."""
+
+    @property
+    def weights(self) -> Vec:
+        """Their weights."""
+
+    def take(self, rankings: Codes) -> bool:
+        """Take in new rankings; False if they change nothing."""
+
+
+@dataclass
+class ColumnSearch:
+    """The loop of pricing and re-weighting: the best proven bound so far, and the history."""
+
+    distance: Norm
+    target: Target
+    pricing: Pricing
+    tolerance: float
+    stop: Stop
+    max_rounds: int
+    rounds: int = 0
+    converged: bool = False
+    lower: float = 0.0  # what the dual 0 proves
+    exact: bool = True
+    best_dual: Vec | None = None
+    rows: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> "ColumnSearch":
+        """Wolfe's method with the duals of an l2 distance, until the tolerance, a gap of its own, or no progress."""
+        lower, refreshed = 0.0, False
+        while self.rounds < self.max_rounds:
+            dual = guide.respond(master.point, self._aim(master))
+            bound, rankings = self._price(guide, dual, self._aim(master))
+            lower = max(lower, bound)
+            if guide is self.distance:
+                self._note(dual, bound)
+            moved = master.take(rankings)
+            self._record(master, master.count)
+            gap = guide.value(master.point, self._aim(master)) - lower
+            if self.converged or gap <= enough or (refreshed and not moved):
+                break
+            if not moved:
+                master.refresh()
+            refreshed = not moved
+        return self
+
+    def run_linear(self, master: LinearMaster) -> "ColumnSearch":
+        """Column generation: the prices of the restricted program, until no ranking pays."""
+        moved = True
+        while self.rounds < self.max_rounds and moved and not self.converged:
+            dual = master.dual()
+            bound, rankings = self._price(self.distance, dual, self._aim(master))
+            self._note(dual, bound)
+            moved = master.take(rankings)
+            self._record(master, int(np.count_nonzero(master.weights)))
+        return self
+
+    def _aim(self, master: Master) -> Vec:
+        """The frequencies, where there are none the model's own probabilities."""
+        if self.target.seen is None:
+            return self.target.frequencies
+        return np.where(self.target.seen, self.target.frequencies, master.point)
+
+    def _price(self, distance: Norm, dual: Vec, aim: Vec) -> tuple[float, Codes]:
+        """What a dual proves, with room for rounding, and the rankings that answer it."""
+        costs = distance.costs(dual)
+        priced = self.pricing(costs)
+        offset = distance.offset(dual, aim)
+        rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
+        self.exact = self.exact and priced.exact
+        return priced.bound - offset - rounding, priced.rankings
+
+    def _note(self, dual: Vec, bound: float) -> None:
+        if bound > self.lower:
+            self.lower, self.best_dual = bound, dual
+
+    def _record(self, master: Master, n_rankings: int) -> None:
+        self.rounds += 1
+        aim, seen = self._aim(master), self.target.seen
+        errors = np.abs(master.point - aim)
+        mae = float((errors if seen is None else errors[seen]).mean())
+        value = self.distance.value(master.point, aim)
+        self.rows.extend((self.target.observations, mae, mae, value, n_rankings, value - self.lower))
+        self.converged = (mae if self.stop == "mae" else value - self.lower) <= self.tolerance
+
+    def result(self, master: Master, oracle: Oracle) -> Estimate[RankingModel]:
+        """The model, heaviest ranking first, and the certificate."""
+        assortments = self.distance.assortments
+        used = np.flatnonzero(master.weights)
+        heaviest = used[np.argsort(-master.weights[used], kind="stable")]
+        orders = by_tie_rule(assortments, oracle, master.orders[heaviest])
+        model = RankingModel.from_codes(
+            assortments.items, orders, master.weights[heaviest] / master.weights.sum(), assortments.no_choice
+        )
+        certificate = self._certificate(master)
+        history = History(*np.frombuffer(self.rows).reshape(-1, len(COLUMNS)).T.copy())
+        history.gap[-1] = certificate.gap
+        return Estimate(model, certificate, self.rounds, self.converged, history)
+
+    def _certificate(self, master: Master) -> Certificate:
+        """The bounds; the last weights are asked what they prove, unless what is proven is enough."""
+        aim, payoff = self._aim(master), 0.0
+        if self.stop == "mae" or not self.converged:
+            dual = master.dual() if isinstance(master, LinearMaster) else self.distance.respond(master.point, aim)
+            self._note(dual, self._price(self.distance, dual, aim)[0])
+        if self.best_dual is not None:
+            payoff = float(self.distance.costs(self.best_dual) @ master.point)
+            payoff -= self.distance.offset(self.best_dual, aim)
+        upper = self.distance.value(master.point, aim)
+        self.converged |= self.stop == "gap" and upper - self.lower <= self.tolerance
+        return Certificate(upper, self.lower, payoff - self.lower, upper - payoff, self.exact)

@@ -1,0 +1,85 @@
+"""The fully corrective engine: after every oracle call, the best weights for all rankings found so far."""
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import distances, oracles
+from rankstream.assortments import Assortments
+from rankstream.column_search import ColumnSearch, Norm
+from rankstream.counts import ChoiceCounts, Target, as_target
+from rankstream.distances import L1, L2, Distance, HighNorm, LInf
+from rankstream.linear_master import LinearMaster
+from rankstream.model import RankingModel
+from rankstream.nearest import NearestMixture
+from rankstream.oracles import Oracle, Ties
+from rankstream.pricing import Pricing
+from rankstream.runs import Estimate, Stop
+from rankstream.validate import number_between, whole_number
+
+NAME = "fully-corrective"
+SEED_GAP = 1e-2
+
+
+def fit(
+    assortments: Assortments,
+    data: ChoiceCounts | Target | ArrayLike,
+    distance: str | Distance = "l2",
+    oracle: Oracle | None = None,
+    ties: Ties = "random",
+    tolerance: float = 1e-6,
+    stop: Stop = "gap",
+    max_rounds: int = 10_000,
+    seed: int = 0,
+) -> Estimate[RankingModel]:
+    """The ranking model nearest to frequencies or counts that stand still, to a small certified gap, with few rankings.
+
+    Every oracle call gives many rankings at once, and all weights are then chosen anew: for l2 by Wolfe's method for
+    the nearest point of a polytope, for l1 and l-infinity by linear programs that start from the l2 rankings. Rankings
+    that lose their weight are dropped, and come back if the oracle finds them again. A weight per offer goes with the
+    distance object. It ends with tight bounds on both sides, whether a ranking model fits the data or not.
+
+    >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
+    >>> found = fit(offers, [0.4, 0.6, 0.5, 0.2, 0.3])       # tea gains when nothing joins: no ranking model does that
+    >>> round(found.certificate.upper, 6), round(found.certificate.lower, 6)
+    (0.092582, 0.092582)
+    """
+    whole_number("max_rounds", max_rounds, least=1)
+    number_between("tolerance", tolerance, 0.0)
+    if stop not in ("mae", "gap"):
+        raise ValueError(f"There is no stopping rule {stop!r}: choose 'mae' or 'gap'.")
+    if not isinstance(assortments, Assortments):
+        raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
+    norm = _supported(distances.make(distance, assortments))
+    target = as_target(assortments, data)
+    offer_weights = norm.offer_weights
+    if target.seen is not None:
+        offer_weights = np.where(target.seen[assortments.indptr[:-1]], offer_weights, 0.0)
+    if not offer_weights.any():
+        raise ValueError("No offer with a positive weight was observed: observe some choices first.")
+    if oracle is None:
+        oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
+    if not hasattr(oracle, "cheapest"):
+        raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
+    for part in (norm, oracle):
+        if getattr(part, "assortments", assortments) != assortments:
+            raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
+    search = ColumnSearch(norm, target, Pricing(oracle, assortments.n_items), tolerance, stop, max_rounds)
+    nearest = NearestMixture(assortments, target.frequencies, offer_weights**2)
+    if isinstance(norm, HighNorm):
+        return search.run_nearest(nearest, norm).result(nearest, oracle)
+    search.run_nearest(nearest, L2(assortments, weights=norm.weights), SEED_GAP)
+    if search.converged or search.rounds == max_rounds:
+        return search.result(nearest, oracle)
+    master = LinearMaster(assortments, "l1" if isinstance(norm, L1) else "linf", target.frequencies, offer_weights)
+    master.take(nearest.orders)
+    return search.run_linear(master).result(master, oracle)
+
+
+def _supported(distance: Distance) -> Norm:
+    known = isinstance(distance, L1 | LInf | HighNorm) and not distance.smoothing
+    if not known or (isinstance(distance, HighNorm) and distance.q != 2.0):
+        given = f"not for this {type(distance).__name__}: use one of those, or another learner"
+        raise ValueError(f"The fully corrective engine is for l1, l2 and l-infinity without smoothing, {given}.")
+    return cast(Norm, distance)

@@ -1,0 +1,108 @@
+"""Fewer rankings for nearly the same choices: the frontier of accuracy against size."""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from rankstream._types import Codes, Label, Vec
+from rankstream.assortments import Assortments
+from rankstream.nearest import NearestMixture, winning_coordinates
+from rankstream.validate import number_between, whole_number
+
+MOST_OFFERS = 2000
+NO_ERROR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """For every size that was reached the least mean absolute error, smaller for every larger size, and the mixture.
+
+    ``orders[k]`` and ``weights[k]`` are the rankings of the k-th mixture; ``str`` of it is a table.
+    """
+
+    sizes: Codes
+    errors: Vec
+    orders: tuple[Codes, ...]
+    weights: tuple[Vec, ...]
+
+    def pick(self, tolerance: float | None = None, max_rankings: int | None = None) -> int:
+        """The smallest mixture within the tolerance, or the most accurate with so many rankings.
+
+        With both, the number of rankings comes first; a tolerance out of reach gives the most accurate one.
+        """
+        good = self.errors <= (-1.0 if tolerance is None else tolerance)
+        place = int(np.argmax(good)) if good.any() else self.sizes.size - 1
+        if max_rankings is None:
+            return place
+        return min(place, int(np.searchsorted(self.sizes, max_rankings, "right")) - 1)
+
+    def __str__(self) -> str:
+        rows = [
+            f"{size:>8}  {error:.2e}" for size, error in zip(self.sizes.tolist(), self.errors.tolist(), strict=True)
+        ]
+        return "\n".join(["rankings  error", *rows])
+
+
+def small_offers(items: tuple[Label, ...]) -> Assortments:
+    """All offers of two and of three items (only of two where there are many), and the offer of everything."""
+    most = 3 if comb(len(items), 3) <= MOST_OFFERS else 2
+    offers = [offer for size in range(2, most + 1) for offer in combinations(items, size)]
+    return Assortments(dict.fromkeys([*offers, items]), items)
+
+
+def frontier(
+    offers: Assortments, orders: Codes, weights: Vec, tolerance: float = 0.0, max_rankings: int | None = None
+) -> Frontier:
+    """Mixtures of some of the rankings, ever nearer to the mixture of all, with their best weights in l2.
+
+    On the way up every step adds the ranking along which the distance falls fastest; on the way down it drops the one
+    of least weight. For each size the more accurate of the two is kept. It turns at an error of ``tolerance``, or well
+    above ``max_rankings``, so that there is something to drop.
+    """
+    chosen = winning_coordinates(offers, orders)
+    target: Vec = np.zeros(offers.n_coordinates)
+    np.add.at(target, chosen, weights[:, np.newaxis])
+    nearest = NearestMixture(offers, target, np.ones(offers.n_offers))
+    best: dict[int, tuple[float, Codes, Vec]] = {}
+
+    def note() -> float:
+        error = float(np.abs(nearest.point - target).mean())
+        if error < best.get(nearest.count, (np.inf,))[0]:
+            best[nearest.count] = (error, nearest.orders, nearest.weights)
+        return error
+
+    top = len(orders) if max_rankings is None else 2 * max_rankings + 10
+    while nearest.count <= top:
+        slopes = (nearest.point - target)[chosen].sum(axis=1)
+        if not nearest.take(orders[[int(np.argmin(slopes))]]) or note() <= max(tolerance, NO_ERROR):
+            break
+    while nearest.count > 1:
+        nearest.drop(int(np.argmin(nearest.weights)))
+        note()
+    return _falling(best)
+
+
+def fewer(
+    offers: Assortments, orders: Codes, weights: Vec, tolerance: float | None, max_rankings: int | None
+) -> tuple[Codes, Vec]:
+    """The rankings and weights that ``Frontier.pick`` picks, heaviest first."""
+    if tolerance is None and max_rankings is None:
+        raise ValueError("Say how small the model should be: give a tolerance, max_rankings, or both.")
+    least = 0.0 if tolerance is None else number_between("tolerance", tolerance, 0.0)
+    most = None if max_rankings is None else whole_number("max_rankings", max_rankings, least=1)
+    found = frontier(offers, orders, weights, least, most)
+    place = found.pick(tolerance, most)
+    heaviest = np.argsort(-found.weights[place], kind="stable")
+    return found.orders[place][heaviest], found.weights[place][heaviest] / found.weights[place].sum()
+
+
+def _falling(best: dict[int, tuple[float, Codes, Vec]]) -> Frontier:
+    """Only the sizes that are more accurate than all smaller ones."""
+    kept: list[int] = []
+    for size in sorted(best):
+        if not kept or best[size][0] < best[kept[-1]][0]:
+            kept.append(size)
+    errors, orders, weights = zip(*(best[size] for size in kept), strict=True)
+    return Frontier(np.array(kept, dtype=np.int64), np.array(errors), orders, weights)
