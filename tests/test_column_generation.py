@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 import naive
 import rankstream as rs
 import strategies
+from odd_data import odd_data
 from rankstream import simulate
 from rankstream._types import Vec
 from rankstream.baselines import column_generation
@@ -89,6 +90,16 @@ def test_a_market_is_fitted_exactly() -> None:
     assert found.proven
     assert found.value <= 1e-7
     assert np.abs(found.model.probabilities(market.assortments) - market.frequencies()).sum() <= 1e-6
+
+
+@pytest.mark.parametrize("about", odd_data())
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_survives_odd_data(about: str, norm: Any) -> None:
+    counts = odd_data()[about]
+    found = column_generation.fit(counts, norm=norm, weighted=True)
+    assert found.proven
+    assert found.model.items == counts.assortments.items
+    assert sum(found.model.predict(counts.assortments.offers[0]).values()) == pytest.approx(1.0)
 
 
 def test_refusals() -> None:

@@ -115,13 +115,14 @@ class Columns:
         self._vertices[: len(kept)] = vertices
 
 
-def price(oracle: Oracle, costs: Vec) -> tuple[list[Codes], float]:
-    """Good rankings for the costs, one per first item where the oracle can tell, cheapest first; and a proven bound."""
+def price(oracle: Oracle, costs: Vec, below: float = np.inf) -> tuple[list[Codes], float]:
+    """Rankings cheaper than ``below``, one per first item where the oracle can tell, cheapest first; and a bound."""
     by_first = getattr(oracle, "cheapest_by_first", None)
     answers = [oracle.cheapest(costs)] if by_first is None else by_first(costs)
     answers.sort(key=lambda answer: answer.value)
     bound = min(answer.bound for answer in answers)
-    return [answer.ranking for answer in answers], bound - ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
+    rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
+    return [answer.ranking for answer in answers if answer.value < below], bound - rounding
 
 
 def oracle_for(assortments: Assortments, make: MakeOracle | None, ties: Ties, seed: int) -> Oracle:
