@@ -70,7 +70,8 @@ def fit(
     number_between("tolerance", tolerance, 0.0)
     number_between("smoothing", smoothing, 0.0, 0.99)
     number_between("max_seconds", max_seconds, 0.0)
-    limits = Limits(tolerance, -np.inf, whole_number("max_iterations", max_iterations, least=1), max_seconds)
+    whole_number("max_iterations", max_iterations, least=1)
+    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds)
     observed = observe(data, assortments)
     search = begin(observed, ball(observed.assortments, norm, _weights(data, weighted)), oracle, ties, seed)
     search.smoothing = smoothing

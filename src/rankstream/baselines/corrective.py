@@ -86,8 +86,8 @@ class _Interior:
             if value <= best[0]:
                 best = (value, self.weights, list(self.columns.orders))
             bound = max(bound, value - room)
-            out_of_time = perf_counter() - began > limits.max_seconds
-            if best[0] - bound <= limits.tolerance or best[0] <= limits.enough or out_of_time:
+            done = best[0] - bound <= limits.tolerance or best[0] <= limits.enough or bound >= limits.certain
+            if done or perf_counter() - began > limits.max_seconds:
                 break
             start = perf_counter()
             self._step(rankings, max(room, 1e-15))

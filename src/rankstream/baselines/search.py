@@ -13,10 +13,11 @@ from rankstream.oracles import Oracle
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: at a gap that is small enough, at a value that is, or out of patience."""
+    """When to stop: at a small gap, at a value that is low or a bound that is high enough, or out of patience."""
 
     tolerance: float = 1e-7
     enough: float = -np.inf
+    certain: float = np.inf
     max_iterations: int = 10_000
     max_seconds: float = np.inf
 
@@ -91,7 +92,8 @@ class Search:
                 if added:
                     break
             best = Outcome(best.weights, best.value, best_bound)
-            if not added or best.gap <= limits.tolerance or perf_counter() - began > limits.max_seconds:
+            done = best.gap <= limits.tolerance or best.bound >= limits.certain
+            if not added or done or perf_counter() - began > limits.max_seconds:
                 break
         return best
 
