@@ -63,6 +63,28 @@ def test_agrees_with_long_em() -> None:
     assert found.log_likelihood == pytest.approx(best_log_likelihood(counts), abs=1e-3)
 
 
+def logit_log_likelihood(counts: rs.ChoiceCounts, rounds: int = 3000) -> float:
+    """The multinomial logit's, by Hunter's MM updates of the attractions."""
+    offers = counts.assortments
+    chosen = np.bincount(offers.members, weights=counts.tallies, minlength=offers.n_items)
+    attraction = np.ones(offers.n_items)
+    for _ in range(rounds):
+        sums = np.add.reduceat(attraction[offers.members], offers.indptr[:-1])
+        shown = np.bincount(offers.members, weights=(counts.totals / sums)[offers.owner], minlength=offers.n_items)
+        attraction = np.maximum(chosen, 1e-9) / np.maximum(shown, 1e-300)
+        attraction /= attraction.sum()
+    sums = np.add.reduceat(attraction[offers.members], offers.indptr[:-1])
+    return float(counts.tallies @ np.log(attraction[offers.members] / sums[offers.owner]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_is_at_least_as_likely_as_any_logit(seed: int) -> None:
+    counts = next(simulate.market(seed, n_items=7, n_offers=15, n_test=1).stream(first=500))
+    found = mle.fit(counts)
+    assert found.log_likelihood + counts.observations * found.gap >= logit_log_likelihood(counts)
+    assert found.log_likelihood >= logit_log_likelihood(counts)
+
+
 def test_is_at_least_as_likely_as_the_truth() -> None:
     market = simulate.market(seed=1)  # a mixture of logits is a ranking model
     counts = next(market.stream())

@@ -82,30 +82,31 @@ class _Interior:
         for iterations in range(1, limits.max_iterations + 1):
             point = self.weights @ self._matrix
             value = self.loss.value(point)
-            rankings, room = self._price(point)
+            rankings, room, seen = self._price(point)
             if value <= best[0]:
                 best = (value, self.weights, list(self.columns.orders))
             bound = max(bound, value - room)
             done = best[0] - bound <= limits.tolerance or best[0] <= limits.enough or bound >= limits.certain
-            if done or perf_counter() - began > limits.max_seconds:
+            stuck = seen <= 0.1 * limits.tolerance  # the oracle sees nothing better, but cannot prove it
+            if done or stuck or perf_counter() - began > limits.max_seconds:
                 break
             start = perf_counter()
-            self._step(rankings, max(room, 1e-15))
+            self._step(rankings, max(seen, 1e-15))
             if iterations % PURGE_EVERY == 0:
-                self._purge(room)
+                self._purge(seen)
             self.seconds["master"] += perf_counter() - start
         return self._found(*best, bound, iterations, limits.tolerance)
 
-    def _price(self, point: Vec) -> tuple[list[Codes], float]:
-        """Rankings that pay, and how much less than now anything can lose."""
+    def _price(self, point: Vec) -> tuple[list[Codes], float, float]:
+        """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
         start = perf_counter()
         slope = self.loss.slope(point)
         costs = np.zeros(self.observed.assortments.n_coordinates)
         costs[self.loss.places] = slope
         now = float(slope @ point)
-        rankings, cheapest = price(self.oracle, costs, below=now)
+        priced = price(self.oracle, costs, below=now)
         self.seconds["pricing"] += perf_counter() - start
-        return rankings, self.loss.room(cheapest, now)
+        return priced.rankings, self.loss.room(priced.bound, now), self.loss.room(priced.value, now)
 
     def _step(self, rankings: list[Codes], room: float) -> None:
         """Take the columns in, and make one Newton step towards the central path."""

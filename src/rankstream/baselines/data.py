@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,14 +116,22 @@ class Columns:
         self._vertices[: len(kept)] = vertices
 
 
-def price(oracle: Oracle, costs: Vec, below: float = np.inf) -> tuple[list[Codes], float]:
-    """Rankings cheaper than ``below``, one per first item where the oracle can tell, cheapest first; and a bound."""
+class Priced(NamedTuple):
+    """Rankings, cheapest first, the cost of the cheapest, and a bound that no ranking undercuts."""
+
+    rankings: list[Codes]
+    value: float
+    bound: float
+
+
+def price(oracle: Oracle, costs: Vec, below: float = np.inf) -> Priced:
+    """The rankings cheaper than ``below``, one per first item where the oracle can tell."""
     by_first = getattr(oracle, "cheapest_by_first", None)
     answers = [oracle.cheapest(costs)] if by_first is None else by_first(costs)
     answers.sort(key=lambda answer: answer.value)
-    bound = min(answer.bound for answer in answers)
     rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
-    return [answer.ranking for answer in answers if answer.value < below], bound - rounding
+    bound = min(answer.bound for answer in answers) - rounding
+    return Priced([answer.ranking for answer in answers if answer.value < below], answers[0].value, bound)
 
 
 def oracle_for(assortments: Assortments, make: MakeOracle | None, ties: Ties, seed: int) -> Oracle:

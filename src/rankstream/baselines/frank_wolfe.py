@@ -96,17 +96,17 @@ def conditional_gradient(loss: Loss, observed: Observed, oracle: Oracle, limits:
         costs = np.zeros(offers.n_coordinates)
         costs[loss.places] = slope
         start = perf_counter()
-        rankings, cheapest = price(oracle, costs)
+        priced = price(oracle, costs)
         seconds["pricing"] += perf_counter() - start
-        bound = max(bound, value - loss.room(cheapest, float(slope @ point[loss.places])))
+        bound = max(bound, value - loss.room(priced.bound, float(slope @ point[loss.places])))
         if value - bound <= limits.tolerance or perf_counter() - began > limits.max_seconds:
             break
         start = perf_counter()
-        vertex = offers.vertex(rankings[0])
+        vertex = offers.vertex(priced.rankings[0])
         step = best_step(loss, point[loss.places], (vertex - point)[loss.places])
         point = point + step * (vertex - point)
         mass = {order: (1.0 - step) * weight for order, weight in mass.items()}
-        order = tuple(rankings[0].tolist())
+        order = tuple(priced.rankings[0].tolist())
         mass[order] = mass.get(order, 0.0) + step
         seconds["master"] += perf_counter() - start
     return _found(loss, observed, mass, bound, iterations, seconds)

@@ -107,12 +107,15 @@ class Master:
         columns = np.arange(place + 1, place + 1 + offsets.size, dtype=np.int32)
         self._highs.changeColsCost(offsets.size, columns, offsets)
 
-    def solve(self) -> tuple[Vec, Vec]:
-        """The columns' weights, at least 0 and summing to 1, and the rows' duals y: a column may cost <y, vertex>."""
+    def solve(self) -> tuple[Vec, Vec, float]:
+        """The columns' weights, at least 0 and summing to 1; the rows' duals y and nu.
+
+        A new column pays if its cost is less than <y, vertex> + nu.
+        """
         self._highs.run()
         status = self._highs.modelStatusToString(self._highs.getModelStatus())
         if status != "Optimal":
             raise RuntimeError(f"HiGHS could not solve the restricted problem: it says {status!r}.")
         solution = self._highs.getSolution()
         weights = np.maximum(np.array(solution.col_value[2 * self.size + 1 :]), 0.0)
-        return weights / weights.sum(), np.array(solution.row_dual[: self.size])
+        return weights / weights.sum(), np.array(solution.row_dual[: self.size]), float(solution.row_dual[-1])

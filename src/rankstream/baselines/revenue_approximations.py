@@ -46,7 +46,7 @@ def revenue_by_sampling(
     size = observed.assortments.n_coordinates
     master = Master(observed, ball(observed.assortments, norm))
     master.add(columns.vertices[:, :size])
-    weights, _ = master.solve()
+    weights = master.solve()[0]
     nearest = master.ball.distance(weights @ columns.vertices[:, :size] - observed.frequencies)
     radius = max(tolerance, nearest) + FEASIBLE
     earned = columns.vertices[:, size:] @ gains

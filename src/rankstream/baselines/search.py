@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._types import Codes, Vec
 from rankstream.baselines.data import Columns, Observed, price
-from rankstream.baselines.master import Master
+from rankstream.baselines.master import FEASIBLE, Master
 from rankstream.oracles import Oracle
 
 
@@ -75,7 +75,7 @@ class Search:
         best_dual = np.zeros(self.master.size)
         best = Outcome(np.zeros(0), np.inf, best_bound)
         for _ in range(limits.max_iterations):
-            weights, dual = self._solve()
+            weights, dual, worth = self._solve()
             value = self._value(weights)
             if value <= best.value:
                 best = Outcome(weights, value, best_bound)
@@ -88,7 +88,7 @@ class Search:
                 rankings, bound = self._price(asked)
                 if bound > score:
                     best_dual, score, best_bound = asked, bound, max(bound, best_bound)
-                added = self.add(rankings)
+                added = self.add(self._paying(rankings, dual, worth))
                 if added:
                     break
             best = Outcome(best.weights, best.value, best_bound)
@@ -97,23 +97,32 @@ class Search:
                 break
         return best
 
-    def _solve(self) -> tuple[Vec, Vec]:
+    def _solve(self) -> tuple[Vec, Vec, float]:
         start = perf_counter()
         found = self.master.solve()
         self.seconds["master"] += perf_counter() - start
         return found
 
-    def _price(self, dual: Vec) -> tuple[list[Codes], float]:
-        """Rankings that pay at this dual, and its Lagrangian bound."""
-        start = perf_counter()
+    def _costs(self, dual: Vec) -> Vec:
+        """What the oracle is asked at a dual."""
         target = self.target if self.target.size else np.zeros(self.columns.assortments.n_coordinates - dual.size)
-        rankings, cheapest = price(self.oracle, np.concatenate((-dual, target)))
+        return np.concatenate((-dual, target))
+
+    def _price(self, dual: Vec) -> tuple[list[Codes], float]:
+        """Rankings that are cheap at this dual, and its Lagrangian bound."""
+        start = perf_counter()
+        priced = price(self.oracle, self._costs(dual))
         self.seconds["pricing"] += perf_counter() - start
-        slack = float(dual @ self.observed.frequencies) + cheapest
+        slack = float(dual @ self.observed.frequencies) + priced.bound
         width = self.master.ball.width(dual)
         if self.radius is not None:
-            return rankings, slack - self.radius * width
-        return rankings, slack / width if width > 0.0 else 0.0
+            return priced.rankings, slack - self.radius * width
+        return priced.rankings, slack / width if width > 0.0 else 0.0
+
+    def _paying(self, rankings: list[Codes], dual: Vec, worth: float) -> list[Codes]:
+        """The rankings that improve on the master's solution."""
+        costs, vertex = self._costs(dual), self.columns.assortments.vertex
+        return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBLE]
 
     def _value(self, weights: Vec) -> float:
         point = weights @ self.columns.vertices
