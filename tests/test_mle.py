@@ -14,6 +14,18 @@ from rankstream.baselines.data import observe
 from rankstream.oracles.milp import MilpOracle
 
 
+LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these
+    (
+        [(4,), (2, 1, 4), (1, 2), (3, 4, 0, 1, 2), (3, 4, 2, 0, 1), (3, 1, 0, 2, 4)],
+        [11, 0, 0, 2, 21, 0, 0, 0, 0, 0, 1724, 0, 0, 3, 0, 1, 0, 0, 0, 0, 5],
+    ),
+    (
+        [(1, 2, 3, 0), (2, 0), (1, 0, 2, 3), (2, 3)],
+        [0, 0, 349, 1543, 68, 43456, 99300, 0, 42, 2, 54, 135919],
+    ),
+]
+
+
 def best_log_likelihood(counts: rs.ChoiceCounts, rounds: int = 20_000) -> float:
     """By EM over all rankings: monotone, so it never exceeds the maximum."""
     chosen = counts.tallies > 0.0
@@ -110,6 +122,14 @@ def test_other_pricing_and_warm_start_change_nothing() -> None:
     for other in (mle.fit(counts, tolerance=1e-7, oracle=MilpOracle), mle.fit(counts, tolerance=1e-7, warm_rounds=50)):
         assert other.value == pytest.approx(plain.value, abs=2e-7)
     assert plain.seconds.keys() == {"start", "master", "pricing", "total"}
+
+
+@pytest.mark.parametrize("case", LOPSIDED)
+def test_lopsided_counts_do_not_make_it_swing(case: tuple[list[tuple[int, ...]], list[int]]) -> None:
+    offers, numbers = case
+    found = mle.fit(rs.ChoiceCounts(rs.Assortments(offers), numbers), tolerance=1e-7)
+    assert found.proven
+    assert found.iterations < 50
 
 
 @pytest.mark.parametrize("about", odd_data())

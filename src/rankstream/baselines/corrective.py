@@ -18,6 +18,7 @@ from rankstream.oracles import Oracle
 CENTRE = 0.2
 TO_THE_WALL = 0.99
 PURGE_EVERY = 10
+HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,7 @@ class _Interior:
         self.columns.add([*on_top, *price(self.oracle, -self.observed.frequencies)[0], *self.first])
         self.weights = np.full(len(self.columns), 1.0 / len(self.columns))
         self.slack = np.full(len(self.columns), 0.1)
+        self.barrier = np.inf
 
     @property
     def _matrix(self) -> Vec:
@@ -111,20 +113,34 @@ class _Interior:
     def _step(self, rankings: list[Codes], room: float) -> None:
         """Take the columns in, and make one Newton step towards the central path."""
         new = len(self.columns.add(rankings))
-        barrier = CENTRE * room / len(self.columns)
+        aim = CENTRE * room / len(self.columns)
+        self.barrier = aim if new else min(aim, self.barrier)
         if new:
-            self.slack = np.append(self.slack, np.full(new, barrier**0.5))
-            self.weights = np.append(self.weights, np.full(new, barrier**0.5))
+            self.slack = np.append(self.slack, np.full(new, self.barrier**0.5))
+            self.weights = np.append(self.weights, np.full(new, self.barrier**0.5))
             self.weights = self.weights / self.weights.sum()
         matrix = self._matrix
         point = self.weights @ matrix
-        pull = barrier / self.weights - matrix @ self.loss.slope(point)
+        pull = self.barrier / self.weights - matrix @ self.loss.slope(point)
         solved = self._solve(matrix, self.loss.curvature(point), np.stack((pull, np.ones(pull.size)), axis=1))
         move = solved[:, 0] - solved[:, 1] * (solved[:, 0].sum() / solved[:, 1].sum())
-        change = barrier / self.weights - self.slack - self.slack / self.weights * move
-        weights = self.weights + _longest(self.weights, move) * move
+        change = self.barrier / self.weights - self.slack - self.slack / self.weights * move
+        weights = self.weights + self._length(matrix, move, float(pull @ move)) * move
         self.weights = weights / weights.sum()
         self.slack = self.slack + _longest(self.slack, change) * change
+
+    def _length(self, matrix: Vec, move: Vec, gain: float) -> float:
+        """How far to go: as far as there is weight left, and not so far that loss and barrier rise."""
+
+        def height(weights: Vec) -> float:
+            return self.loss.value(weights @ matrix) - self.barrier * float(np.log(weights).sum())
+
+        length, here = _longest(self.weights, move), height(self.weights)
+        for _ in range(HALVINGS):
+            if height(self.weights + length * move) <= here - 1e-4 * length * gain + 1e-14 * abs(here):
+                break
+            length *= 0.5
+        return length
 
     def _solve(self, matrix: Vec, curvature: Vec, right: Vec) -> Vec:
         """(matrix diag(curvature) matrix^T + diag(slack / weights))^-1 right, with a heavier diagonal if need be."""

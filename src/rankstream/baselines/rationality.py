@@ -130,7 +130,9 @@ class _Test:
         """The share of resampled statistics that are at least the observed one."""
         offers, centre = self.observed.assortments, nearest.point
         totals = np.maximum(np.round(self.observed.totals), 1.0).astype(np.int64)
-        against = max(nearest.bound, 0.0) * self.stretch**2
+        against = nearest.bound * self.stretch**2
+        if against <= 0.0:  # every distance is at least that
+            return 1.0
         at_least = 0
         for _ in range(samples):
             drawn = np.empty(centre.size)
