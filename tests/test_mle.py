@@ -13,7 +13,6 @@ from rankstream.baselines import mle
 from rankstream.baselines.data import observe
 from rankstream.oracles.milp import MilpOracle
 
-
 LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these
     (
         [(4,), (2, 1, 4), (1, 2), (3, 4, 0, 1, 2), (3, 4, 2, 0, 1), (3, 1, 0, 2, 4)],
