@@ -17,7 +17,6 @@ from rankstream.oracles import Oracle
 
 CENTRE = 0.2
 TO_THE_WALL = 0.99
-PURGE_EVERY = 10
 HALVINGS = 30
 
 
@@ -81,7 +80,8 @@ class _Interior:
         """Steps until the gap is small enough, or patience ends."""
         began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights, list(self.columns.orders))
         iterations = 0
-        for iterations in range(1, limits.max_iterations + 1):
+        while iterations < limits.max_iterations:
+            iterations += 1
             point = self.weights @ self._matrix
             value = self.loss.value(point)
             rankings, room, seen = self._price(point)
@@ -94,8 +94,6 @@ class _Interior:
                 break
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
-            if iterations % PURGE_EVERY == 0:
-                self._purge(seen)
             self.seconds["master"] += perf_counter() - start
         return self._found(*best, bound, iterations, limits.tolerance)
 
@@ -157,16 +155,6 @@ class _Interior:
             solved: Vec = cho_solve(factor, right, check_finite=False)
             return solved
         raise RuntimeError("The Newton system is not positive definite: raise the tolerance.")
-
-    def _purge(self, room: float) -> None:
-        """Forget columns that carry nothing and do not pay."""
-        matrix = self._matrix
-        slope = matrix @ self.loss.slope(self.weights @ matrix)
-        kept = (self.weights > 1e-3 * room / len(matrix)) | (slope - slope.min() < 10.0 * room)
-        if kept.mean() < 0.9 and matrix[kept].any(axis=0).all():
-            self.columns.keep(kept)
-            self.weights = self.weights[kept] / self.weights[kept].sum()
-            self.slack = self.slack[kept]
 
     def _found(
         self, value: float, weights: Vec, orders: list[Codes], bound: float, iterations: int, tolerance: float

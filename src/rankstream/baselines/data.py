@@ -107,14 +107,6 @@ class Columns:
                 self.orders.append(np.array(ranking, dtype=np.int64))
         return self._vertices[before : len(self.orders)]
 
-    def keep(self, rows: Vec) -> None:
-        """Forget the columns that the mask leaves out."""
-        kept = np.flatnonzero(rows)
-        vertices = self._vertices[kept].copy()
-        self.orders = [self.orders[row] for row in kept.tolist()]
-        self._known = {vertex.tobytes() for vertex in vertices}
-        self._vertices[: len(kept)] = vertices
-
 
 class Priced(NamedTuple):
     """Rankings, cheapest first, the cost of the cheapest, and a bound that no ranking undercuts."""
