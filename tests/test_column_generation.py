@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from typing import Any
 
 import hypothesis.strategies as st
@@ -82,6 +84,21 @@ def test_another_oracle_gives_the_same_answer() -> None:
     assert ours.value == pytest.approx(other.value, abs=1e-6)
     assert ours.seconds.keys() == {"start", "master", "pricing", "total"}
     assert sum(ours.seconds[part] for part in ("start", "master", "pricing")) <= ours.seconds["total"]
+
+
+def test_another_use_of_highs_with_more_threads_does_not_matter() -> None:
+    script = """
+import highspy, rankstream as rs
+from rankstream.baselines import column_generation
+other = highspy.Highs()
+other.setOptionValue("output_flag", False)
+other.setOptionValue("threads", 2)
+other.addVar(0.0, 1.0)
+other.run()
+print(column_generation.fit([0.5, 0.5], rs.Assortments([("a", "b")])).proven)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 def test_a_market_is_fitted_exactly() -> None:

@@ -62,7 +62,7 @@ class Master:
         self.size = observed.assortments.n_coordinates
         self._infinity = highspy.kHighsInf
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        fixed: dict[str, Any] = {"output_flag": False, "presolve": "off", "simplex_strategy": 4, "threads": 1}
+        fixed: dict[str, Any] = {"output_flag": False, "presolve": "off", "simplex_strategy": 4}
         for option, value in fixed.items():
             self._highs.setOptionValue(option, value)
         for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
