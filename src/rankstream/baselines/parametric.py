@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 
 
+@runtime_checkable
 class ChoiceModel(Protocol):
     """Anything that answers with choice probabilities: RankingModel, the models here, or yours."""
 

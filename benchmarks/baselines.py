@@ -1,0 +1,108 @@
+"""Baselines with our pricing, and what they take with the paper's integer program in HiGHS as pricing instead.
+
+The same masters, one thread, the paper's market: n counts all items, no-choice included, choices are drawn at random.
+Our oracle gives a column per first item and call, the integer program one: both are counted as they come. The integer
+program gets a limit of seconds, checked between its calls; what it has not proven by then counts as a lower bound on
+its time ("at least"), and is never extrapolated. Run with ``python benchmarks/baselines.py [--quick]``.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankstream import Assortments, ChoiceCounts, baselines, simulate
+from rankstream.baselines import column_generation, frank_wolfe, mle
+from rankstream.oracles.milp import MilpOracle
+
+REPEATS, LIMIT, SEED = 5, 60.0, 0
+
+
+def drawn(n_items: int, n_offers: int, choices: int = 2000) -> ChoiceCounts:
+    """Simulated choices from the paper's market, whose items come without no-choice."""
+    market = simulate.market(SEED, n_items=n_items, n_offers=n_offers, n_test=1)
+    return next(market.stream(first=choices)).copy()
+
+
+def best(run: Callable[[], Any], repeats: int = REPEATS) -> Any:
+    """The fastest of several runs, after one that compiles."""
+    run()
+    return min((run() for _ in range(repeats)), key=lambda found: found.seconds["total"])
+
+
+def line(name: str, found: Any) -> str:
+    """Seconds by component, and what was proven."""
+    parts = ", ".join(f"{part} {found.seconds[part]:.3f}" for part in ("start", "master", "pricing"))
+    proof = f"gap {found.gap:.1e}{'' if found.proven else ' (not proven)'}, {found.iterations} iterations"
+    return f"  {name:26} {found.seconds['total']:8.3f} s ({parts}); {proof}, {len(found.model.weights)} rankings"
+
+
+def against_milp(name: str, fit: Callable[..., Any], limit: float, **options: Any) -> None:
+    """Our pricing, then the integer program's, on the same master and from the same start."""
+    ours = best(lambda: fit(**options))
+    theirs = fit(**options, oracle=MilpOracle, max_seconds=limit)
+    print(name)
+    print(line("our oracle", ours))
+    print(line("HiGHS integer program", theirs))
+    at_least = "" if theirs.proven else "at least "
+    calls = theirs.seconds["pricing"] / max(theirs.iterations, 1)
+    print(
+        f"  ratio: {at_least}{theirs.seconds['total'] / ours.seconds['total']:,.0f} in all; one pricing "
+        f"{calls / (ours.seconds['pricing'] / max(ours.iterations, 1)):,.0f} times longer ({1e3 * calls:,.0f} ms)",
+        flush=True,
+    )
+
+
+def ranges(n_offers: int) -> None:
+    """What an offer can earn: exact, sampled and relaxed."""
+    market = simulate.market(SEED, n_offers=n_offers)
+    offers, p, offer = market.assortments, market.frequencies(), market.test.offers[0]
+    prices = {item: 1.0 + number for number, item in enumerate(offers.items[:-1])}
+    baselines.revenue_range(p, offer, prices, assortments=offers)
+    share = market.truth.probabilities(Assortments([offer], offers.items))
+    print(
+        f"revenue of an offer never shown, m = {n_offers}; the truth is "
+        f"{float(np.array([prices.get(item, 0.0) for item in offer]) @ share):.3f}"
+    )
+    start = time.perf_counter()
+    exact = baselines.revenue_range(p, offer, prices, assortments=offers)
+    took = time.perf_counter() - start
+    print(f"  exact     {exact.low:6.3f} to {exact.high:6.3f} in {took:.3f} s (proven: {exact.proven})")
+    for name, ask in (("sampled", baselines.revenue_by_sampling), ("relaxed", baselines.revenue_by_relaxation)):
+        start = time.perf_counter()
+        low, high, at = ask(p, offer, prices, assortments=offers)
+        print(
+            f"  {name:9} {low:6.3f} to {high:6.3f} in {time.perf_counter() - start:.3f} s (fits within {at:.2g} in l1)"
+        )
+
+
+def main(quick: bool) -> None:
+    """Print everything."""
+    limit = 5.0 if quick else LIMIT
+    small, few, many = drawn(6, 10), drawn(10, 20), drawn(10, 60)
+    against_milp("l1 column generation, n = 7, m = 10", column_generation.fit, limit, data=small, warm_rounds=0)
+    against_milp("maximum likelihood, n = 7, m = 10, gap 1e-4", mle.fit, limit, counts=small)
+    against_milp("l1 column generation, n = 11, m = 20", column_generation.fit, limit, data=few, warm_rounds=0)
+    print(line("our oracle, warm start", best(lambda: column_generation.fit(few))))
+    against_milp("maximum likelihood, n = 11, m = 20, gap 1e-4", mle.fit, limit, counts=few)
+    against_milp("maximum likelihood, n = 11, m = 60, gap 1e-4", mle.fit, limit, counts=many)
+    print(line("our oracle, gap 1e-8", best(lambda: mle.fit(many, tolerance=1e-8))))
+    print("Frank-Wolfe on the likelihood, n = 11, m = 60, gap 1e-4 or 2,000 steps")
+    print(line("plain", best(lambda: frank_wolfe.fit(many, loss="kl"), 2)))
+    print(line("corrective", best(lambda: frank_wolfe.fit(many, loss="kl", corrective=True))))
+    for n_offers in (20, 60):
+        ranges(n_offers)
+    baselines.rationality(few, samples=1)
+    start = time.perf_counter()
+    baselines.rationality(few, samples=200)
+    print(f"test of rationality, n = 11, m = 20, 200 samples: {time.perf_counter() - start:.2f} s")
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv[1:])

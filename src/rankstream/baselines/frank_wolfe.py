@@ -1,0 +1,137 @@
+"""Jagabathula and Rusmevichientong's estimator: Frank-Wolfe over rankings on a smooth loss, and its limit."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._types import Codes, Vec
+from rankstream.assortments import Assortments
+from rankstream.baselines import losses
+from rankstream.baselines.corrective import Found, minimise
+from rankstream.baselines.data import MakeOracle, Observed, observe, oracle_for, price
+from rankstream.baselines.losses import Loss
+from rankstream.baselines.search import Limits
+from rankstream.counts import ChoiceCounts
+from rankstream.model import RankingModel
+from rankstream.oracles import Oracle, Ties
+from rankstream.validate import number_between, whole_number
+
+HALVINGS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class FrankWolfe:
+    """The model, its loss ``value``, and the ``bound`` below which no distribution over rankings gets.
+
+    The loss is averaged over observations. Its smallest value is what the authors call the limit of rationality.
+    """
+
+    model: RankingModel
+    value: float
+    bound: float
+    proven: bool
+    iterations: int
+    columns: int
+    seconds: dict[str, float]
+
+    @property
+    def gap(self) -> float:
+        """How far the value can be from the least loss."""
+        return self.value - self.bound
+
+
+def fit(
+    data: ChoiceCounts | ArrayLike,
+    assortments: Assortments | None = None,
+    *,
+    loss: str = "squared-l2",
+    corrective: bool = False,
+    tolerance: float = 1e-4,
+    max_iterations: int = 2000,
+    max_seconds: float = np.inf,
+    oracle: MakeOracle | None = None,
+    ties: Ties = "random",
+    seed: int = 0,
+) -> FrankWolfe:
+    """Move towards the ranking that the loss's gradient asks for, as far as is best, until the gap is small enough.
+
+    ``loss`` is ``"squared-l2"`` or ``"kl"``. Plain steps gain one digit for ten times the work; ``corrective`` spreads
+    the weights over all rankings found so far anew at every step, which reaches any tolerance in a few dozen.
+
+    >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
+    >>> found = fit([0.4, 0.6, 0.5, 0.2, 0.3], offers, corrective=True, tolerance=1e-9)
+    >>> found.proven, round(found.value, 4)
+    (True, 0.0043)
+    """
+    started = perf_counter()
+    number_between("tolerance", tolerance, 0.0)
+    number_between("max_seconds", max_seconds, 0.0)
+    whole_number("max_iterations", max_iterations, least=1)
+    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds)
+    observed = observe(data, assortments)
+    smooth = losses.make(loss, observed)
+    pricing = oracle_for(observed.assortments, oracle, ties, seed)
+    begun = perf_counter()
+    found = (minimise if corrective else conditional_gradient)(smooth, observed, pricing, limits)
+    model = observed.model(found.orders, found.weights, ties, seed)
+    seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}
+    proven = found.value - found.bound <= tolerance
+    return FrankWolfe(model, found.value, found.bound, proven, found.iterations, len(found.orders), seconds)
+
+
+def conditional_gradient(loss: Loss, observed: Observed, oracle: Oracle, limits: Limits) -> Found:
+    """Frank-Wolfe with exact line search, from the mixture of all items on top."""
+    offers, began = observed.assortments, perf_counter()
+    everything = np.arange(offers.n_items)
+    mass: dict[tuple[int, ...], float] = {}
+    for item in everything:
+        mass[tuple(np.append(item, np.delete(everything, item)).tolist())] = 1.0 / offers.n_items
+    point = sum((weight * offers.vertex(order) for order, weight in mass.items()), np.zeros(offers.n_coordinates))
+    bound, iterations, seconds = -np.inf, 0, {"master": 0.0, "pricing": 0.0}
+    while iterations < limits.max_iterations:
+        iterations += 1
+        value, slope = loss.value(point[loss.places]), loss.slope(point[loss.places])
+        costs = np.zeros(offers.n_coordinates)
+        costs[loss.places] = slope
+        start = perf_counter()
+        priced = price(oracle, costs)
+        seconds["pricing"] += perf_counter() - start
+        bound = max(bound, value - loss.room(priced.bound, float(slope @ point[loss.places])))
+        if value - bound <= limits.tolerance or perf_counter() - began > limits.max_seconds:
+            break
+        start = perf_counter()
+        vertex = offers.vertex(priced.rankings[0])
+        step = best_step(loss, point[loss.places], (vertex - point)[loss.places])
+        point = point + step * (vertex - point)
+        mass = {order: (1.0 - step) * weight for order, weight in mass.items()}
+        order = tuple(priced.rankings[0].tolist())
+        mass[order] = mass.get(order, 0.0) + step
+        seconds["master"] += perf_counter() - start
+    return _found(loss, observed, mass, bound, iterations, seconds)
+
+
+def best_step(loss: Loss, point: Vec, direction: Vec) -> float:
+    """The best share of the way to go, by halving; never all of it, where a loss may be infinite."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        rising = float(loss.slope(point + middle * direction) @ direction) > 0.0
+        low, high = (low, middle) if rising else (middle, high)
+    return low
+
+
+def _found(
+    loss: Loss,
+    observed: Observed,
+    mass: dict[tuple[int, ...], float],
+    bound: float,
+    iterations: int,
+    seconds: dict[str, float],
+) -> Found:
+    orders: list[Codes] = [np.array(order, dtype=np.int64) for order in mass]
+    weights = np.array(list(mass.values()))
+    weights /= weights.sum()
+    point = weights @ np.array([observed.assortments.vertex(order) for order in orders])
+    return Found(orders, weights, point, loss.value(point[loss.places]), bound, iterations, seconds)

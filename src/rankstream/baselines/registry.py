@@ -1,0 +1,36 @@
+"""One door to all baselines: a name and counts in, a model out."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from rankstream.baselines import column_generation, frank_wolfe, mle
+from rankstream.baselines.latent_class import fit_latent_class
+from rankstream.baselines.markov_chain import fit_markov_chain
+from rankstream.baselines.mnl import fit_mnl
+from rankstream.baselines.parametric import ChoiceModel
+from rankstream.counts import ChoiceCounts
+
+FITS: dict[str, Callable[..., Any]] = {
+    "l1-column-generation": partial(column_generation.fit, norm="l1"),
+    "linf-column-generation": partial(column_generation.fit, norm="linf"),
+    "mle": mle.fit,
+    "frank-wolfe": frank_wolfe.fit,
+    "mnl": fit_mnl,
+    "latent-class": fit_latent_class,
+    "markov-chain": fit_markov_chain,
+}
+
+
+def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
+    """The model that a baseline makes of the counts; the options are those of its own ``fit``.
+
+    >>> from rankstream import Assortments
+    >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "nothing")]), [3, 1, 1, 1])
+    >>> round(fit("mle", counts).predict(("tea", "pie"))["tea"], 2)
+    0.75
+    """
+    if name not in FITS:
+        raise ValueError(f"There is no baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
+    found = FITS[name](counts, **options)
+    return cast(ChoiceModel, found if isinstance(found, ChoiceModel) else found.model)
