@@ -10,6 +10,7 @@ def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "estimate", "Estimate", "Solver", "RankingModel", "Certificate"),
         *("RankingChoiceModel", "simulate", "distances", "learners", "oracles", "checks"),
+        *("EntropyModel", "entropy", "baselines", "evaluate", "rationality", "revenue_range", "probability_range"),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
     assert dir(rankstream) == sorted(rankstream.__all__)
@@ -20,7 +21,7 @@ def test_public_names_are_these() -> None:
 def test_import_is_light() -> None:
     code = "import sys, rankstream; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"sklearn", "matplotlib", "pandas", "highspy", "typer", "rich"} & set(loaded)
+    assert not {"sklearn", "matplotlib", "pandas", "highspy", "duckdb", "joblib", "typer", "rich"} & set(loaded)
 
 
 def test_kernels_work_without_a_cache_directory() -> None:

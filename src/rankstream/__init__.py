@@ -11,34 +11,58 @@ from rankstream.model import RankingModel
 from rankstream.solver import Solver
 
 if TYPE_CHECKING:
+    from rankstream import baselines, entropy, evaluate
+    from rankstream.baselines import probability_range, rationality, revenue_range
+    from rankstream.entropy_model import EntropyModel
     from rankstream.estimator import RankingChoiceModel
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Assortments",
     "Certificate",
     "ChoiceCounts",
+    "EntropyModel",
     "Estimate",
     "RankingChoiceModel",
     "RankingModel",
     "Solver",
+    "baselines",
     "checks",
     "distances",
+    "entropy",
     "estimate",
+    "evaluate",
     "learners",
     "oracles",
+    "probability_range",
+    "rationality",
+    "revenue_range",
     "simulate",
 ]
 
+LATER = {
+    "EntropyModel": "entropy_model",
+    "RankingChoiceModel": "estimator",
+    "baselines": "",
+    "entropy": "",
+    "evaluate": "",
+    "probability_range": "baselines",
+    "rationality": "baselines",
+    "revenue_range": "baselines",
+}
+"""Names that are imported only when they are asked for, and the modules that hold them."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import the scikit-learn face only when it is asked for."""
-    if name == "RankingChoiceModel":
-        from rankstream.estimator import RankingChoiceModel
+    """Import what takes time only when it is asked for."""
+    if name not in LATER:
+        raise AttributeError(f"module 'rankstream' has no attribute {name!r}")
+    from importlib import import_module
 
-        return RankingChoiceModel
-    raise AttributeError(f"module 'rankstream' has no attribute {name!r}")
+    if not LATER[name]:
+        return import_module(f"rankstream.{name}")
+    return getattr(import_module(f"rankstream.{LATER[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,8 @@ from rankstream.model import RankingModel
 from rankstream.rounds import Sums
 from rankstream.runs import Estimate, History
 
+__all__ = ["EntropyModel", "entropy_estimate"]
+
 
 def entropy_estimate(
     assortments: Assortments, counts: ChoiceCounts, **options: Any

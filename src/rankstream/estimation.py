@@ -1,7 +1,7 @@
 """estimate: run the solver on data until the model is good enough, and keep the history."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,15 +10,14 @@ from rankstream import corrective, distances, learners, oracles
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
-from rankstream.entropy import EXACT
-from rankstream.entropy_estimate import entropy_estimate
-from rankstream.entropy_model import EntropyModel
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
-from rankstream.priors import Prior
 from rankstream.runs import Estimate, History, Run, Stop
 from rankstream.solver import Solver
 from rankstream.validate import whole_number
+
+if TYPE_CHECKING:
+    from rankstream.priors import Prior
 
 __all__ = ["Estimate", "History", "Run", "Stop", "estimate", "make_solver"]
 
@@ -42,7 +41,7 @@ def estimate(
     stop: Stop = "mae",
     max_rounds: int = 10_000,
     certify_every: int | None = None,
-    prior: Prior | Literal["default", "stacked"] = "default",
+    prior: "Prior | Literal['default', 'stacked']" = "default",
     seed: int = 0,
 ) -> Estimate[Any]:
     """Estimate a model from frequencies, from counts, or from an iterable that yields either once a round.
@@ -82,6 +81,8 @@ def estimate(
     if method == "max-entropy" and (learner, smoothing, oracle, stop) != ("mirror-descent", None, None, "mae"):
         raise ValueError("Maximum entropy has no learner, smoothing, oracle or stop: leave them out.")
     if method != "primal-dual" and constant:
+        from rankstream.entropy_estimate import EntropyModel, entropy_estimate  # what it needs takes time to import
+
         counts = _counts(assortments, data)
         found = entropy_estimate(assortments, counts, prior=prior, tolerance=tolerance, seed=seed)
         if method == "max-entropy" or isinstance(found.model, EntropyModel):
@@ -140,6 +141,8 @@ def _counts(assortments: Assortments, data: Any) -> ChoiceCounts:
     if isinstance(data, ChoiceCounts):
         as_target(assortments, data)
         return data
+    from rankstream.entropy import EXACT
+
     return ChoiceCounts(assortments, EXACT * assortments.check_frequencies(data))
 
 
