@@ -42,9 +42,10 @@ def static(run: Run, instance: Instance) -> list[Row]:
         start = time.perf_counter()
         fit.advance_many(instance.target, run.max_rounds)
         return [_row(run, fit, instance, {"seconds": time.perf_counter() - start})]
+    target = instance.target
+    _warm_up(run, instance)
     oracle = CountingOracle(instance.oracle)
     fit = Fit(solver_of(run, instance, oracle), run.tolerance)
-    target = instance.target
     start = time.perf_counter()
     for _ in range(run.max_rounds):
         if fit.advance(target):
@@ -132,6 +133,7 @@ def solvers(run: Run, instance: Instance) -> list[Row]:
     """The same rounds twice: with our oracle, and with the paper's integer program in HiGHS."""
     rows = []
     tuned = replace(run, max_rounds=10_000)
+    _warm_up(tuned, instance)
     for way, oracle in (("ours", instance.oracle), ("HiGHS", MilpOracle(instance.market.assortments))):
         counting = CountingOracle(oracle)
         fit = Fit(solver_of(tuned, instance, counting), run.tolerance)
@@ -142,6 +144,13 @@ def solvers(run: Run, instance: Instance) -> list[Row]:
         times = {"seconds": time.perf_counter() - start, "oracle_seconds": counting.seconds}
         rows.append(Row(run, {"way": way, "calls": counting.calls, **metrics.errors(fit, instance)}, times))
     return rows
+
+
+def _warm_up(run: Run, instance: Instance) -> None:
+    """Load compiled code outside of the timing."""
+    fit = Fit(solver_of(run, instance))
+    for _ in range(5):
+        fit.advance(instance.target)
 
 
 def _row(run: Run, fit: Fit, instance: Instance, times: dict[str, float]) -> Row:

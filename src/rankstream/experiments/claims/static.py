@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rankstream.experiments.claims.verdicts import (
     SAME,
+    STRONG,
     Claim,
     Found,
     Verdict,
@@ -143,8 +144,19 @@ def wins_for_any_offers(found: Found) -> Verdict:
 
 
 def seconds_follow_rounds(found: Found) -> Verdict:
-    """Rank correlation of seconds and rounds."""
-    return correlated(found["metrics-static-fixedthread"], "seconds", "rounds")
+    """Rank correlation of seconds and rounds, over all runs and within a norm."""
+    runs = found["metrics-static-fixedthread"]
+    whole = spearman(runs.column("seconds"), runs.column("rounds"))
+    within = {
+        norm: spearman(runs.where(norm=norm).column("seconds"), runs.where(norm=norm).column("rounds"))
+        for norm in runs.values("norm")
+    }
+    parts = ", ".join(f"{value:.3f} within {norm}" for norm, value in within.items())
+    text = f"Spearman's correlation over {len(runs)} timed runs is {whole:.3f}; {parts}."
+    if whole < STRONG <= min(within.values()):
+        why = "Within a norm: where a call of the oracle takes microseconds, the norm's own arithmetic shows."
+        return Verdict("holds only if", f"{text} {why}")
+    return yes_no(whole >= STRONG, text)
 
 
 def fastest(found: Found) -> Verdict:
