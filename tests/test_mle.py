@@ -7,7 +7,7 @@ import naive
 import rankstream as rs
 import strategies
 from odd_data import odd_data
-from rankstream import simulate
+from rankstream import baselines, simulate
 from rankstream._types import Vec
 from rankstream.baselines import mle
 from rankstream.baselines.data import observe
@@ -94,6 +94,14 @@ def test_is_at_least_as_likely_as_any_logit(seed: int) -> None:
     found = mle.fit(counts)
     assert found.log_likelihood + counts.observations * found.gap >= logit_log_likelihood(counts)
     assert found.log_likelihood >= logit_log_likelihood(counts)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_is_at_least_as_likely_as_latent_classes(classes: int) -> None:
+    market = simulate.market(seed=3, n_items=6, n_offers=12, n_test=1)
+    counts = next(market.stream(first=1500))
+    mixture = baselines.fit_latent_class(counts, classes=classes, smoothing=1e-6)
+    assert mle.fit(counts, tolerance=1e-7).log_likelihood >= mixture.log_likelihood - 1e-3
 
 
 def test_is_at_least_as_likely_as_the_truth() -> None:

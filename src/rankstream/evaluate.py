@@ -9,7 +9,8 @@ import numpy as np
 
 from rankstream import entropy
 from rankstream._types import Vec
-from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl, observed
+from rankstream.baselines import FITS, ChoiceModel, observed
+from rankstream.baselines import fit as fit_by_name
 from rankstream.baselines.parametric import data_log_likelihood
 from rankstream.comparison import Comparison, Score, ranked
 from rankstream.counts import ChoiceCounts
@@ -35,12 +36,15 @@ def fit_max_entropy(counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> C
     return entropy.fit(counts, seed=seed, **options).model
 
 
+def fit_baseline(name: str, counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> ChoiceModel:
+    """What people use instead, by name (``baselines.FITS``)."""
+    return fit_by_name(name, counts, seed=seed, **options)
+
+
 MODELS: dict[str, Callable[..., ChoiceModel]] = {
     "max-entropy": fit_max_entropy,
     "mirror-descent": fit_mirror_descent,
-    "mnl": fit_mnl,
-    "latent-class": fit_latent_class,
-    "markov-chain": fit_markov_chain,
+    **{name: partial(fit_baseline, name) for name in FITS},
 }
 
 
