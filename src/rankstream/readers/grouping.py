@@ -128,7 +128,11 @@ def _long(source: Source, table: str, layout: Layout, key: list[str]) -> str:
     named = f"coalesce(trim(CAST({source.scalar(layout.raw[0])} AS VARCHAR)), '') NOT IN ('', 'nan', 'NaN')"
     inner = [f"{column} AS k{place}" for place, column in enumerate(key)]
     parts = [f"min(k{place}) AS k{place}" for place in range(len(key))]
-    same = [f"coalesce(min(k{place}) = max(k{place}), true)" for place in range(len(key)) if "OVER" not in key[place]]
+    same = [
+        f"coalesce(min(k{place}) = max(k{place}), false) AND count(k{place}) = count(*)"
+        for place in range(len(key))
+        if "OVER" not in key[place]
+    ]
     rows = f"SELECT {', '.join(['*', *inner])}, {weight} AS w0, {good} AND {named} AS good0 FROM {table}"
     entries = f"list_sort(list(struct_pack(i := {item}, f := {flag}))) AS r0"
     sound = " AND ".join(["bool_and(good0)", "min(w0) = max(w0)", *same])

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Job:
     layout: Layout
     split: Split
     choices: Choices
+    known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def outcome(self, raw: Sequence[Any]) -> Any:
         """What a record says: an offer and a choice, or a ballot."""
@@ -58,19 +59,21 @@ class Job:
     def slowly(self, problems: Problems) -> tuple[Tally, int]:
         """The tally row by row, each bad record with its place."""
         places = {column: place for place, column in enumerate(self.source.columns)}
-        raw_of = [places[column] for column in self.layout.raw]
-        key_of = [places[column] for column in self.split.columns]
-        count_of = None if self.layout.count is None else places[self.layout.count]
+        at = Places(
+            [places[column] for column in self.layout.raw],
+            [places[column] for column in self.split.columns],
+            None if self.layout.count is None else places[self.layout.count],
+        )
         tally: Tally = defaultdict(lambda: defaultdict(float))
         found: list[tuple[Any, float]] = []
         rows = 0
         records = self.source.rows()
-        for row in _observations(records, raw_of) if self.layout.format == "long" else records:
+        for row in _observations(records, at.raw[0]) if self.layout.format == "long" else records:
             rows += 1
             try:
                 if row.wrong is not None:
                     raise row.wrong
-                outcome, key, weight = self._record(row.cells, raw_of, key_of, count_of)
+                outcome, key, weight = self._record(row.cells, at)
             except BadRecordError as bad:
                 problems.add(row.place, bad, row.cells)
                 continue
@@ -83,37 +86,60 @@ class Job:
                 tally[part][outcome] += weight
         return tally, rows
 
-    def _record(
-        self, cells: Sequence[Any], raw_of: list[int], key_of: list[int], count_of: int | None
-    ) -> tuple[Any, Key, float]:
+    def _record(self, cells: Sequence[Any], at: "Places") -> tuple[Any, Key, float]:
         if self.layout.format == "long":
-            outcome = self.outcome([[(row[raw_of[1]], row[raw_of[2]]) for row in cells]])
-            for place in (*key_of, *([] if count_of is None else [count_of])):
-                if any(row[place] != cells[0][place] for row in cells):
-                    column = self.source.columns[place]
-                    raise BadRecordError(
-                        "malformed", f"one observation has different values of {column!r}: correct it."
-                    )
-            cells = cells[0]
-        else:
-            outcome = self.outcome([cells[place] for place in raw_of])
-        count = 1 if count_of is None else cells[count_of]
-        missing = count is None and self.source.count_if_missing
-        return outcome, self.split.label([cells[place] for place in key_of]), 1.0 if missing else weight_of(count)
+            return self._observation(cells, at)
+        return self._outcome(tuple([cells[place] for place in at.raw])), *self._rest(cells, at)
+
+    def _outcome(self, raw: tuple[Any, ...]) -> Any:
+        if type(raw[0]) is not str or type(raw[-1]) is not str:
+            return self.outcome(raw)
+        found = self.known.get(raw)
+        if found is None:
+            found = self.known[raw] = self.outcome(raw)
+        return found
+
+    def _observation(self, rows: Sequence[Sequence[Any]], at: "Places") -> tuple[Any, Key, float]:
+        outcome = self.outcome([[(cells[at.raw[1]], cells[at.raw[2]]) for cells in rows]])
+        ends = {self._rest(cells, at) for cells in rows}
+        if len(ends) > 1:
+            columns = " and ".join(repr(self.source.columns[place]) for place in at.rest)
+            raise BadRecordError("malformed", f"one observation has different values of {columns}: correct it.")
+        return outcome, *ends.pop()
+
+    def _rest(self, cells: Sequence[Any], at: "Places") -> tuple[Key, float]:
+        """The group of a record, and its count."""
+        key = self.split.label([cells[place] for place in at.key]) if at.key else ()
+        if at.count is None or (cells[at.count] is None and self.source.count_if_missing):
+            return key, 1.0
+        return key, weight_of(cells[at.count])
 
 
-def _observations(rows: Iterator[Row], raw_of: list[int]) -> Iterator[Row]:
+@dataclass(frozen=True)
+class Places:
+    """At which places of a row its parts are."""
+
+    raw: list[int]
+    key: list[int]
+    count: int | None
+
+    @property
+    def rest(self) -> list[int]:
+        """What belongs to an observation as a whole."""
+        return self.key + ([] if self.count is None else [self.count])
+
+
+def _observations(rows: Iterator[Row], name_at: int) -> Iterator[Row]:
     """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
     found: dict[Any, list[Row]] = {}
     for row in rows:
-        name = row.cells[raw_of[0]] if len(row.cells) > raw_of[0] else None
-        if row.wrong is not None and text(name) == "":
+        name = row.cells[name_at] if len(row.cells) > name_at else None
+        if isinstance(name, list | dict) or (row.wrong is None and text(name) == ""):
+            yield row._replace(wrong=BadRecordError("empty", "the observation has no name: give it one."))
+        elif row.wrong is not None and text(name) == "":
             yield row
-        elif text(name) == "":
-            yield Row(row.place, row.cells, BadRecordError("empty", "the observation has no name: give it one."))
         else:
             found.setdefault(name, []).append(row)
     for alternatives in found.values():
-        wrong = next((row for row in alternatives if row.wrong is not None), None)
-        place = (wrong or alternatives[0]).place
-        yield Row(place, tuple(row.cells for row in alternatives), wrong.wrong if wrong else None)
+        first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
+        yield first._replace(cells=tuple(row.cells for row in alternatives))

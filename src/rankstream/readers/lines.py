@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -13,11 +13,17 @@ from rankstream.readers.problems import BadRecordError
 
 
 class Row(NamedTuple):
-    """The place of a record, its cells in the order of the columns, and what is wrong with it as a whole."""
+    """Where a record is, its cells in the order of the columns, and what is wrong with it as a whole."""
 
-    place: str
-    cells: tuple[Any, ...]
+    where: str
+    number: int
+    cells: Sequence[Any]
     wrong: BadRecordError | None = None
+
+    @property
+    def place(self) -> str:
+        """Such as "choices.csv, line 7"."""
+        return f"{self.where} {self.number}"
 
 
 @contextmanager
@@ -59,37 +65,38 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
     """The records of a CSV file after its header, each with the line it begins on."""
     with opened(path) as file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
-        header = False
+        where, header = f"{path}, line", False
         while True:
-            place = f"{path}, line {reader.line_num + 1}"
+            number = reader.line_num + 1
             try:
-                cells = next(reader, None)
+                for cells in reader:
+                    if cells and header:
+                        yield Row(where, number, cells, _shape(cells, width))
+                    header = header or bool(cells)
+                    number = reader.line_num + 1
             except csv.Error as error:
-                yield Row(place, (), BadRecordError("malformed", f"this is not CSV ({error}): correct the quotes."))
-                continue
-            if cells is None:
+                bad = BadRecordError("malformed", f"this is not CSV ({error}): correct the quotes.")
+                yield Row(where, number, (), bad)
+            else:
                 return
-            if cells and header:
-                yield Row(place, tuple(cells), _shape(cells, width))
-            header = header or bool(cells)
 
 
 def _shape(cells: list[str], width: int) -> BadRecordError | None:
     if len(cells) != width:
         few = "fewer" if len(cells) < width else "more"
         return BadRecordError("malformed", f"there are {few} values than columns: quote what holds a comma.")
-    if not all(map(is_text, cells)):
+    if not is_text("".join(cells)):
         return BadRecordError("malformed", "this is not a CSV file in UTF-8: save it as one.")
     return None
 
 
 def json_rows(path: Path, columns: list[str]) -> Iterator[Row]:
     """The records of a file with one JSON object per line; a key that is not there is None."""
-    for place, line, found in _objects(path):
+    for number, line, found in _objects(path):
         if isinstance(found, BadRecordError):
-            yield Row(place, (line,), found)
+            yield Row(f"{path}, line", number, (line,), found)
         else:
-            yield Row(place, tuple(found.get(name) for name in columns))
+            yield Row(f"{path}, line", number, [found.get(name) for name in columns])
 
 
 def json_keys(path: Path) -> Iterator[str]:
@@ -99,7 +106,7 @@ def json_keys(path: Path) -> Iterator[str]:
             yield from found
 
 
-def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, Any] | BadRecordError]]:
+def _objects(path: Path) -> Iterator[tuple[int, str, dict[str, Any] | BadRecordError]]:
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -109,7 +116,7 @@ def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, Any] | BadRecordE
             except (ValueError, RecursionError):
                 found = None
             if isinstance(found, dict) and is_text(line):
-                yield f"{path}, line {number}", line, found
+                yield number, line, found
             else:
                 bad = BadRecordError("malformed", "this is not a JSON object in UTF-8: write one record per line.")
-                yield f"{path}, line {number}", line.rstrip(), bad
+                yield number, line.rstrip(), bad

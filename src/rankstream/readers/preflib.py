@@ -59,9 +59,9 @@ def ballot_rows(path: Path) -> Iterator[Row]:
                 count, ranking = words.split(":", 1) if ":" in words else ("", words)
                 cells = (_tiers(ranking.strip(), names), count.strip())
             except BadRecordError as bad:
-                yield Row(place, (words,), bad)
+                yield Row(f"{path}, line", number, (words,), bad)
             else:
-                yield Row(place, cells)
+                yield Row(f"{path}, line", number, cells)
 
 
 def _note(place: str, words: str, names: dict[str, str]) -> None:

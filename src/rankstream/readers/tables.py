@@ -167,7 +167,7 @@ class Frame(Table):
         if hasattr(self.frame, "iloc"):
             cells = zip(*(self.frame.iloc[:, place] for place in range(len(self.columns))), strict=True)
             for number, row in enumerate(cells):
-                yield Row(f"{self.name}, row {number}", row)
+                yield Row(f"{self.name}, row", number, row)
             return
         with connected() as connection:
             found = connection.execute(f"SELECT * FROM {self.table(connection)}")
@@ -215,5 +215,5 @@ def _numbered(name: str, found: "DuckDBPyConnection") -> Iterator[Row]:
     number = 0
     while batch := found.fetchmany(BATCH):
         for cells in batch:
-            yield Row(f"{name}, row {number}", cells)
+            yield Row(f"{name}, row", number, cells)
             number += 1
