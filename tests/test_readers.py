@@ -119,6 +119,30 @@ def test_globs_and_lists_of_files(tmp_path: Path) -> None:
         read(tmp_path / "night-*.csv")
 
 
+def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(transactions().assign(time=pd.Timestamp("2024-02-02", tz="UTC")))
+    pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")
+    pq.write_table(table.slice(2), tmp_path / "2.parquet")
+    same(read_counts(str(tmp_path / "*.parquet")))
+    pq.write_table(
+        pa.Table.from_pandas(pd.DataFrame([("a", "b", None)], columns=table.column_names)), tmp_path / "3.parquet"
+    )
+    with pytest.raises(ValueError, match="row 0: the choice 'b' is not in its offer 'a'"):
+        read(str(tmp_path / "*.parquet"), on_error="stop")
+    same(read_counts(str(tmp_path / "*.parquet"), on_error="skip", period="day"))
+    pq.write_table(pa.Table.from_pandas(tallies()), tmp_path / "4.parquet")
+    with pytest.raises(ValueError, match=r"4.parquet has other columns than .*1.parquet"):
+        read(str(tmp_path / "*.parquet"))
+
+
+def test_values_that_trail_and_spaces_around_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text('offered,chosen\na;b,a,\n "a;b", a\n')
+    assert read(path).counts.tallies.tolist() == [2, 0]
+    path.write_text('offered,chosen\na;b,a,\n "a;b", a\na;b,c\n')
+    assert read(path, on_error="skip").counts.tallies.tolist() == [2, 0]
+
+
 def test_a_file_whose_name_is_a_pattern(tmp_path: Path) -> None:
     transactions().to_csv(tmp_path / "a[1].csv", index=False)
     same(read_counts(tmp_path / "a[1].csv"))
@@ -252,6 +276,10 @@ def test_groups_periods_and_parts(tmp_path: Path) -> None:
         assert sizes(parts=2) == {0: 3, 1: 2}
     assert read(long().assign(store="x"), by="store").groups["x"].observations == 5
     assert [part.observations for part in read(long(), parts=2).groups.values()] == [3, 2]
+    for zoned in ("2024-02-01T23:30:00-02:00", pd.Timestamp("2024-02-02 08:30", tz="Asia/Tokyo").tz_convert("UTC")):
+        assert list(read(frame.assign(time=zoned), period="hour").groups) == [
+            "2024-02-02 01:00" if isinstance(zoned, str) else "2024-02-01 23:00"
+        ]
     with pytest.raises(ValueError, match="row 0: the time 'noon' is not of the form"):
         read(frame.assign(time="noon"), period="day")
 

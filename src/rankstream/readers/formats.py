@@ -11,13 +11,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "observation": ("observation", "obs_id", "observation_id", "choice_id", "choices_id", "obs", "id"),
     "item": ("item", "item_id", "items_id", "alternative", "alternative_id", "alt_id", "alt"),
     "ranking": ("ranking", "ballot"),
-    "count": ("count", "counts", "n"),
+    "count": ("count",),
     "time": ("time", "timestamp", "date"),
 }
 NEEDED: dict[str, tuple[str, ...]] = {
+    "long": ("observation", "item", "chosen"),
     "transactions": ("offered", "chosen"),
     "counts": ("offered", "item", "count"),
-    "long": ("observation", "item", "chosen"),
     "rankings": ("ranking",),
     "wide": ("chosen",),
 }
@@ -58,12 +58,14 @@ def recognise(
     named = dict(given or {})
     wanted = named.pop("items", None)
     roles = _roles(name, columns, named)
-    items = _items(name, columns, wanted, {*roles.values(), *besides})
+    taken = {roles[role] for role in ("chosen", "count", "observation", "time") if role in roles}
+    items = _items(name, columns, wanted, {*taken, *besides})
     found = format or next((known for known, needed in NEEDED.items() if _fits(known, needed, roles, items)), None)
     missing = _missing(found, roles)
     if missing or found is None:
         has = ", ".join(map(repr, columns)) or "nothing at all"
-        nearest = found or max(list(NEEDED)[:4], key=lambda known: sum(role in roles for role in NEEDED[known]))
+        likely = ("transactions", "counts", "long", "rankings")
+        nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
         missing = missing or _missing(nearest, roles)
         remedy = f"call its columns {' and '.join(NEEDED[nearest])}, or say which is which by columns"
         raise ValueError(f"{name} has no column {missing[0]!r} but {has}: {remedy}.")

@@ -99,7 +99,8 @@ def _keys(source: Source, split: Split) -> list[str]:
     if split.parts is not None:
         return ["row_number() OVER () - 1"]
     if split.period is not None and split.time is not None:
-        return [f"date_trunc('{split.period}', try_cast({source.scalar(split.time)} AS TIMESTAMP))"]
+        moment = f"try_cast({source.scalar(split.time)} AS TIMESTAMPTZ)"  # connections are in UTC
+        return [f"date_trunc('{split.period}', CAST({moment} AS TIMESTAMP))"]
     return [source.scalar(column) for column in split.by]
 
 

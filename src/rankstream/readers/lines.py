@@ -51,7 +51,7 @@ def csv_header(path: Path) -> tuple[list[str], str, bool]:
         first = file.readline(1 << 20)
         delimiter = next((mark for mark in ",\t;|" if mark in first), ",")
     with opened(path) as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        reader = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
         try:
             header = next((row for row in reader if row), [])
         except csv.Error as error:
@@ -64,12 +64,14 @@ def csv_header(path: Path) -> tuple[list[str], str, bool]:
 def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
     """The records of a CSV file after its header, each with the line it begins on."""
     with opened(path) as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        reader = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
         where, header = f"{path}, line", False
         while True:
             number = reader.line_num + 1
             try:
                 for cells in reader:
+                    if len(cells) == width + 1 and cells[-1] == "":
+                        cells.pop()
                     if cells and header:
                         yield Row(where, number, cells, _shape(cells, width))
                     header = header or bool(cells)

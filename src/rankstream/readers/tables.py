@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,7 +131,11 @@ class ParquetFiles(Table):
         for path in filter(is_glob, paths):
             raise ValueError(f"{path} has a *, ? or [ in its name: rename the file.")
         with connected() as connection:
-            self.columns = _described(connection, self.table(connection))
+            columns = [list(_described(connection, f"read_parquet({_listed([path])})")) for path in paths]
+        self.columns = columns[0]
+        for path, others in zip(paths, columns, strict=True):
+            if set(others) != set(self.columns):
+                raise ValueError(f"{path} has other columns than {paths[0]}: read them one after the other.")
 
     def table(self, connection: "DuckDBPyConnection") -> str:
         """The files in one scan."""
@@ -140,9 +145,7 @@ class ParquetFiles(Table):
         """All records, numbered within their file from 0."""
         for path in self.paths:
             with connected() as connection:
-                chosen = ", ".join(map(identifier, self.columns))
-                found = connection.execute(f"SELECT {chosen} FROM read_parquet({_listed([path])})")
-                yield from _numbered(str(path), found)
+                yield from _numbered(str(path), connection, f"read_parquet({_listed([path])})", self.columns)
 
 
 class Frame(Table):
@@ -170,8 +173,7 @@ class Frame(Table):
                 yield Row(f"{self.name}, row", number, row)
             return
         with connected() as connection:
-            found = connection.execute(f"SELECT * FROM {self.table(connection)}")
-            yield from _numbered(self.name, found)
+            yield from _numbered(self.name, connection, self.table(connection), self.columns)
 
 
 def connected(memory: str | None = None) -> "DuckDBPyConnection":
@@ -183,9 +185,12 @@ def connected(memory: str | None = None) -> "DuckDBPyConnection":
     config: dict[str, Any] = {"temp_directory": str(Path(tempfile.gettempdir()) / f"rankstream-{os.getpid()}")}
     config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
     try:
-        return duckdb.connect(config=config)
+        connection = duckdb.connect(config=config)
     except duckdb.Error:
         raise ValueError(f"The memory {memory!r} is no size: write it as '1GB'.") from None
+    with suppress(duckdb.Error):  # it knows no zones but UTC then
+        connection.execute("SET TimeZone = 'UTC'").fetchall()
+    return connection
 
 
 def identifier(name: str) -> str:
@@ -207,11 +212,16 @@ def is_glob(path: Path) -> bool:
     return any(mark in str(path) for mark in "*?[")
 
 
-def _described(connection: "DuckDBPyConnection", table: str) -> list[str]:
-    return [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()]
+def _described(connection: "DuckDBPyConnection", table: str) -> dict[str, str]:
+    """The columns of a table, and their types."""
+    return {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
 
 
-def _numbered(name: str, found: "DuckDBPyConnection") -> Iterator[Row]:
+def _numbered(name: str, connection: "DuckDBPyConnection", table: str, columns: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table, times with a zone in UTC."""
+    zoned = {column for column, kind in _described(connection, table).items() if kind.endswith("WITH TIME ZONE")}
+    wanted = [f"CAST({identifier(name)} AS TIMESTAMP)" if name in zoned else identifier(name) for name in columns]
+    found = connection.execute(f"SELECT {', '.join(wanted)} FROM {table}")
     number = 0
     while batch := found.fetchmany(BATCH):
         for cells in batch:
