@@ -119,6 +119,28 @@ def test_globs_and_lists_of_files(tmp_path: Path) -> None:
         read(tmp_path / "night-*.csv")
 
 
+def test_long_tables_of_many_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    rng = np.random.default_rng(0)
+    offers = [np.sort(rng.choice(90, 40, replace=False)).tolist() for _ in range(20)]
+    rows = [(f"o{number}", item, item == offer[number]) for number, offer in enumerate(offers) for item in offer]
+    counts = read_counts(pd.DataFrame(rows, columns=["id", "item", "chosen"]))
+    wanted = ChoiceCounts(counts.assortments)
+    for number, offer in enumerate(offers):
+        wanted.observe(tuple(map(str, offer)), str(offer[number]))
+    assert counts.tallies.tolist() == wanted.tallies.tolist()
+    assert counts.assortments.n_offers == 20
+
+
+def test_parts_follow_the_rows_of_large_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"offered": "a;b", "chosen": np.repeat(["a", "b"], 200_000)})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet", row_group_size=7_000)
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    for source in (frame, tmp_path / "data.parquet", tmp_path / "data.csv"):
+        parts = read(source, parts=2).groups
+        assert [part.tallies.tolist() for part in parts.values()] == [[200_000, 0], [0, 200_000]]
+
+
 def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(transactions().assign(time=pd.Timestamp("2024-02-02", tz="UTC")))
     pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")

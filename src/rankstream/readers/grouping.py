@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rankstream.readers.formats import Layout
+from rankstream.readers.long import Alternatives
 from rankstream.readers.problems import BadRecordError
 from rankstream.readers.records import text
 from rankstream.readers.tables import BATCH, Source, identifier
@@ -72,27 +73,24 @@ def groups(
     connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, split: Split
 ) -> Iterator[Group]:
     """The distinct records of a table."""
-    key = _keys(source, split)
-    query = (_long if layout.format == "long" else _flat)(source, table, layout, key)
+    key, (weight, good) = _keys(source, split), _weight(source, layout)
+    is_long = layout.format == "long"
+    pairs = Alternatives(connection, source, table, layout) if is_long else None
+    query = (
+        pairs.query(key, weight, good, split.parts is not None) if pairs else _flat(table, layout, key, weight, good)
+    )
     if split.parts is not None:
         total = connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
         query = f"SELECT * REPLACE ({_part(total, split.parts)} AS k0) FROM ({query})"
-    names = [f"r{place}" for place in range(1 if layout.format == "long" else len(layout.raw))]
-    keys = [f"k{place}" for place in range(len(key))]
-    plain = layout.count is None and layout.format != "long"
-    sums = "count(*), count(*), 0" if plain else "count(*), sum(w), count_if(NOT good)"
-    cells = ", ".join(names + keys)
+    names = [f"r{place}" for place in range(pairs.words if pairs else len(layout.raw))]
+    cells = ", ".join(names + [f"k{place}" for place in range(len(key))])
+    sums = "count(*), count(*), 0" if layout.count is None and not pairs else "count(*), sum(w), count_if(NOT good)"
     found = connection.execute(f"SELECT {cells}, {sums} FROM ({query}) GROUP BY {cells}")
     while batch := found.fetchmany(BATCH):
-        for *values, records, weight, bad in batch:
-            raw, key_cells = tuple(values[: len(names)]), tuple(values[len(names) :])
-            yield Group(_decoded(source, layout, raw), key_cells, records, weight or 0.0, bad == 0)
-
-
-def _decoded(source: Source, layout: Layout, raw: tuple[Any, ...]) -> tuple[Any, ...]:
-    if layout.format != "long":
-        return tuple(map(source.decode, raw))
-    return ([(source.decode(entry["i"]), source.decode(entry["f"])) for entry in raw[0]],)
+        for *values, records, total_weight, bad in batch:
+            raw, key_cells = values[: len(names)], tuple(values[len(names) :])
+            decoded = (pairs.entries(raw),) if pairs else tuple(map(source.decode, raw))
+            yield Group(decoded, key_cells, records, total_weight or 0.0, bad == 0)
 
 
 def _keys(source: Source, split: Split) -> list[str]:
@@ -114,33 +112,11 @@ def _weight(source: Source, layout: Layout) -> tuple[str, str]:
     return count, f"coalesce({count} >= 0 AND {count} < 'inf'::DOUBLE, false)"
 
 
-def _flat(source: Source, table: str, layout: Layout, key: list[str]) -> str:
+def _flat(table: str, layout: Layout, key: list[str], weight: str, good: str) -> str:
     """A row for each record, of a format that has one row for each."""
-    weight, good = _weight(source, layout)
     cells = [f"{identifier(column)} AS r{place}" for place, column in enumerate(layout.raw)]
     cells += [f"{column} AS k{place}" for place, column in enumerate(key)]
     return f"SELECT {', '.join(cells)}, {weight} AS w, {good} AS good FROM {table}"
-
-
-def _long(source: Source, table: str, layout: Layout, key: list[str]) -> str:
-    """A row for each observation, from one for each alternative; what belongs to the whole is the same in all."""
-    weight, good = _weight(source, layout)
-    observation, item, flag = map(identifier, layout.raw)
-    named = f"coalesce(trim(CAST({source.scalar(layout.raw[0])} AS VARCHAR)), '') NOT IN ('', 'nan', 'NaN')"
-    inner = [f"{column} AS k{place}" for place, column in enumerate(key)]
-    parts = [f"min(k{place}) AS k{place}" for place in range(len(key))]
-    same = [
-        f"coalesce(min(k{place}) = max(k{place}), false) AND count(k{place}) = count(*)"
-        for place in range(len(key))
-        if "OVER" not in key[place]
-    ]
-    rows = f"SELECT {', '.join(['*', *inner])}, {weight} AS w0, {good} AND {named} AS good0 FROM {table}"
-    entries = f"list_sort(list(struct_pack(i := {item}, f := {flag}))) AS r0"
-    sound = " AND ".join(["bool_and(good0)", "min(w0) = max(w0)", *same])
-    query = f"SELECT {', '.join([entries, *parts])}, min(w0) AS w, {sound} AS good FROM ({rows}) GROUP BY {observation}"
-    if any("OVER" in column for column in key):
-        query = f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})"
-    return query
 
 
 def _part(total: int, parts: int) -> str:
