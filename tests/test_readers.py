@@ -482,3 +482,44 @@ def test_quick_and_slow_ways_agree(rows: list[tuple[str, ...]], head: str) -> No
     assert slow.problems.total == 1
     assert slow.counts.assortments == quick.counts.assortments
     assert slow.counts.tallies.tolist() == quick.counts.tallies.tolist()
+
+
+OBJECTS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["a", "b", "a;b", "", "1"])
+    | st.binary(max_size=2)
+    | st.dates()
+    | st.decimals(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+        | st.lists(inner, max_size=2).map(tuple)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(HEADS[:6]),
+    st.lists(st.lists(OBJECTS, min_size=4, max_size=4), max_size=4),
+    st.sampled_from(["stop", "skip"]),
+    st.sampled_from(["pandas", "jsonl"]),
+)
+def test_odd_objects_give_counts_or_one_sentence(
+    tmp_path: Path, head: str, rows: list[list[Any]], on_error: str, way: str
+) -> None:
+    names = head.split(",")
+    source: Any = pd.DataFrame([row[: len(names)] for row in rows], columns=names, dtype=object)
+    if way == "jsonl":
+        source = tmp_path / "data.jsonl"
+        lines = [json.dumps(dict(zip(names, row, strict=False)), default=str) for row in rows]
+        source.write_text("\n".join(lines))
+    try:
+        reading = read(source, on_error=on_error, rejects=tmp_path / "rejects.csv" if on_error == "skip" else None)
+    except (ValueError, OSError):
+        return
+    assert reading.rows >= reading.problems.total

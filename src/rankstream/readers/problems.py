@@ -83,7 +83,7 @@ class Problems:
         if self.by_kind[bad.kind] <= SHOWN:
             self.first.append(problem)
         if self._writer is not None:
-            self._writer.writerow([place, bad.kind, str(bad), json.dumps(list(record), default=str)])
+            self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])
 
     @property
     def total(self) -> int:
@@ -102,3 +102,10 @@ class Problems:
 
     def __repr__(self) -> str:
         return f"Problems({dict(self.by_kind)})"
+
+
+def _plain(cell: Any) -> Any:
+    """What JSON can hold of a cell."""
+    if isinstance(cell, list | tuple):
+        return [_plain(inner) for inner in cell]
+    return cell if cell is None or isinstance(cell, str | int | float) else str(cell)
