@@ -242,6 +242,14 @@ def test_bytes_and_archives_that_are_none(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_rejects_overwrite_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    transactions().to_csv(path, index=False)
+    with pytest.raises(ValueError, match="The rejects would overwrite"):
+        read(path, on_error="skip", rejects=path)
+    same(read_counts(path))
+
+
 def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
     frame = pd.DataFrame({"offered": [["a", "b"], ["a", "b"]], "chosen": ["a", "c"]})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
@@ -302,6 +310,8 @@ def test_groups_periods_and_parts(tmp_path: Path) -> None:
         assert list(read(frame.assign(time=zoned), period="hour").groups) == [
             "2024-02-02 01:00" if isinstance(zoned, str) else "2024-02-01 23:00"
         ]
+    slow = pd.concat([frame.assign(time="2024-02-01T23:30:00-02:00"), frame[:1].assign(chosen="zzz")])
+    assert list(read(slow, period="hour", on_error="skip").groups) == ["2024-02-02 01:00"]
     with pytest.raises(ValueError, match="row 0: the time 'noon' is not of the form"):
         read(frame.assign(time="noon"), period="day")
 
@@ -363,6 +373,36 @@ def test_wrong_ballots(line: str, words: str, tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("rankings", "options", "words"),
+    [
+        (["a>b"], {"ties": "flip"}, "ties is 'flip'"),
+        (["a>b", "a"], {"nobody": "b"}, "A candidate is called 'b', as nobody is"),
+        (["a"], {}, "There is only the candidate 'a'"),
+        (["a>b"], {"offers": "some"}, "offers is 'some'"),
+        ([">".join("abcdefghijklm")], {"offers": "all"}, "All subsets of 13 candidates are too many"),
+        (["a>b"], {"offers": [("a", "x")]}, "An offer holds 'x', who is in no ballot"),
+        (["a>b"], {"offers": 1}, "1 of 1 possible offers are more than half"),
+        (["a>b"], {"offers": 0}, "The number of offers is 0"),
+    ],
+)
+def test_wrong_options_of_ballots(rankings: list[str], options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(pd.DataFrame({"ranking": rankings}), **options)
+
+
+def test_headers_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    for content in (b'"offered"x,chosen\na,a\n', b"\xff,chosen\na,a\n"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a CSV file in UTF-8"):
+            read(path)
+    path.write_text("\n\noffered,chosen\na;b,a\n")
+    assert read(path).counts.tallies.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="has no columns for its items"):
+        read(pd.DataFrame({"chosen": ["a"]}), "wide")
+
+
 @given(st.lists(st.permutations("abcd"), min_size=1, max_size=8), st.integers(0, 9))
 def test_complete_ballots_choose_their_best(orders: list[list[str]], seed: int) -> None:
     votes: dict[Any, float] = {}
@@ -388,6 +428,10 @@ def test_an_assumed_outside_share() -> None:
     assert with_outside(counts, 0.9, "no choice").tallies.tolist() == counts.tallies.tolist()
     found = outside_sensitivity(before, lambda counts: {"tea": counts.frequencies()[1]}, [0.2, 0.6])
     assert found.spans["tea"] == pytest.approx(0.4)
+    with pytest.raises(ValueError, match="There are no shares to assume"):
+        outside_sensitivity(before, lambda _: {"tea": 1.0}, [])
+    with pytest.raises(ValueError, match="The answers name"):
+        outside_sensitivity(before, lambda _: {})
     with pytest.raises(ValueError, match="There is no share for the offer"):
         with_outside(before, {})
     with pytest.raises(ValueError, match="The share is 1"):

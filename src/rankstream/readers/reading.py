@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +76,8 @@ def read(
         raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
     wanted = None if items is None else tuple(map(text, as_offer("The list of items", items)))
     data = _translated(lambda: open_source(source))
+    if rejects is not None and Path(rejects).resolve() in (path.resolve() for path in getattr(data, "paths", ())):
+        raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")
     split = _split(by, period, parts)
     for column in split.by:
         if column not in data.columns:
