@@ -15,7 +15,7 @@ from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
 from rankstream._types import Vec
 from rankstream.comparison import Row, Score, ranked
 from rankstream.evaluate import MODELS, compare
-from rankstream.observations import read_transactions
+from rankstream.readers import read_counts
 
 PAGE = Path(__file__).parent / "comparison.md"
 SEEDS = range(100, 106)
@@ -168,7 +168,7 @@ def real(folder: Path) -> Iterator[str]:
         raise ValueError(f"RANKSTREAM_DATA is {folder}, where there is no CSV file: put some there, or unset it.")
     yield from ("## Your data", "")
     for file in files:
-        yield from (f"### {file.stem}", "", "```text", compare(read_transactions(file), folds=FOLDS).table(), "```", "")
+        yield from (f"### {file.stem}", "", "```text", compare(read_counts(file), folds=FOLDS).table(), "```", "")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rankstream import compare_command
-from rankstream.observations import read_periods, read_transactions
+from rankstream.readers import read, read_counts
 
 GOOD = """offered,chosen,count
 tea;pie,tea,30
@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_records_become_counts(data: Path) -> None:
-    counts = read_transactions(data)
+    counts = read_counts(data)
     assert counts.assortments.n_offers == 4
     assert counts.observations == 160
     assert counts.tallies[counts.assortments.coordinate(("pie", "tea"), "pie")] == 10
@@ -41,11 +41,11 @@ def test_records_become_counts(data: Path) -> None:
 
 def test_the_count_may_be_left_out_and_a_mark_may_lead(data: Path) -> None:
     data.write_text("\ufeffchosen,offered\ntea,tea;pie\ntea,tea;pie\n", encoding="utf-8")
-    assert read_transactions(data).tallies.tolist() == [2.0, 0.0]
+    assert read_counts(data).tallies.tolist() == [0.0, 2.0]
 
 
 def test_periods_follow_the_lines(data: Path) -> None:
-    assert [period.observations for period in read_periods(data, 3)] == [60, 45, 55]
+    assert [part.observations for part in read(data, parts=3).groups.values()] == [60, 45, 55]
 
 
 @pytest.mark.parametrize(
@@ -57,24 +57,25 @@ def test_periods_follow_the_lines(data: Path) -> None:
         ("offered,chosen\na;b,c\n", r"line 2: the choice 'c' is not in its offer 'a;b'"),
         ("offered,chosen\na;b,a\na;;b,a\n", r"line 3: the offer 'a;;b' names an empty item"),
         ("offered,chosen\na;a,a\n", "holds an item twice"),
-        ("offered,chosen\na;b\n", "line 2: the choice ''"),
+        ("offered,chosen\na;b\n", "line 2: there are fewer values than columns"),
         ("offered,chosen\na;b,a,3\n", "line 2: there are more values than columns"),
         ("offered,chosen,count\na;b,a,-1\n", "line 2: the count '-1'"),
         ("offered,chosen,count\na;b,a,inf\n", "line 2: the count 'inf'"),
         ("offered,chosen,count\na;b,a,few\n", "line 2: the count 'few'"),
-        ("offered,chosen,count\na;b,a\n", "line 2: the count ''"),
+        ("offered,chosen,count\na;b,a\n", "line 2: there are fewer values than columns"),
+        ("offered,chosen,count\na;b,a,\n", "line 2: the count ''"),
     ],
 )
 def test_wrong_lines_are_named(data: Path, text: str, words: str) -> None:
     data.write_text(text)
     with pytest.raises(ValueError, match=words):
-        read_transactions(data)
+        read_counts(data)
 
 
 def test_what_is_no_text_is_refused(data: Path) -> None:
     data.write_bytes(b"offered,chosen\n\xff\xfe,a\n")
     with pytest.raises(ValueError, match="not a CSV file in UTF-8"):
-        read_transactions(data)
+        read_counts(data)
 
 
 @pytest.mark.usefixtures("data")
@@ -100,11 +101,24 @@ def test_time_goes_by_lines(data: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "later periods held out" in capsys.readouterr().out
 
 
+def test_bad_records_are_skipped_on_demand(data: Path, tmp_path: Path) -> None:
+    with data.open("a") as file:
+        file.write("tea;pie,rum,1\n")
+    done = run(
+        "choices.csv", "--models", "mnl", "--folds", "2", "--on-error", "skip", "--rejects", "bad.csv", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("1 record was skipped.\n  1 not offered: choices.csv, line 9: the choice 'rum'")
+    assert "rum" in (tmp_path / "bad.csv").read_text()
+
+
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (["nowhere.csv"], "There is no file nowhere.csv"),
+        (["choices.csv", "--format", "long"], "choices.csv has no column 'observation'"),
+        (["choices.csv", "--on-error", "hide"], "on_error is 'hide'"),
         (["choices.csv", "--models", "mnl,magic"], "There is no model 'magic'"),
         (["choices.csv", "--holdout", "luck"], "There is no holdout 'luck'"),
         (["choices.csv", "--folds", "9"], "There are 4 different offers with choices but 9 folds"),

@@ -97,3 +97,23 @@ def test_other_assortments_and_coordinates_are_refused() -> None:
         ChoiceCounts(OFFERS).observe_coordinates([5])
     with pytest.raises(TypeError):
         ChoiceCounts(OFFERS) + 1  # type: ignore[operator]
+
+
+@given(strategies.assortments(), st.data())
+def test_short_batches_count_as_weighted_ones_do(offers: Assortments, data: st.DataObject) -> None:
+    where = data.draw(st.lists(st.integers(0, offers.n_coordinates - 1), max_size=20))
+    short, weighted = ChoiceCounts(offers), ChoiceCounts(offers)
+    short.observe_coordinates(np.array(where, dtype=np.int64))
+    weighted.observe_coordinates(np.array(where, dtype=np.int64), np.ones(len(where)))
+    assert short.tallies.tolist() == weighted.tallies.tolist()
+    assert short.totals.tolist() == weighted.totals.tolist()
+
+
+def test_offers_of_any_kind_count_the_same() -> None:
+    counts = ChoiceCounts(OFFERS)
+    counts.observe([["pie", "nothing"], frozenset(["nothing", "pie"])], ["pie", "pie"])
+    counts.observe([("nothing", "pie"), (item for item in ("pie", "nothing"))], np.array(["pie", "nothing"]))
+    assert counts.tallies.tolist() == [0, 0, 0, 3, 1]
+    for wrong in (-1, 5):
+        with pytest.raises(ValueError, match="must lie between 0 and 4"):
+            counts.observe_coordinates(np.array([0, wrong]))

@@ -104,6 +104,11 @@ class Assortments:
             {item: start + k for k, item in enumerate(offer)} for start, offer in zip(starts, self.offers, strict=True)
         ]
 
+    @cached_property
+    def places(self) -> "Places":
+        """For every offer, as it was written, the coordinate of each of its items; found once, then remembered."""
+        return Places(self)
+
     def code(self, item: Label) -> int:
         """The number of an item."""
         try:
@@ -116,18 +121,25 @@ class Assortments:
 
         Where the same offer was given twice, the first one answers.
         """
+        place = self.place(offer)
+        self.code(item)
+        chosen = plain(item)
+        if chosen not in place:
+            labels = as_offer("The offer", offer)
+            raise ValueError(f"The choice {item!r} is not in its offer {labels!r}: correct the record.")
+        return place[chosen]
+
+    def place(self, offer: Iterable[Label]) -> dict[Label, int]:
+        """The coordinates of an offer's items, which may be named in any order."""
         labels = as_offer("The offer", offer)
-        for label in (*labels, item):
+        for label in labels:
             self.code(label)
         number = self._offer_of.get(frozenset(labels))
         if number is None:
             raise ValueError(
                 f"The offer {labels!r} is not among the {self.n_offers} assortments: add it to them first."
             )
-        chosen = plain(item)
-        if chosen not in self._place[number]:
-            raise ValueError(f"The choice {item!r} is not in its offer {labels!r}: correct the record.")
-        return self._place[number][chosen]
+        return self._place[number]
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """The vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
@@ -186,6 +198,25 @@ class Assortments:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Assortments, (self.offers, self.items)
+
+
+class Places(dict[Hashable, dict[Label, int]]):
+    """The places of offers by how they were written, so that a stream pays for checking an offer only once."""
+
+    MOST = 100_000
+
+    def __init__(self, assortments: Assortments) -> None:
+        super().__init__()
+        self._find = assortments.place
+
+    def __missing__(self, offer: Any) -> dict[Label, int]:
+        place = self._find(offer)
+        if not isinstance(offer, tuple | frozenset):
+            return place
+        if len(self) >= self.MOST:
+            self.clear()
+        self[offer] = place
+        return place
 
 
 def plain(label: Label) -> Label:

@@ -91,19 +91,29 @@ def reproduce(
 
 @app.command()
 def compare(
-    data: Annotated[Path, typer.Argument(help="A CSV file: offered (items joined by ';'), chosen and, if any, count.")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="Choices as CSV, JSON lines, Parquet or PrefLib; a quoted glob names several files."),
+    ],
     models: Annotated[str, typer.Option(help="Names joined by commas; without it, all.")] = "",
     holdout: Annotated[str, typer.Option(help="What is tested: assortments, choices or time.")] = "assortments",
     folds: Annotated[int, typer.Option(min=2, help="How many parts are tested; of time, in the order of lines.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="The dealing out, and the models' starts.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="transactions, long, wide, counts or rankings; without it, told by the columns.")
+    ] = None,
+    on_error: Annotated[str, typer.Option(help="At a bad record: stop, or skip and tell.")] = "stop",
+    rejects: Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")] = None,
 ) -> None:
     """Tell which choice model predicts held-out choices best, by how much, and whether that is more than noise."""
     from rankstream import compare_command
 
     names = [name.strip() for name in models.split(",")] if models else None
-    compare_command.run(data, names, holdout, folds, seed, json, plot)
+    compare_command.run(
+        data, names, holdout, folds, seed, json, plot, format=format, on_error=on_error, rejects=rejects
+    )
 
 
 def main() -> None:

@@ -11,17 +11,30 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rankstream import plots
 from rankstream.comparison import Comparison
 from rankstream.evaluate import compare
-from rankstream.observations import read_periods, read_transactions
+from rankstream.readers import read
 from rankstream.splits import Holdout
 
 
 def run(
-    data: Path, models: list[str] | None, holdout: str, folds: int, seed: int, as_json: bool, plot: Path | None
+    data: Path,
+    models: list[str] | None,
+    holdout: str,
+    folds: int,
+    seed: int,
+    as_json: bool,
+    plot: Path | None,
+    **reading: Any,
 ) -> Comparison:
-    """Read, compare, print; the progress goes to standard error, and only on a terminal."""
-    _check(data, plot)
-    counts = read_periods(data, folds + 1) if holdout == "time" else read_transactions(data)
-    console = Console(stderr=True, highlight=False)
+    """Read (with the options of ``readers.read``), compare, print; what was skipped is told on standard error.
+
+    There too goes the progress, but only on a terminal.
+    """
+    _check(plot)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    found_data = read(data, parts=folds + 1 if holdout == "time" else None, **reading)
+    if found_data.problems.total:
+        console.print(found_data.problems.summary())
+    counts = list(found_data.groups.values()) or found_data.counts
     with Progress(
         TextColumn("{task.description}"), BarColumn(), console=console, disable=not console.is_terminal, transient=True
     ) as bar:
@@ -41,10 +54,8 @@ def run(
     return found
 
 
-def _check(data: Path, plot: Path | None) -> None:
+def _check(plot: Path | None) -> None:
     """Refuse what would fail only after the work is done."""
-    if not data.is_file():
-        raise ValueError(f"There is no file {data}: name a CSV file of choices.")
     if plot is None:
         return
     if not plot.parent.is_dir():

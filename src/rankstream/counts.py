@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Label, Mask, Vec
+from rankstream._types import Codes, Label, Mask, Vec
 from rankstream.assortments import Assortments, Space
 from rankstream.validate import whole_numbers
 
 MOST = 2.0**53
+SHORT = 4096
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,18 @@ class ChoiceCounts:
 
         A ``chosen`` that is one of the items is one record. Nothing is added when any record is wrong.
         """
-        if self._is_item(chosen) or isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
+        if not isinstance(chosen, list | np.ndarray) and (
+            self._is_item(chosen) or isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable)
+        ):
             self.observe_coordinates([self.assortments.coordinate(offered, chosen)], count)
             return
-        coordinates = list(self._coordinates(list(offered), list(chosen)))
-        self.observe_coordinates(coordinates, count)
+        offered, chosen = list(offered), list(chosen)
+        places = self.assortments.places
+        try:
+            found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+        except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
+            found = list(self._coordinates(offered, chosen))
+        self.observe_coordinates(np.fromiter(found, np.int64, len(found)), count)
 
     def _is_item(self, label: Any) -> bool:
         try:
@@ -76,6 +84,8 @@ class ChoiceCounts:
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
         where = whole_numbers("Coordinates", coordinates)
+        if _is_one(count) and self._add_ones(where):
+            return
         try:
             amount = np.asarray(count, dtype=np.float64)
         except (TypeError, ValueError):
@@ -99,6 +109,18 @@ class ChoiceCounts:
             )
         self._tallies += added
         self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
+
+    def _add_ones(self, where: Codes) -> bool:
+        """Add a short batch of choices in time that follows its length; False where it needs the other checks."""
+        if where.ndim != 1 or not 0 < where.size < SHORT:
+            return False
+        if np.maximum.reduce(where.view(np.uint64)) >= self._tallies.size:  # what is negative is huge here
+            return False
+        if not np.add.reduce(self._totals) + where.size < MOST:
+            return False
+        np.add.at(self._tallies, where, 1.0)
+        np.add.at(self._totals, self.assortments.owner[where], 1.0)
+        return True
 
     @property
     def tallies(self) -> Vec:
@@ -150,6 +172,10 @@ class ChoiceCounts:
 
     def __repr__(self) -> str:
         return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
+
+
+def _is_one(count: Any) -> bool:
+    return isinstance(count, int) and count == 1
 
 
 def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:

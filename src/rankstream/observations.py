@@ -1,9 +1,5 @@
-"""Reading records: from what people have, rows of offers and choices, to ChoiceCounts."""
+"""Availability matrices, as scikit-learn has them: from rows of features and choices to ChoiceCounts."""
 
-import csv
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,68 +66,3 @@ def choice_columns(chosen: Any, names: list[Label], named: bool, outside_allowed
 
 def _position(label: Any, size: int) -> int:
     return int(label) if isinstance(label, int | float) and label in range(size) else -1
-
-
-def read_transactions(path: str | os.PathLike[str]) -> ChoiceCounts:
-    """Counts from a CSV file with the columns ``offered`` (items joined by ";"), ``chosen`` and, if any, ``count``."""
-    return read_periods(path, 1)[0]
-
-
-def read_periods(path: str | os.PathLike[str], parts: int) -> list[ChoiceCounts]:
-    """The same, the lines being in order of time: one ChoiceCounts for each of so many parts of the file."""
-    known: dict[str, tuple[str, ...]] = {}
-    records: list[tuple[str, str]] = []
-    amounts: list[float] = []
-    for place, offered, chosen, count in _records(path):
-        if offered not in known:
-            known[offered] = _offer(place, offered)
-        if chosen not in known[offered]:
-            raise ValueError(f"{place}: the choice {chosen!r} is not in its offer {offered!r}: correct the record.")
-        records.append((offered, chosen))
-        amounts.append(_count(place, count))
-    if len(records) < parts:
-        raise ValueError(f"{path} has {len(records)} records, fewer than the {parts} needed: give a longer file.")
-    assortments = Assortments({frozenset(offer): offer for offer in known.values()}.values())
-    places = {record: assortments.coordinate(known[record[0]], record[1]) for record in dict.fromkeys(records)}
-    where = np.array([places[record] for record in records], dtype=np.int64)
-    periods = [ChoiceCounts(assortments) for _ in range(parts)]
-    for period, rows in zip(periods, np.array_split(np.arange(len(records)), parts), strict=True):
-        period.observe_coordinates(where[rows], np.array(amounts)[rows])
-    return periods
-
-
-def _records(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str, str]]:
-    """The place in the file, the offer, the choice and the count of every record, as text."""
-    with Path(path).open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file, restkey="", restval="")
-        try:
-            for name in ("offered", "chosen"):
-                if name not in (reader.fieldnames or ()):
-                    has = ", ".join(map(repr, reader.fieldnames or ())) or "nothing at all"
-                    raise ValueError(f"{path} has no column {name!r} but {has}: call its columns offered and chosen.")
-            for row in reader:
-                place = f"{path}, line {reader.line_num}"
-                if "" in row:
-                    raise ValueError(f"{place}: there are more values than columns: quote what holds a comma.")
-                yield place, row["offered"], row["chosen"].strip(), row.get("count", "1")
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
-
-
-def _offer(place: str, offered: str) -> tuple[str, ...]:
-    items = tuple(item.strip() for item in offered.split(";"))
-    if "" in items:
-        raise ValueError(f"{place}: the offer {offered!r} names an empty item: join the items by single ';'.")
-    if len(set(items)) < len(items):
-        raise ValueError(f"{place}: the offer {offered!r} holds an item twice: name each item once.")
-    return items
-
-
-def _count(place: str, text: str) -> float:
-    try:
-        count = float(text)
-    except ValueError:
-        count = np.nan
-    if not 0.0 <= count < np.inf:
-        raise ValueError(f"{place}: the count {text!r} is not a number >= 0: correct the record.")
-    return count

@@ -1,0 +1,16 @@
+"""Reading what people have: transactions, long and wide tables, counts and ballots, in files and data frames."""
+
+from rankstream.readers.outside import Sensitivity, outside_sensitivity, with_outside
+from rankstream.readers.problems import Problem, Problems
+from rankstream.readers.reading import Reading, read, read_counts
+
+__all__ = [
+    "Problem",
+    "Problems",
+    "Reading",
+    "Sensitivity",
+    "outside_sensitivity",
+    "read",
+    "read_counts",
+    "with_outside",
+]

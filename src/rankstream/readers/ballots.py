@@ -1,0 +1,131 @@
+"""Ballots as choices: from every offer a voter takes the candidate ranked best, or nobody further."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from rankstream._types import Vec
+from rankstream.assortments import Assortments
+from rankstream.counts import ChoiceCounts
+from rankstream.readers.problems import BadRecordError
+from rankstream.readers.records import order, text
+from rankstream.validate import whole_number
+
+Ballot = tuple[tuple[str, ...], ...]
+MOST = 12
+
+
+def ballot_of(value: Any, items: frozenset[str] | None = None) -> Ballot:
+    """Tiers of equals, best first, from text such as "tea > pie = cake" or from a list that may hold lists of equals.
+
+    >>> ballot_of("tea > pie = cake")
+    (('tea',), ('cake', 'pie'))
+    """
+    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
+    tiers = [_tier(part) for part in (value if listed else text(value).split(">"))]
+    names = [name for tier in tiers for name in tier]
+    if not any(names):
+        raise BadRecordError("empty", "the ranking is empty: name somebody.")
+    if "" in names or not all(tiers):
+        raise BadRecordError("ranking", f"the ranking {value!r} has an empty place: write it as 'a > b = c'.")
+    if len(set(names)) < len(names):
+        raise BadRecordError("repeated item", f"the ranking {value!r} names a candidate twice: name each once.")
+    for name in names:
+        if items is not None and name not in items:
+            raise BadRecordError("unknown item", f"the item {name!r} is not among the {len(items)} items: add it.")
+    return tuple(tuple(sorted(tier, key=order)) for tier in tiers)
+
+
+def _tier(part: Any) -> list[str]:
+    if isinstance(part, list | tuple | np.ndarray):
+        return [text(name) for name in part]
+    return [text(name) for name in text(part).split("=")]
+
+
+def choices_from_ballots(
+    ballots: Mapping[Any, Mapping[Ballot, float]],
+    *,
+    items: Sequence[str] | None = None,
+    offers: Any = "pairs",
+    seed: int = 0,
+    ties: str = "split",
+    nobody: str = "nobody further",
+) -> dict[Any, ChoiceCounts]:
+    """Counts of what each group's voters take from every offer.
+
+    ``offers`` are "pairs", "all" (of two candidates or more), a number of random ones drawn with the ``seed``, or a
+    list of your own. Whoever ranked none of an offer takes ``nobody``, which is offered wherever some ballot leaves
+    somebody out. Equals at the top share the vote ("split"), or the vote is left out ("skip"). One voter answers all
+    offers: these are that many votes for each offer, not that many independent people.
+
+    >>> votes = {(("tea",), ("pie",), ("cake",)): 3.0, (("pie", "cake"),): 1.0}
+    >>> counts = choices_from_ballots({"": votes}, offers=[("tea", "pie")])[""]
+    >>> counts.assortments.offers[0], counts.tallies
+    (('pie', 'tea', 'nobody further'), array([1., 3., 0.]))
+    """
+    if ties not in ("split", "skip"):
+        raise ValueError(f"ties is {ties!r}: it must be 'split' or 'skip'.")
+    named = {name for votes in ballots.values() for ballot in votes for tier in ballot for name in tier}
+    candidates = sorted(named, key=order) if items is None else list(items)
+    short = any(sum(map(len, ballot)) < len(candidates) for votes in ballots.values() for ballot in votes)
+    if short and nobody in candidates:
+        raise ValueError(f"A candidate is called {nobody!r}, as nobody is: give nobody another name.")
+    menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, seed)]
+    assortments = Assortments(menus, (*candidates, nobody) if short else candidates)
+    return {
+        group: ChoiceCounts(assortments, _tallies(assortments, votes, ties, len(candidates)))
+        for group, votes in ballots.items()
+    }
+
+
+def _menus(candidates: list[str], offers: Any, seed: int) -> list[tuple[str, ...]]:
+    if len(candidates) < 2:
+        raise ValueError(f"There is only the candidate {candidates[0]!r}: a choice needs two.")
+    if isinstance(offers, str):
+        if offers not in ("pairs", "all"):
+            raise ValueError(f"offers is {offers!r}: it must be 'pairs', 'all', a number, or a list of offers.")
+        if offers == "all" and len(candidates) > MOST:
+            raise ValueError(
+                f"All subsets of {len(candidates)} candidates are too many: ask for a number of random ones."
+            )
+        sizes = range(2, 3 if offers == "pairs" else len(candidates) + 1)
+        return [menu for size in sizes for menu in combinations(candidates, size)]
+    if isinstance(offers, Iterable):
+        place = {name: number for number, name in enumerate(candidates)}
+        menus = [tuple(map(str, menu)) for menu in offers]
+        for name in (name for menu in menus for name in menu):
+            if name not in place:
+                raise ValueError(f"An offer holds {name!r}, who is in no ballot: the candidates are {candidates}.")
+        return list(dict.fromkeys(tuple(sorted(menu, key=place.__getitem__)) for menu in menus))
+    number = whole_number("The number of offers", offers, 1)
+    possible = 2 ** len(candidates) - len(candidates) - 1
+    if number > possible / 2:
+        raise ValueError(f"{number} of {possible} possible offers are more than half: ask for fewer, or for 'all'.")
+    rng = np.random.default_rng(seed)
+    drawn: dict[tuple[str, ...], None] = {}
+    while len(drawn) < number:
+        menu = tuple(np.array(candidates, dtype=object)[rng.random(len(candidates)) < 0.5].tolist())
+        if len(menu) > 1:
+            drawn[menu] = None
+    return sorted(drawn)
+
+
+def _tallies(assortments: Assortments, votes: Mapping[Ballot, float], ties: str, n_candidates: int) -> Vec:
+    """For every coordinate the votes whose best of the offer it is; nobody is as far behind as the unranked."""
+    last = n_candidates + 1
+    ranks = np.full((len(votes), assortments.n_items), last)
+    weights = np.fromiter(votes.values(), np.float64, len(votes))
+    for row, ballot in enumerate(votes):
+        for place, tier in enumerate(ballot):
+            ranks[row, [assortments.code(name) for name in tier]] = place
+    ranks[:, n_candidates:] = n_candidates
+    tallies = np.zeros(assortments.n_coordinates)
+    for start, end in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):
+        offered = ranks[:, assortments.members[start:end]]
+        best = offered == offered.min(axis=1, keepdims=True)
+        equals = best.sum(axis=1)
+        share = weights / equals if ties == "split" else np.where(equals == 1, weights, 0.0)
+        tallies[start:end] = share @ best
+    return tallies

@@ -1,0 +1,145 @@
+"""One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rankstream.readers.ballots import ballot_of
+from rankstream.readers.formats import Layout
+from rankstream.readers.grouping import Split, groups
+from rankstream.readers.lines import Row
+from rankstream.readers.problems import BadRecordError, Problems
+from rankstream.readers.records import Choices, text, weight_of
+from rankstream.readers.tables import Source, connected
+
+Key = Any
+Tally = dict[Key, dict[Any, float]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One reading: grouped at once where all records are good, row by row where some are not."""
+
+    source: Source
+    layout: Layout
+    split: Split
+    choices: Choices
+    known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    def outcome(self, raw: Sequence[Any]) -> Any:
+        """What a record says: an offer and a choice, or a ballot."""
+        if self.layout.format == "rankings":
+            return ballot_of(raw[0], self.choices.items)
+        return self.choices.outcome(raw)
+
+    def quickly(self, memory: str | None) -> tuple[Tally, int] | None:
+        """The tally by one GROUP BY; None where anything is not as it should be."""
+        import duckdb
+
+        tally: Tally = defaultdict(lambda: defaultdict(float))
+        rows = 0
+        with connected(memory) as connection:
+            try:
+                table = self.source.table(connection)
+                if table is None:
+                    return None
+                for group in groups(connection, self.source, table, self.layout, self.split):
+                    if not group.good:
+                        return None
+                    key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
+                    tally[key][self.outcome(group.raw)] += group.weight
+                    rows += group.records
+            except (duckdb.Error, BadRecordError):
+                return None
+        return tally, rows
+
+    def slowly(self, problems: Problems) -> tuple[Tally, int]:
+        """The tally row by row, each bad record with its place."""
+        places = {column: place for place, column in enumerate(self.source.columns)}
+        at = Places(
+            [places[column] for column in self.layout.raw],
+            [places[column] for column in self.split.columns],
+            None if self.layout.count is None else places[self.layout.count],
+        )
+        tally: Tally = defaultdict(lambda: defaultdict(float))
+        found: list[tuple[Any, float]] = []
+        rows = 0
+        records = self.source.rows()
+        for row in _observations(records, at.raw[0]) if self.layout.format == "long" else records:
+            rows += 1
+            try:
+                if row.wrong is not None:
+                    raise row.wrong
+                outcome, key, weight = self._record(row.cells, at)
+            except BadRecordError as bad:
+                problems.add(row.place, bad, row.cells)
+                continue
+            if self.split.parts is None:
+                tally[key][outcome] += weight
+            else:
+                found.append((outcome, weight))
+        for part, chunk in enumerate(np.array_split(np.arange(len(found)), self.split.parts or 1)):
+            for outcome, weight in (found[number] for number in chunk):
+                tally[part][outcome] += weight
+        return tally, rows
+
+    def _record(self, cells: Sequence[Any], at: "Places") -> tuple[Any, Key, float]:
+        if self.layout.format == "long":
+            return self._observation(cells, at)
+        return self._outcome(tuple([cells[place] for place in at.raw])), *self._rest(cells, at)
+
+    def _outcome(self, raw: tuple[Any, ...]) -> Any:
+        if type(raw[0]) is not str or type(raw[-1]) is not str:
+            return self.outcome(raw)
+        found = self.known.get(raw)
+        if found is None:
+            found = self.known[raw] = self.outcome(raw)
+        return found
+
+    def _observation(self, rows: Sequence[Sequence[Any]], at: "Places") -> tuple[Any, Key, float]:
+        outcome = self.outcome([[(cells[at.raw[1]], cells[at.raw[2]]) for cells in rows]])
+        ends = {self._rest(cells, at) for cells in rows}
+        if len(ends) > 1:
+            columns = " and ".join(repr(self.source.columns[place]) for place in at.rest)
+            raise BadRecordError("malformed", f"one observation has different values of {columns}: correct it.")
+        return outcome, *ends.pop()
+
+    def _rest(self, cells: Sequence[Any], at: "Places") -> tuple[Key, float]:
+        """The group of a record, and its count."""
+        key = self.split.label([cells[place] for place in at.key]) if at.key else ()
+        if at.count is None or (cells[at.count] is None and self.source.count_if_missing):
+            return key, 1.0
+        return key, weight_of(cells[at.count])
+
+
+@dataclass(frozen=True)
+class Places:
+    """At which places of a row its parts are."""
+
+    raw: list[int]
+    key: list[int]
+    count: int | None
+
+    @property
+    def rest(self) -> list[int]:
+        """What belongs to an observation as a whole."""
+        return self.key + ([] if self.count is None else [self.count])
+
+
+def _observations(rows: Iterator[Row], name_at: int) -> Iterator[Row]:
+    """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        name = row.cells[name_at] if len(row.cells) > name_at else None
+        if isinstance(name, list | dict) or (row.wrong is None and text(name) == ""):
+            yield row._replace(wrong=BadRecordError("empty", "the observation has no name: give it one."))
+        elif row.wrong is not None and text(name) == "":
+            yield row
+        else:
+            found.setdefault(name, []).append(row)
+    for alternatives in found.values():
+        first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
+        yield first._replace(cells=tuple(row.cells for row in alternatives))

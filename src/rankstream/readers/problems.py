@@ -1,0 +1,111 @@
+"""Bad records: counted by kind, shown with their lines, and never dropped without a word."""
+
+import csv
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+SHOWN = 3
+KINDS = ("malformed", "empty", "not offered", "unknown item", "repeated item", "flag", "count", "time", "ranking")
+
+
+class BadRecordError(ValueError):
+    """What is wrong with one record; ``kind`` is one of KINDS."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One bad record: its place (file and line), the kind of problem, and a sentence about it."""
+
+    place: str
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+class Problems:
+    """The bad records of one reading: all counted, the first few of each kind kept, all written to a rejects file.
+
+    >>> problems = Problems("skip")
+    >>> problems.add("choices.csv, line 7", BadRecordError("empty", "the offer is empty."), ["", "tea"])
+    >>> print(problems.summary())
+    1 record was skipped.
+      1 empty: choices.csv, line 7: the offer is empty.
+    """
+
+    def __init__(self, on_error: str = "stop", rejects: str | os.PathLike[str] | None = None) -> None:
+        if on_error not in ("stop", "skip"):
+            raise ValueError(f"on_error is {on_error!r}: it must be 'stop' or 'skip'.")
+        if rejects is not None and on_error == "stop":
+            raise ValueError(
+                "A file of rejects needs on_error='skip': with 'stop' the first bad record ends the reading."
+            )
+        self.on_error = on_error
+        self.by_kind: Counter[str] = Counter()
+        self.first: list[Problem] = []
+        self._rejects = None if rejects is None else Path(rejects)
+        self._stack = ExitStack()
+        self._writer: Any = None
+
+    def __enter__(self) -> "Problems":
+        if self._rejects is not None:
+            file = self._stack.enter_context(
+                self._rejects.open("w", newline="", encoding="utf-8", errors="backslashreplace")
+            )
+            self._writer = csv.writer(file)
+            self._writer.writerow(["place", "kind", "problem", "record"])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        self._writer = None
+
+    def add(self, place: str, bad: BadRecordError, record: Sequence[Any]) -> None:
+        """Stop with the problem, or count it, keep it as an example and write the record to the rejects."""
+        problem = Problem(place, bad.kind, str(bad))
+        if self.on_error == "stop":
+            raise ValueError(str(problem))
+        self.by_kind[bad.kind] += 1
+        if self.by_kind[bad.kind] <= SHOWN:
+            self.first.append(problem)
+        if self._writer is not None:
+            self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])
+
+    @property
+    def total(self) -> int:
+        """How many records were skipped."""
+        return self.by_kind.total()
+
+    def summary(self) -> str:
+        """How many records were skipped, of which kinds, the first of each with its place; empty without any."""
+        if not self.total:
+            return ""
+        lines = [f"{self.total:,} record{' was' if self.total == 1 else 's were'} skipped."]
+        for kind, number in self.by_kind.most_common():
+            shown = [problem for problem in self.first if problem.kind == kind]
+            lines += [f"  {number:,} {kind}: {shown[0]}", *(f"    {problem}" for problem in shown[1:])]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Problems({dict(self.by_kind)})"
+
+
+def _plain(cell: Any) -> Any:
+    """What JSON can hold of a cell."""
+    if isinstance(cell, list | tuple):
+        return [_plain(inner) for inner in cell]
+    return cell if cell is None or isinstance(cell, str | int | float) else str(cell)

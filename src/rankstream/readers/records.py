@@ -1,0 +1,145 @@
+"""From the cells of one record to an offer and a choice, or to what is wrong with them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf, isnan
+from typing import Any
+
+from rankstream.readers.formats import Layout, bad_count
+from rankstream.readers.problems import BadRecordError
+
+Outcome = tuple[tuple[str, ...], str]
+FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": False}
+
+
+def text(value: Any) -> str:
+    """A cell as a label: without spaces around it, whole numbers without a point, empty where there is nothing.
+
+    >>> text(" tea "), text(3.0), text(None), text(float("nan"))
+    ('tea', '3', '', '')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        if isnan(value):
+            return ""
+        return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, dict | list | tuple | set | frozenset):
+        raise BadRecordError("malformed", f"{value!r} cannot be an item: use text or numbers.")
+    return str(value).strip()
+
+
+def order(label: str) -> tuple[int, int, str]:
+    """Sort labels by this: whole numbers by value, then text by the alphabet."""
+    return (0, len(label), label) if label.isdecimal() else (1, 0, label)
+
+
+def weight_of(value: Any) -> float:
+    """A count: a finite number of at least 0."""
+    try:
+        count = float(text(value))
+    except ValueError:
+        count = inf
+    if not 0.0 <= count < inf:
+        raise bad_count(value)
+    return count
+
+
+def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...]:
+    """The items of an offer, written as a list or as text joined by the separator; each once, none empty."""
+    many = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
+    labels = tuple(text(item) for item in (value if many else text(value).split(separator)))
+    if not any(labels):
+        raise BadRecordError("empty", f"the {what} is empty: name its items.")
+    shown = separator.join(labels)
+    if "" in labels:
+        remedy = f"join the items by single {separator!r}"
+        raise BadRecordError("empty", f"the {what} {shown!r} names an empty item: {remedy}.")
+    if len(set(labels)) < len(labels):
+        raise BadRecordError("repeated item", f"the {what} {shown!r} holds an item twice: name each item once.")
+    return labels
+
+
+@dataclass
+class Choices:
+    """Reads records as choices from offers; ``no_choice`` is in every offer, and what an empty choice means."""
+
+    layout: Layout
+    separator: str = ";"
+    items: frozenset[str] | None = None
+    no_choice: str | None = None
+    _known: dict[Any, tuple[str, ...]] = field(default_factory=dict)
+
+    def outcome(self, raw: Sequence[Any]) -> Outcome:
+        """The offer, its items in order, and the item chosen; or a BadRecordError."""
+        if self.layout.format == "wide":
+            offer, chosen = self._wide(raw)
+        elif self.layout.format == "long":
+            offer, chosen = self._long(raw)
+        else:
+            offer, chosen = self._offer(raw[0]), text(raw[1])
+        if chosen == "" and self.no_choice is not None:
+            chosen = self.no_choice
+        if chosen == "":
+            raise BadRecordError(
+                "empty", "the choice is empty: name an item, or what no choice is called by no_choice."
+            )
+        if chosen not in offer:
+            if self.items is not None and chosen not in self.items:
+                raise self._unknown(chosen)
+            shown = self.separator.join(offer)
+            raise BadRecordError(
+                "not offered", f"the choice {chosen!r} is not in its offer {shown!r}: correct the record."
+            )
+        return offer, chosen
+
+    def _offer(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return self._settled(labels_of(value, self.separator))
+        if value not in self._known:
+            self._known[value] = self._settled(labels_of(value, self.separator))
+        return self._known[value]
+
+    def _settled(self, labels: Iterable[str]) -> tuple[str, ...]:
+        offer = set(labels) | ({self.no_choice} if self.no_choice is not None else set())
+        for label in offer:
+            if self.items is not None and label not in self.items and label != self.no_choice:
+                raise self._unknown(label)
+        return tuple(sorted(offer, key=lambda label: (label == self.no_choice, order(label))))
+
+    def _unknown(self, label: str) -> BadRecordError:
+        return BadRecordError(
+            "unknown item", f"the item {label!r} is not among the {len(self.items or ())} items: add it."
+        )
+
+    def _wide(self, raw: Sequence[Any]) -> Outcome:
+        names = [text(name) for name in self.layout.items]
+        offer = [name for name, cell in zip(names, raw[1:], strict=True) if _flag(cell, "availability", name)]
+        if not offer:
+            raise BadRecordError("empty", "the offer is empty: no item has a 1.")
+        return self._settled(offer), text(raw[0])
+
+    def _long(self, raw: Sequence[Any]) -> Outcome:
+        entries: list[tuple[Any, Any]] = raw[0]
+        offer = labels_of([item for item, _ in entries], self.separator)
+        chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if _flag(cell, "chosen flag", name)]
+        if len(chosen) > 1:
+            raise BadRecordError(
+                "flag", f"{len(chosen)} items are flagged as chosen, such as {chosen[1]!r}: flag one of them."
+            )
+        if not chosen and self.no_choice is None:
+            raise BadRecordError(
+                "flag", "no item is flagged as chosen: flag one, or name what no choice is called by no_choice."
+            )
+        return self._settled(offer), chosen[0] if chosen else ""
+
+
+def _flag(cell: Any, what: str, item: str) -> bool:
+    found = FLAGS.get(text(cell).lower())
+    if found is None:
+        raise BadRecordError("flag", f"the {what} {cell!r} of the item {item!r} is not 0 or 1: correct the record.")
+    return found

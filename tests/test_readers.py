@@ -1,0 +1,569 @@
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rankstream import Assortments, ChoiceCounts
+from rankstream.readers import outside_sensitivity, read, read_counts, with_outside
+from rankstream.readers.ballots import choices_from_ballots
+from rankstream.readers.job import Job
+
+RECORDS = [("tea;pie", "tea"), ("pie;tea", "pie"), ("tea;pie;cake", "cake"), ("cake;tea", "tea"), ("tea;pie", "tea")]
+
+
+def expected() -> ChoiceCounts:
+    counts = ChoiceCounts(
+        Assortments([("cake", "tea"), ("pie", "tea"), ("cake", "pie", "tea")], ["cake", "pie", "tea"])
+    )
+    for offered, chosen in RECORDS:
+        counts.observe(tuple(offered.split(";")), chosen)
+    return counts
+
+
+def same(found: ChoiceCounts) -> None:
+    wanted = expected()
+    assert found.assortments == wanted.assortments
+    assert found.tallies.tolist() == wanted.tallies.tolist()
+
+
+def transactions() -> pd.DataFrame:
+    return pd.DataFrame(RECORDS, columns=["offered", "chosen"])
+
+
+def lists() -> pd.DataFrame:
+    return pd.DataFrame([(offered.split(";"), chosen) for offered, chosen in RECORDS], columns=["offered", "chosen"])
+
+
+def long() -> pd.DataFrame:
+    rows = [
+        (number, item, int(item == chosen), 9.5)
+        for number, (offered, chosen) in enumerate(RECORDS)
+        for item in offered.split(";")
+    ]
+    return pd.DataFrame(rows, columns=["obs_id", "alt_id", "choice", "price"]).sample(frac=1, random_state=0)
+
+
+def wide() -> pd.DataFrame:
+    rows = [
+        {item: int(item in offered.split(";")) for item in ("tea", "pie", "cake")} | {"chosen": chosen}
+        for offered, chosen in RECORDS
+    ]
+    return pd.DataFrame(rows)
+
+
+def tallies() -> pd.DataFrame:
+    counted = Counter(RECORDS)
+    rows = [(*record, number) for record, number in counted.items()]
+    return pd.DataFrame(rows, columns=["offer", "item", "count"])
+
+
+FORMATS = {
+    "transactions": transactions,
+    "lists": lists,
+    "long": long,
+    "wide": wide,
+    "counts": tallies,
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    "way", ["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet", "pandas", "polars", "lazy", "arrow"]
+)
+def test_all_formats_and_sources_give_the_same_counts(
+    kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    frame = FORMATS[kind]()
+    if kind == "lists" and way in ("csv", "csv.gz", "tsv"):
+        frame = frame.assign(offered=frame["offered"].map(";".join))
+    path = tmp_path / f"data.{way}"
+    source: Any = path
+    if way.startswith(("csv", "tsv")):
+        frame.to_csv(path, index=False, sep="\t" if way == "tsv" else ",")
+    elif way.startswith("jsonl"):
+        frame.to_json(path, orient="records", lines=True)
+    elif way == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame), path)
+    else:
+        polars = pl.DataFrame(frame.to_dict(orient="list"))
+        source = {"pandas": frame, "polars": polars, "lazy": polars.lazy(), "arrow": polars.to_arrow()}[way]
+    reading = read(source)
+    same(reading.counts)
+    assert reading.format == ("transactions" if kind == "lists" else kind)
+    assert reading.rows == (4 if kind == "counts" else 5)
+    assert reading.problems.total == 0
+
+
+def test_globs_and_lists_of_files(tmp_path: Path) -> None:
+    transactions()[:2].to_csv(tmp_path / "day-1.csv", index=False)
+    transactions()[2:].to_csv(tmp_path / "day-2.csv", index=False)
+    same(read_counts(str(tmp_path / "day-*.csv")))
+    same(read_counts([tmp_path / "day-1.csv", tmp_path / "day-2.csv"]))
+    (tmp_path / "day-3.csv").write_text("chosen,offered\n")
+    with pytest.raises(ValueError, match=r"day-3.csv has other columns than .*day-1.csv"):
+        read(str(tmp_path / "day-*.csv"))
+    with pytest.raises(ValueError, match="is a folder: name its files"):
+        read(tmp_path)
+    with pytest.raises(ValueError, match="There is no file"):
+        read(tmp_path / "night-*.csv")
+
+
+def test_long_tables_of_many_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    rng = np.random.default_rng(0)
+    offers = [np.sort(rng.choice(90, 40, replace=False)).tolist() for _ in range(20)]
+    rows = [(f"o{number}", item, item == offer[number]) for number, offer in enumerate(offers) for item in offer]
+    counts = read_counts(pd.DataFrame(rows, columns=["id", "item", "chosen"]))
+    wanted = ChoiceCounts(counts.assortments)
+    for number, offer in enumerate(offers):
+        wanted.observe(tuple(map(str, offer)), str(offer[number]))
+    assert counts.tallies.tolist() == wanted.tallies.tolist()
+    assert counts.assortments.n_offers == 20
+
+
+def test_parts_follow_the_rows_of_large_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"offered": "a;b", "chosen": np.repeat(["a", "b"], 200_000)})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet", row_group_size=7_000)
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    for source in (frame, tmp_path / "data.parquet", tmp_path / "data.csv"):
+        parts = read(source, parts=2).groups
+        assert [part.tallies.tolist() for part in parts.values()] == [[200_000, 0], [0, 200_000]]
+
+
+def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(transactions().assign(time=pd.Timestamp("2024-02-02", tz="UTC")))
+    pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")
+    pq.write_table(table.slice(2), tmp_path / "2.parquet")
+    same(read_counts(str(tmp_path / "*.parquet")))
+    pq.write_table(
+        pa.Table.from_pandas(pd.DataFrame([("a", "b", None)], columns=table.column_names)), tmp_path / "3.parquet"
+    )
+    with pytest.raises(ValueError, match="row 0: the choice 'b' is not in its offer 'a'"):
+        read(str(tmp_path / "*.parquet"), on_error="stop")
+    same(read_counts(str(tmp_path / "*.parquet"), on_error="skip", period="day"))
+    pq.write_table(pa.Table.from_pandas(tallies()), tmp_path / "4.parquet")
+    with pytest.raises(ValueError, match=r"4.parquet has other columns than .*1.parquet"):
+        read(str(tmp_path / "*.parquet"))
+
+
+def test_values_that_trail_and_spaces_around_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text('offered,chosen\na;b,a,\n "a;b", a\n')
+    assert read(path).counts.tallies.tolist() == [2, 0]
+    path.write_text('offered,chosen\na;b,a,\n "a;b", a\na;b,c\n')
+    assert read(path, on_error="skip").counts.tallies.tolist() == [2, 0]
+
+
+def test_a_file_whose_name_is_a_pattern(tmp_path: Path) -> None:
+    transactions().to_csv(tmp_path / "a[1].csv", index=False)
+    same(read_counts(tmp_path / "a[1].csv"))
+
+
+BAD: list[tuple[str, str, str]] = [
+    ("offered,chosen\na;b,c\n", "not offered", "line 2: the choice 'c' is not in its offer 'a;b'"),
+    ("offered,chosen\na;b,a\n,a\n", "empty", "line 3: the offer is empty"),
+    ("offered,chosen\na;b,\n", "empty", "line 2: the choice is empty"),
+    ("offered,chosen\na;;b,a\n", "empty", "line 2: the offer 'a;;b' names an empty item"),
+    ("offered,chosen\na;a,a\n", "repeated item", "line 2: the offer 'a;a' holds an item twice"),
+    ("offered,chosen\na;x,a\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
+    ("offered,chosen\na;b,x\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
+    ("offered,chosen\n\n\na;b\n", "malformed", "line 4: there are fewer values than columns"),
+    ("offered,chosen\na;b,a,b\n", "malformed", "line 2: there are more values than columns"),
+    ('offered,chosen\n"a\n;b",a\n"a"b,a\n', "malformed", "line 4: this is not CSV"),
+    ("offered,chosen,count\na;b,a,-1\n", "count", "line 2: the count '-1' is not a number >= 0"),
+    ("offered,chosen,count\na;b,a,inf\n", "count", "line 2: the count 'inf' is not"),
+    ("obs,item,chosen\n1,a,1\n1,b,1\n", "flag", "line 2: 2 items are flagged as chosen"),
+    ("obs,item,chosen\n1,a,1\n2,a,0\n2,b,0\n1,b,0\n", "flag", "line 3: no item is flagged as chosen"),
+    ("obs,item,chosen\n1,a,maybe\n1,b,1\n", "flag", "line 2: the chosen flag 'maybe' of the item 'a'"),
+    ("obs,item,chosen\n1,a,1\n,b,1\n", "empty", "line 3: the observation has no name"),
+    ("obs,item,chosen\n1,a,1\n1,a,0\n", "repeated item", "line 2: the offer 'a;a' holds"),
+    ("obs,item,chosen\n1,a,1\n1,b\n", "malformed", "line 3: there are fewer values"),
+    ("obs,item,chosen,count\n1,a,1,2\n1,b,0,3\n", "malformed", "different values of 'count'"),
+    ("a,b,chosen\n1,2,a\n", "flag", "line 2: the availability '2' of the item 'b'"),
+    ("a,b,chosen\n0,0,a\n", "empty", "line 2: the offer is empty"),
+    ("a,b,chosen\n1,0,b\n", "not offered", "line 2: the choice 'b' is not in its offer 'a'"),
+    ("offer,item,count\na;b,a,few\n", "count", "line 2: the count 'few'"),
+    ("ranking,count\na>>b,1\n", "ranking", "line 2: the ranking 'a>>b' has an empty place"),
+    ("ranking,count\na>b>a,1\n", "repeated item", "line 2: the ranking 'a>b>a' names a candidate twice"),
+    ("ranking,count\na>x,1\n", "unknown item", "line 2: the item 'x'"),
+    ("ranking,count\n,1\n", "empty", "line 2: the ranking is empty"),
+]
+GOOD = {"offered": "a;b,a", "obs": "9,a,1\n9,b,0", "a": "1,1,b", "offer": "a;b,b", "ranking": "a>b>c"}
+
+
+@pytest.mark.parametrize(("content", "kind", "words"), BAD)
+def test_bad_records_stop_or_are_skipped_and_kept(content: str, kind: str, words: str, tmp_path: Path) -> None:
+    path, rejects = tmp_path / "data.csv", tmp_path / "rejects.csv"
+    header = content.partition("\n")[0]
+    good = GOOD[header.partition(",")[0]]
+    extra = ",7" if header.endswith("count") else ""
+    path.write_text(content + "\n".join(line + extra for line in good.split("\n")) + "\n")
+    with pytest.raises(ValueError, match=r"data\.csv, line ") as stopped:
+        read(path, items=["a", "b", "c"])
+    assert words in str(stopped.value)
+    reading = read(path, items=["a", "b", "c"], on_error="skip", rejects=rejects)
+    assert reading.problems.by_kind == {kind: 1}
+    assert words in str(reading.problems.first[0])
+    assert words in reading.problems.summary()
+    good_records = reading.rows - reading.problems.total
+    assert good_records > 0
+    each = (7 if extra else 1) * (3 if header.startswith("ranking") else 1)
+    assert reading.counts.observations == good_records * each
+    table = pd.read_csv(rejects)
+    assert table["kind"].tolist() == [kind]
+    assert isinstance(json.loads(table["record"][0]), list)
+
+
+def test_bytes_and_archives_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"offered,chosen\na;b,a\n\xff\xfe,a\n")
+    with pytest.raises(ValueError, match="line 3: this is not a CSV file in UTF-8"):
+        read(path)
+    assert read(path, on_error="skip").rows == 2
+    whole = gzip.compress(b"offered,chosen\n" + b"a;b,a\n" * 5000)
+    for content in (b"not packed", whole[: len(whole) // 2]):
+        (tmp_path / "data.csv.gz").write_bytes(content)
+        with pytest.raises(ValueError, match="is no whole gzip file"):
+            read(tmp_path / "data.csv.gz")
+    (tmp_path / "data.parquet").write_bytes(b"PAR1 it is not")
+    with pytest.raises(ValueError, match="DuckDB cannot read this: ") as error:
+        read(tmp_path / "data.parquet")
+    assert "\n" not in str(error.value)
+
+
+def test_rejects_overwrite_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    transactions().to_csv(path, index=False)
+    with pytest.raises(ValueError, match="The rejects would overwrite"):
+        read(path, on_error="skip", rejects=path)
+    same(read_counts(path))
+
+
+def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"offered": [["a", "b"], ["a", "b"]], "chosen": ["a", "c"]})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
+    polars = pl.DataFrame(frame.to_dict(orient="list"))
+    for source in (frame, polars, polars.to_arrow(), tmp_path / "data.parquet"):
+        with pytest.raises(ValueError, match="row 1: the choice 'c' is not in its offer 'a;b'"):
+            read(source)
+    same_sets = pd.DataFrame({"offered": [{"a", "b"}], "chosen": ["a"]})
+    assert read_counts(same_sets).assortments.offers == (("a", "b"),)
+
+
+def test_json_without_a_count_counts_one(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"offered": ["a", 1], "chosen": 1}\n{"chosen": "a", "offered": "a;1", "count": 4}\n')
+    counts = read_counts(path)
+    assert counts.assortments.items == ("1", "a")
+    assert counts.tallies.tolist() == [1, 4]
+    with path.open("a") as file:
+        file.write("[1]\n{\n" + "[" * 100_000 + '\n{"offered": {"a": 1}, "chosen": "a"}\n')
+    reading = read(path, on_error="skip")
+    assert reading.counts.tallies.tolist() == [1, 4]
+    assert reading.problems.by_kind == {"malformed": 4}
+    assert reading.problems.first[0].place == f"{path}, line 3"
+
+
+def test_no_choice_and_items() -> None:
+    frame = pd.DataFrame({"offered": ["b;a", "a"], "chosen": ["a", None]})
+    counts = read_counts(frame, no_choice="none")
+    assert counts.assortments.items == ("a", "b", "none")
+    assert counts.assortments.offers == (("a", "none"), ("a", "b", "none"))
+    assert counts.tallies.tolist() == [0, 1, 1, 0, 0]
+    assert read_counts(frame, no_choice="none", items=["b", "a", "c"]).assortments.items == ("b", "a", "c", "none")
+
+
+def test_groups_periods_and_parts(tmp_path: Path) -> None:
+    frame = transactions().assign(
+        store=["x", "y", "x", "y", "x"],
+        time=["2024-01-31 23:00:00", "2024-02-01", "2024-02-01T10:00:00", "2024-02-03 01:00:00", "2024-02-05 01:00:00"],
+    )
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    with path.open("a") as file:
+        file.write("a;b,zzz,x,2024-02-05\n")
+    for source, options in ((frame, {}), (path, {"on_error": "skip"})):
+
+        def sizes(source: Any = source, options: Any = options, **split: Any) -> dict[Any, float]:
+            return {key: counts.observations for key, counts in read(source, **options, **split).groups.items()}
+
+        assert sizes(by="store") == {"x": 3, "y": 2}
+        assert sizes(by=["store", "chosen"])["x", "tea"] == 2
+        assert sizes(period="month") == {"2024-01": 1, "2024-02": 4}
+        assert sizes(period="week") == {"2024-01-29": 4, "2024-02-05": 1}
+        assert sizes(period="hour")["2024-02-01 10:00"] == 1
+        assert sizes(parts=2) == {0: 3, 1: 2}
+    assert read(long().assign(store="x"), by="store").groups["x"].observations == 5
+    assert [part.observations for part in read(long(), parts=2).groups.values()] == [3, 2]
+    for zoned in ("2024-02-01T23:30:00-02:00", pd.Timestamp("2024-02-02 08:30", tz="Asia/Tokyo").tz_convert("UTC")):
+        assert list(read(frame.assign(time=zoned), period="hour").groups) == [
+            "2024-02-02 01:00" if isinstance(zoned, str) else "2024-02-01 23:00"
+        ]
+    slow = pd.concat([frame.assign(time="2024-02-01T23:30:00-02:00"), frame[:1].assign(chosen="zzz")])
+    assert list(read(slow, period="hour", on_error="skip").groups) == ["2024-02-02 01:00"]
+    with pytest.raises(ValueError, match="row 0: the time 'noon' is not of the form"):
+        read(frame.assign(time="noon"), period="day")
+
+
+BALLOTS = """# FILE NAME: votes.toi
+# NUMBER ALTERNATIVES: 3
+# ALTERNATIVE NAME 1: ann
+# ALTERNATIVE NAME 2: bob
+# ALTERNATIVE NAME 3: cid
+4: 1,2,3
+2: {2,3},1
+3: 3
+"""
+
+
+def test_preflib(tmp_path: Path) -> None:
+    path = tmp_path / "votes.toi"
+    path.write_text(BALLOTS)
+    reading = read(path)
+    assert (reading.format, reading.rows) == ("rankings", 3)
+    found = {
+        (offer, item): reading.counts.tallies[reading.counts.assortments.coordinate(offer, item)]
+        for offer in reading.counts.assortments.offers
+        for item in offer
+    }
+    pair = ("bob", "cid", "nobody further")
+    assert [found[pair, item] for item in pair] == [5, 4, 0]
+    pair = ("ann", "bob", "nobody further")
+    assert [found[pair, item] for item in pair] == [4, 2, 3]
+    table = pd.DataFrame({"ranking": ["ann>bob>cid", "bob = cid > ann", "cid"], "count": [4, 2, 3]})
+    assert read_counts(table).tallies.tolist() == reading.counts.tallies.tolist()
+    assert read_counts(path, ties="skip").totals.tolist() == [9, 9, 7]
+    assert read_counts(path, offers="all").assortments.n_offers == 4
+    one, two = (read_counts(path, offers=2, seed=5) for _ in range(2))
+    assert one.assortments == two.assortments
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("5: 1,4", "line 9: the alternative '4' is not among the 3"),
+        ("5: 1,1", "line 9: the ranking .* names a candidate twice"),
+        ("x: 1", "line 9: the count 'x'"),
+        ("1,2", "line 9: the count ''"),
+        ("5: 1,{2", "line 9: the ballot '1,{2' is not of the form"),
+        ("5:", "line 9: the ballot '' is not of the form"),
+        ("5: {}", "line 9: the ranking is empty"),
+        ("# NUMBER ALTERNATIVES: many", "the number of alternatives is 'many'"),
+        ("# ALTERNATIVE NAME 2: ann", "the name 'ann' is empty or given twice"),
+    ],
+)
+def test_wrong_ballots(line: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "votes.soc"
+    path.write_text(f"{BALLOTS}{line}\n")
+    with pytest.raises(ValueError, match=words):
+        read(path)
+    path.write_text("3\n1,ann\n")
+    with pytest.raises(ValueError, match=r"no '# NUMBER ALTERNATIVES"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("rankings", "options", "words"),
+    [
+        (["a>b"], {"ties": "flip"}, "ties is 'flip'"),
+        (["a>b", "a"], {"nobody": "b"}, "A candidate is called 'b', as nobody is"),
+        (["a"], {}, "There is only the candidate 'a'"),
+        (["a>b"], {"offers": "some"}, "offers is 'some'"),
+        ([">".join("abcdefghijklm")], {"offers": "all"}, "All subsets of 13 candidates are too many"),
+        (["a>b"], {"offers": [("a", "x")]}, "An offer holds 'x', who is in no ballot"),
+        (["a>b"], {"offers": 1}, "1 of 1 possible offers are more than half"),
+        (["a>b"], {"offers": 0}, "The number of offers is 0"),
+    ],
+)
+def test_wrong_options_of_ballots(rankings: list[str], options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(pd.DataFrame({"ranking": rankings}), **options)
+
+
+def test_headers_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    for content in (b'"offered"x,chosen\na,a\n', b"\xff,chosen\na,a\n"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a CSV file in UTF-8"):
+            read(path)
+    path.write_text("\n\noffered,chosen\na;b,a\n")
+    assert read(path).counts.tallies.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="has no columns for its items"):
+        read(pd.DataFrame({"chosen": ["a"]}), "wide")
+
+
+@given(st.lists(st.permutations("abcd"), min_size=1, max_size=8), st.integers(0, 9))
+def test_complete_ballots_choose_their_best(orders: list[list[str]], seed: int) -> None:
+    votes: dict[Any, float] = {}
+    for best_first in orders:
+        ballot = tuple((name,) for name in best_first)
+        votes[ballot] = votes.get(ballot, 0.0) + 1.0
+    counts = choices_from_ballots({"": votes}, items="abcd", offers=3, seed=seed)[""]
+    wanted = ChoiceCounts(counts.assortments)
+    for offer in counts.assortments.offers:
+        for best_first in orders:
+            wanted.observe(offer, next(name for name in best_first if name in offer))
+    assert counts.tallies.tolist() == pytest.approx(wanted.tallies.tolist())
+
+
+def test_an_assumed_outside_share() -> None:
+    counts = read_counts(transactions(), outside_share=0.5)
+    assert counts.assortments.items[-1] == "no choice"
+    assert counts.observations == 10
+    assert counts.frequencies()[[2, 5, 9]].tolist() == [0.5] * 3
+    before = expected()
+    shares = {offer: 0.25 * number for number, offer in enumerate(before.assortments.offers)}
+    assert with_outside(before, shares).frequencies()[[2, 5, 9]] == pytest.approx([0.0, 0.25, 0.5])
+    assert with_outside(counts, 0.9, "no choice").tallies.tolist() == counts.tallies.tolist()
+    found = outside_sensitivity(before, lambda counts: {"tea": counts.frequencies()[1]}, [0.2, 0.6])
+    assert found.spans["tea"] == pytest.approx(0.4)
+    with pytest.raises(ValueError, match="There are no shares to assume"):
+        outside_sensitivity(before, lambda _: {"tea": 1.0}, [])
+    with pytest.raises(ValueError, match="The answers name"):
+        outside_sensitivity(before, lambda _: {})
+    with pytest.raises(ValueError, match="There is no share for the offer"):
+        with_outside(before, {})
+    with pytest.raises(ValueError, match="The share is 1"):
+        with_outside(before, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"format": "odd"}, "There is no format 'odd'"),
+        ({"format": "long"}, "has no column 'observation' but 'offered', 'chosen'"),
+        ({"columns": {"chosen": "picked"}}, "has no column 'picked' to be 'chosen'"),
+        ({"columns": {"role": "chosen"}}, "There is no role 'role'"),
+        ({"columns": {"items": ["tea"]}, "format": "wide"}, "has no column 'tea' to be an item"),
+        ({"on_error": "hide"}, "on_error is 'hide'"),
+        ({"rejects": "x.csv"}, "needs on_error='skip'"),
+        ({"separator": ""}, "The separator is ''"),
+        ({"by": "store"}, "has no column 'store'"),
+        ({"period": "day"}, "has no column 'time'"),
+        ({"period": "age"}, "There is no period 'age'"),
+        ({"parts": 0}, "The number of parts is 0"),
+        ({"parts": 9}, "has 5 records, fewer than the 9 needed"),
+        ({"parts": 2, "by": "chosen"}, "one of by, period and parts"),
+        ({"memory": "lots"}, "The memory 'lots' is no size"),
+    ],
+)
+def test_wrong_options(options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(transactions(), **options)
+
+
+def test_wrong_sources() -> None:
+    for source in (7, None, [], [1]):
+        with pytest.raises(ValueError, match=r"to read|Cannot read"):
+            read(source)
+    with pytest.raises(ValueError, match="let them differ in more than case"):
+        read(pd.DataFrame({"a": [1], "A": [1], "chosen": ["a"]}))
+
+
+HEADS = [
+    "offered,chosen",
+    "offered,chosen,count,time",
+    "obs,item,chosen",
+    "a,b,chosen",
+    "offer,item,count",
+    "ranking",
+    "",
+]
+CELLS = st.sampled_from(
+    ["a", "b", "a;b", "", "1", "0", "-1", "nan", '"', "'", "a>b", "{", "[1]", "\x00", "\r", "é", "\ud800"]
+)
+LINES = st.lists(CELLS, max_size=5).map(",".join) | st.text(max_size=12) | st.just('{"offered": "a;b", "chosen": "a"}')
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(HEADS),
+    st.lists(LINES, max_size=6),
+    st.sampled_from(["csv", "jsonl", "soc", "toi", "csv.gz", "parquet"]),
+    st.sampled_from(["stop", "skip"]),
+    st.sampled_from(
+        [{}, {"parts": 1}, {"by": "chosen"}, {"period": "day"}, {"no_choice": "none"}, {"outside_share": 0.3}]
+    ),
+)
+def test_garbage_gives_counts_or_one_sentence(
+    tmp_path: Path, head: str, rows: list[str], ending: str, on_error: str, options: Any
+) -> None:
+    path = tmp_path / f"data.{ending}"
+    start = BALLOTS if ending in ("soc", "toi") else head
+    content = "\n".join([start, *rows]).encode("utf-8", "surrogatepass")
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    try:
+        reading = read(path, on_error=on_error, **options)
+    except (ValueError, OSError):
+        return
+    assert reading.rows >= reading.problems.total
+    assert np.isfinite(reading.counts.tallies).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=6), st.sampled_from(HEADS[1:5]))
+def test_quick_and_slow_ways_agree(rows: list[tuple[str, ...]], head: str) -> None:
+    """With a bad record at the end, which forces the slow way, the counts of the others stay as they are."""
+    names = head.split(",")[:3]
+    frame = pd.DataFrame([row[: len(names)] for row in rows], columns=names, dtype=object)
+    try:
+        quick = read(frame)
+    except ValueError:
+        return
+    bad = ["zzz", "zzz", "zzz"]
+    slow = read(pd.concat([frame, pd.DataFrame([bad], columns=names, dtype=object)]), on_error="skip")
+    assert slow.problems.total == 1
+    assert slow.counts.assortments == quick.counts.assortments
+    assert slow.counts.tallies.tolist() == quick.counts.tallies.tolist()
+
+
+OBJECTS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["a", "b", "a;b", "", "1"])
+    | st.binary(max_size=2)
+    | st.dates()
+    | st.decimals(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+        | st.lists(inner, max_size=2).map(tuple)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(HEADS[:6]),
+    st.lists(st.lists(OBJECTS, min_size=4, max_size=4), max_size=4),
+    st.sampled_from(["stop", "skip"]),
+    st.sampled_from(["pandas", "jsonl"]),
+)
+def test_odd_objects_give_counts_or_one_sentence(
+    tmp_path: Path, head: str, rows: list[list[Any]], on_error: str, way: str
+) -> None:
+    names = head.split(",")
+    source: Any = pd.DataFrame([row[: len(names)] for row in rows], columns=names, dtype=object)
+    if way == "jsonl":
+        source = tmp_path / "data.jsonl"
+        lines = [json.dumps(dict(zip(names, row, strict=False)), default=str) for row in rows]
+        source.write_text("\n".join(lines))
+    try:
+        reading = read(source, on_error=on_error, rejects=tmp_path / "rejects.csv" if on_error == "skip" else None)
+    except (ValueError, OSError):
+        return
+    assert reading.rows >= reading.problems.total
