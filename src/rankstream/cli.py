@@ -45,6 +45,30 @@ def demo(
 
 
 @app.command()
+def fit(
+    data: Annotated[
+        Path,
+        typer.Argument(help="Choices as CSV, JSON lines, Parquet or PrefLib; a quoted glob names several files."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")] = Path("model.json"),
+    method: Annotated[str, typer.Option(help="auto, max-entropy or primal-dual.")] = "auto",
+    budget: Annotated[float, typer.Option(min=0.0, help="Seconds: the best model so far when they are up.")] = 60.0,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
+    seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="transactions, long, wide, counts or rankings; without it, told by the columns.")
+    ] = None,
+    on_error: Annotated[str, typer.Option(help="At a bad record: stop, or skip and tell.")] = "stop",
+    rejects: Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")] = None,
+) -> None:
+    """Estimate a model from a file of choices, and save it."""
+    from rankstream import fit_command
+
+    fit_command.run(data, out, method, budget, tolerance, seed, json, format=format, on_error=on_error, rejects=rejects)
+
+
+@app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     offer: Annotated[list[str] | None, typer.Option(help="Items joined by ';'; may be given again.")] = None,

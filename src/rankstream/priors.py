@@ -79,8 +79,9 @@ def _first_visits(arrival: Vec, moves: Vec, generator: np.random.Generator) -> C
 def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)) -> Prior:
     """A mixture of Plackett-Luce models; one row of attractions per class.
 
-    >>> round(float((plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0] == 1).mean()), 1)
-    0.8
+    >>> first = plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0]
+    >>> 0.72 < (first == 1).mean() < 0.78
+    np.True_
     """
     n_items = len(items)
     table = np.atleast_2d(np.array(attraction, dtype=np.float64))

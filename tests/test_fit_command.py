@@ -1,0 +1,113 @@
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import rankstream as rs
+from rankstream import simulate
+from rankstream.budget import fit_within, has_small_program
+from rankstream.cli import app
+from rankstream.entropy_model import EntropyModel
+from rankstream.model_files import load_model
+
+
+def write_transactions(path: Path, counts: rs.ChoiceCounts) -> None:
+    offers = counts.assortments
+    lines = ["offered,chosen,count"]
+    for k, tally in enumerate(counts.tallies.tolist()):
+        offer = offers.offers[offers.owner[k]]
+        if tally:
+            lines.append(f"{';'.join(map(str, offer))},{offers.items[offers.members[k]]},{tally:g}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    market = simulate.market(0, n_items=6, n_offers=12, n_test=1)
+    write_transactions(tmp_path / "choices.csv", next(market.stream(first=2000)))
+    return tmp_path / "choices.csv"
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_from_file_to_answer(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.json"
+    done = call("fit", data, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "by maximum entropy" in done.output
+    assert isinstance(load_model(out), EntropyModel)
+    assert "item 1" in call("predict", out, "--offer", "item 1;item 2;nothing").output
+    sparse = json.loads(call("fit", data, "-o", out, "--method", "primal-dual", "--json").output)
+    assert sparse["kind"] == "rankings"
+    assert sparse["choices"] == 2000
+    assert sparse["proven_least_distance"] <= sparse["distance"]
+    assert isinstance(load_model(out), rs.RankingModel)
+
+
+def test_bad_records_stop_or_are_skipped_and_told(data: Path, tmp_path: Path) -> None:
+    data.write_text(data.read_text() + "item 1;item 2,item 6,1\n")
+    stopped = call("fit", data, "-o", tmp_path / "model.json")
+    assert isinstance(stopped.exception, ValueError)
+    assert "item 6" in str(stopped.exception)
+    assert not (tmp_path / "model.json").exists()
+    rejects = tmp_path / "rejects.csv"
+    skipped = call("fit", data, "-o", tmp_path / "model.json", "--on-error", "skip", "--rejects", rejects)
+    assert skipped.exit_code == 0, skipped.output
+    assert "item 6" in rejects.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "best"], "no method 'best'"),
+        (["-o", "nowhere/model.json"], "no folder nowhere"),
+    ],
+)
+def test_bad_options_are_one_sentence(data: Path, words: list[str], message: str) -> None:
+    assert message in str(call("fit", data, *words).exception)
+
+
+def test_the_budget_is_kept_and_the_model_is_certified() -> None:
+    items, random = tuple(f"item {number}" for number in range(19)), np.random.default_rng(0)
+    truth = simulate.mixed_mnl(items, 5, 5.0, random)
+    offers = rs.Assortments(simulate.random_offers(items, 300, random), truth.items)
+    counts = rs.ChoiceCounts(offers)
+    counts.observe_coordinates(simulate.draw_choices(offers, truth.probabilities(offers), 20_000, random))
+    assert not has_small_program(counts)
+    told: list[str] = []
+    start = time.monotonic()
+    found = fit_within(counts, seconds=3.0, watch=lambda text, _: told.append(text))
+    assert time.monotonic() - start < 60.0  # compilation and the oracle's tables come on top
+    assert found.certificate.lower <= found.certificate.upper
+    assert any("round" in text for text in told)
+    assert not found.converged
+
+
+def test_without_time_there_is_still_a_round() -> None:
+    market = simulate.market(0, n_items=6, n_offers=12, n_test=1)
+    found = fit_within(next(market.stream()), seconds=0.0, method="primal-dual")
+    assert found.rounds == 1
+
+
+def test_an_interrupt_keeps_the_model_so_far() -> None:
+    market = simulate.market(0, n_items=6, n_offers=12, n_test=1)
+
+    def interrupt(text: str, _: float) -> None:
+        if "round" in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_within(next(market.stream()), method="primal-dual", watch=lambda *_: interrupt("round", 0.0))
+    calls: list[str] = []
+
+    def once(text: str, _: float) -> None:
+        calls.append(text)
+        if text.startswith("round") and len(calls) < 5:
+            raise KeyboardInterrupt
+
+    assert fit_within(next(market.stream()), method="primal-dual", watch=once).rounds >= 1
