@@ -144,6 +144,21 @@ def example() -> tuple[Solver, State]:
     return solver, solver.step(solver.init(), [0.5, 0.5, 0.25, 0.75])
 
 
+@pytest.mark.parametrize("name", ["l1", "l1.5", "l2", "l3", "linf", "max-difference", "squared-l2", "squared-l4", "kl"])
+@pytest.mark.parametrize("weights", [None, (0.5, 2.0)])
+def test_settings_of_every_distance_survive(name: str, weights: Any, tmp_path: Path) -> None:
+    solver, _ = example()
+    offers: Any = solver.assortments
+    learner = learners.MirrorDescent(horizon=np.int64(7), step=np.float64(0.5))  # type: ignore[arg-type]
+    seed: Any = np.int64(3)
+    own = Solver(offers, distances.make(name, offers, weights=weights), learner, oracles.auto(offers, "last", seed))
+    checkpoint.save(tmp_path / "run.npz", own, own.init())
+    resumed = checkpoint.load(tmp_path / "run.npz").solver
+    assert resumed.distance == own.distance
+    assert resumed.learner == own.learner
+    assert (resumed.oracle.ties, resumed.oracle.seed) == ("last", 3)  # type: ignore[attr-defined]
+
+
 def test_a_grown_run_can_be_saved(tmp_path: Path) -> None:
     solver, state = example()
     solver, state = grow(solver, state, solver.assortments.extend([("tea", "pie", "rum")]))  # type: ignore[union-attr]

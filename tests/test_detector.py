@@ -92,10 +92,12 @@ def test_it_grows() -> None:
     detector.extend([("item 1", "item 7", "nothing"), OFFERS.offers[1]])
     assert detector.assortments.n_offers == OFFERS.n_offers + 1
     assert detector.served.state.round == rounds
+    assert not detector._log_ratio[OFFERS.n_coordinates :].any()
     detector.observe_coordinates(draw(MARKET.frequencies(), 1000))
     detector.observe([("item 1", "item 7", "nothing")] * 500, ["item 7"] * 500)
     detector.observe_coordinates(draw(MARKET.frequencies(), 1000))
     assert detector.model.predict(("item 1", "item 7", "nothing"))["item 7"] > 0.8
+    assert not detector.alarms
 
 
 @compiled_only

@@ -289,6 +289,9 @@ def test_a_half_life_forgets() -> None:
         model.partial_fit(rows, [1] * 400)
     assert model.predict_proba([[1, 1]])[0, 1] > 0.9
     assert model.counts_.frequencies()[1] > 0.99
+    model.partial_fit([[1, 0]] * 3, [0] * 3)
+    assert model.counts_.assortments.n_offers == 2
+    assert model.counts_.totals[0] < 75
     for settings in ({"half_life": 0}, {"new_items": "maybe"}):
         with pytest.raises(ValueError, match=r"half_life is 0|new_items is 'maybe'"):
             RankingChoiceModel(**settings).fit(rows, [0] * 400)

@@ -78,7 +78,7 @@ def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]
         raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
     header = {"format": FORMAT, "version": VERSION, "runs": [run.header for run in runs], "more": more}
     arrays = {f"{number}.{name}": array for number, run in enumerate(runs) for name, array in run.arrays.items()}
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(header, default=np.generic.item).encode(), dtype=np.uint8)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

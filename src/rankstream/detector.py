@@ -169,9 +169,11 @@ class ChangeDetector:
         self._compare()
 
     def _compare(self) -> None:
-        """The logarithm of the ratio of both models' probabilities, for every coordinate."""
+        """The logarithm of the ratio of both models' probabilities; 0 on offers of which neither can know anything."""
         epsilon = self.settings.epsilon
-        self._log_ratio: Vec = self.fast.log_probabilities(epsilon) - self.served.log_probabilities(epsilon)
+        apart = self.fast.log_probabilities(epsilon) - self.served.log_probabilities(epsilon)
+        known = self.served.counts.totals[self.assortments.owner] > 0.0
+        self._log_ratio: Vec = np.where(known, apart, 0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, from which ``load`` goes on exactly (see ``checkpoint``)."""
