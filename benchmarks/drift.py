@@ -82,7 +82,7 @@ def main() -> None:
         per_record = (time.perf_counter() - began) / (1e6 * million)
         print(
             f"threshold {threshold:4.0f}: {alarms / million:8.1f} false alarms per million records "
-            f"({alarms} in {million:g} million; e^-threshold promises {1e6 * math.exp(-threshold):.3g}), "
+            f"({alarms} in {million:g} million; bound for a perfect served model {1e6 * math.exp(-threshold):.3g}), "
             f"{1e6 * per_record:.0f} microseconds per record"
         )
 

@@ -192,10 +192,16 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
         checkpoint.save(path, odd, odd.init())
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         checkpoint.save(tmp_path / "nowhere" / "run.npz", solver, state)
+    with pytest.raises(ValueError, match="Mine cannot be saved: only ChoiceCounts"):
+        checkpoint.save(path, solver, state, Mine(solver.assortments))  # type: ignore[arg-type]
     state.learner = "mine"
     with pytest.raises(ValueError, match="a str, cannot be saved"):
         checkpoint.save(path, solver, state)
     assert not list(tmp_path.iterdir())
+
+
+class Mine(ChoiceCounts):
+    pass
 
 
 def test_damaged_files_are_explained(tmp_path: Path) -> None:

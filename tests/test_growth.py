@@ -183,6 +183,27 @@ def test_weights_kl_wrappers_and_new_items_alone() -> None:
     assert len(next(iter(more.weights))) == 8 * 4
 
 
+def test_other_learners_may_say_how_they_grow() -> None:
+    offers = Assortments([("a", "n"), ("b", "n")])
+    solver = start(offers, "l2", Grower())
+    state = solver.step(solver.init(), [1, 0, 1, 0])
+    _, grown = grow(solver, state, offers.extend([("a", "b")]))
+    assert grown.learner.tolist() == [0.0] * 6
+
+
+class Grower(learners.FollowTheLeader):
+    def grow(self, old: distances.Distance, new: distances.Distance, state: Vec, grown: State) -> Vec:
+        return new.start()
+
+
+@dataclass(frozen=True)
+class Doubled(distances.L2):
+    """A distance whose duals have one entry too many."""
+
+    def start(self) -> Vec:
+        return np.zeros(self.assortments.n_coordinates + 1)
+
+
 def test_what_cannot_grow_says_so() -> None:
     offers = Assortments([("a", "n"), ("b", "n")])
     larger = offers.extend([("a", "b")])
@@ -193,6 +214,11 @@ def test_what_cannot_grow_says_so() -> None:
     state.learner = "mine"
     with pytest.raises(ValueError, match="DualAveraging cannot grow"):
         grow(solver, state, larger)
+    doubled = Solver(offers, Doubled(offers), LEARNERS["dual-averaging"], solver.oracle)
+    begun = State(doubled.learner.init(doubled.distance), doubled.init().sums, 1)
+    begun.sums.total_weight, begun.weights = 1.0, state.weights
+    with pytest.raises(ValueError, match="Doubled do not follow the coordinates"):
+        grow(doubled, begun, larger)
     plain = Solver(offers, Bare(), LEARNERS["follow-the-leader"], solver.oracle)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Bare cannot grow"):
         grow(plain, state, larger)

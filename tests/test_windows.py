@@ -84,6 +84,12 @@ def test_copies_and_extensions_remember_and_go_their_own_way(kind: Any, by: Any)
     assert twin.tallies.tolist() == counts.tallies.tolist()
 
 
+def test_their_reach_has_its_own_name() -> None:
+    assert DecayingCounts(OFFERS, timedelta(minutes=1)).half_life == 60.0
+    assert WindowCounts(OFFERS, 7).size == 7.0
+    assert repr(WindowCounts(OFFERS, 7)) == "WindowCounts(7 by observations, 0 choices)"
+
+
 def test_what_has_faded_counts_as_never_seen() -> None:
     counts = DecayingCounts(OFFERS, timedelta(hours=1))
     counts.observe(("pie", "nothing"), "pie", time=datetime(2024, 1, 1))
