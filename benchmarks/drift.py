@@ -19,6 +19,7 @@ from rankstream.tracks import Track, start_track
 
 SEEDS, BEFORE = range(10), 20_000
 LATER = (1_000, 2_000, 5_000, 20_000)
+SHARES = (0.5, 0.2, 0.1)
 THRESHOLDS = (6.0, 8.0, 10.0, 15.0)
 
 
@@ -52,6 +53,17 @@ def switch(seed: int) -> tuple[list[int], Vec]:
     return [alarm.record - BEFORE for alarm in detector.alarms], np.array(errors)
 
 
+def partial_switch(seed: int, share: float) -> float:
+    """After how many records the first alarm comes when only a share of the customers changes; infinite for none."""
+    market, other = simulate.market(seed), simulate.market(1000 + seed)
+    offers, random = market.assortments, np.random.default_rng(seed)
+    detector = ChangeDetector(offers)
+    mixed = (1.0 - share) * market.frequencies() + share * other.truth.probabilities(offers)
+    for truth in (market.frequencies(), mixed):
+        detector.observe_coordinates(simulate.draw_choices(offers, truth, BEFORE, random))
+    return min((alarm.record - BEFORE for alarm in detector.alarms if alarm.record > BEFORE), default=math.inf)
+
+
 def false_alarms(seed: int, threshold: float, records: int) -> int:
     """How many alarms there are on a market that does not change."""
     market, random = simulate.market(seed), np.random.default_rng(5000 + seed)
@@ -75,6 +87,13 @@ def main() -> None:
     print("median error             detector  fast copy  cumulative counts")
     for row, when in zip(errors, ("before the switch", *(f"{later:,} records later" for later in LATER)), strict=True):
         print(f"  {when:22} {row[0]:8.4f}  {row[1]:9.4f}  {row[2]:17.4f}")
+    for share in SHARES:
+        delays = [partial_switch(seed, share) for seed in SEEDS]
+        noticed = [delay for delay in delays if delay < math.inf]
+        print(
+            f"{100 * share:.0f} % of the customers change: {len(noticed)} of {len(delays)} switches noticed within "
+            f"{BEFORE:,} records, after {np.median(noticed):.0f} (median)"
+        )
     for threshold in THRESHOLDS:
         began = time.perf_counter()
         alarms = sum(false_alarms(seed, threshold, quiet) for seed in SEEDS)

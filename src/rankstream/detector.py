@@ -61,8 +61,8 @@ class ChangeDetector:
     nats, the served model and its counts are replaced by the copy's. Both learn after every ``block`` of records, by
     ``rounds`` rounds in which all rounds before count for at most ``memory``.
 
-    The copy is noisy: on n coordinates of m offers it loses about (n - m) / (5.8 * half_life) nats per record, and only
-    changes that cost the served model more than that are noticed. If every choice came from the served model itself,
+    The copy is noisy: on n coordinates of m offers it loses about (n - m) / (5.8 * half_life) nats per record, and
+    changes that cost the served model less are noticed late or never. If every choice came from the served model,
     there would be e^threshold records on average before an alarm, or more: the ratios are likelihood ratios, whatever
     the copy predicts (Lorden's bound). Choices never come from it exactly, so count false alarms on your own quiet
     data; ``benchmarks/drift.py`` does so on simulated markets.
