@@ -243,3 +243,55 @@ def test_batches_of_the_same_data_keep_improving(learner: str) -> None:
     model = RankingChoiceModel(learner=learner, tolerance=0.0)
     gaps = [model.partial_fit(frame, chosen).certificate_.gap for _ in range(20)]
     assert gaps[-1] < 0.85 * gaps[1]
+
+
+def test_new_offers_do_not_start_the_solver_again() -> None:
+    frame, chosen = choices(6, 1500)
+    first = (frame["item 1"] == 0).to_numpy()
+    early, late = frame[first], frame[~first]
+    model = RankingChoiceModel(tolerance=0.0).partial_fit(early, np.array(chosen)[first])
+    rounds = model.n_rounds_
+    model.partial_fit(late, np.array(chosen)[~first])
+    assert model.n_rounds_ == rounds + 100
+    for _ in range(10):
+        model.partial_fit(frame, chosen)
+    whole = RankingChoiceModel(tolerance=0.0, max_rounds=2000).fit(frame, chosen)
+    assert model.certificate_.gap < 0.2
+    assert np.abs(model.predict_proba(frame) - whole.predict_proba(frame)).mean() < 0.02
+
+
+def test_items_may_come_and_go() -> None:
+    model = RankingChoiceModel(new_items="add", tolerance=0.0, ties="last")
+    model.partial_fit(pd.DataFrame({"tea": [1] * 4, "pie": [1] * 4}), ["tea", "pie", "tea", "tea"])
+    later = pd.DataFrame({"rum": [1, 1, 1, 1], "cake": [0, 0, 1, 1], "tea": [1, 1, 0, 0]})
+    for _ in range(5):
+        model.partial_fit(later, ["rum", "tea", "cake", "cake"])
+    assert model.items_ == ["tea", "pie", "rum", "cake"]
+    assert model.counts_.observations == 24
+    assert model.counts_.assortments.items == (0, 1, 2, 3)
+    assert model.feature_names_in_.tolist() == model.items_
+    assert model.model_.predict(["tea", "pie"])["tea"] == pytest.approx(0.75, abs=0.05)
+    assert model.predict_proba(later)[2] == pytest.approx([0, 0, 0, 1], abs=0.05)
+    assert model.predict_proba(later)[0] == pytest.approx([0.5, 0, 0.5, 0], abs=0.05)
+    assert model.score(later, ["rum", "tea", "cake", "cake"]) == pytest.approx(-np.log(2) / 2, abs=0.05)
+    before = model.items_
+    with pytest.raises(ValueError, match="Row 0: the choice 'gin' is not in its offer"):
+        model.partial_fit(pd.DataFrame({"gin": [0], "tea": [1]}), ["gin"])
+    with pytest.raises(ValueError, match="The item 'gin' was in no batch so far"):
+        model.predict(pd.DataFrame({"gin": [1]}))
+    assert model.items_ == before
+
+
+def test_a_half_life_forgets() -> None:
+    rows = [[1, 1]] * 400
+    model = RankingChoiceModel(half_life=50, tolerance=0.0).partial_fit(rows, [0] * 400)
+    for _ in range(3):
+        model.partial_fit(rows, [1] * 400)
+    assert model.predict_proba([[1, 1]])[0, 1] > 0.9
+    assert model.counts_.frequencies()[1] > 0.99
+    model.partial_fit([[1, 0]] * 3, [0] * 3)
+    assert model.counts_.assortments.n_offers == 2
+    assert model.counts_.totals[0] < 75
+    for settings in ({"half_life": 0}, {"new_items": "maybe"}):
+        with pytest.raises(ValueError, match=r"half_life is 0|new_items is 'maybe'"):
+            RankingChoiceModel(**settings).fit(rows, [0] * 400)

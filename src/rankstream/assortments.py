@@ -149,15 +149,17 @@ class Assortments:
             raise ValueError(f"A ranking must order all {self.n_items} item codes, best first; got {order.tolist()}.")
         return out
 
-    def extend(self, offers: Iterable[Iterable[Label]]) -> "Assortments":
+    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> "Assortments":
         """Larger assortments in which the old items and coordinates come first.
+
+        ``items`` names new items that are to come next, offered or not; others follow as they appear.
 
         >>> Assortments([("tea", "pie")]).extend([("tea", "cake")]).items
         ('tea', 'pie', 'cake')
         """
         added = tuple(tuple(offer) for offer in offers)
-        items = dict.fromkeys((*self.items, *(plain(item) for offer in added for item in offer)))
-        return Assortments(self.offers + added, items)
+        named = (*self.items, *items, *(item for offer in added for item in offer))
+        return Assortments(self.offers + added, dict.fromkeys(plain(item) for item in named))
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:
         """The vector as floats of its own, or a ValueError that names what is wrong with it."""

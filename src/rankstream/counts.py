@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,8 @@ class ChoiceCounts:
     10
     """
 
+    forgets: ClassVar[bool] = False
+
     def __init__(self, assortments: Assortments, tallies: ArrayLike | None = None) -> None:
         if not isinstance(assortments, Assortments):
             raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
@@ -50,18 +52,21 @@ class ChoiceCounts:
 
         A ``chosen`` that is one of the items is one record. Nothing is added when any record is wrong.
         """
+        self.observe_coordinates(self.coordinates(offered, chosen), count)
+
+    def coordinates(self, offered: Any, chosen: Any) -> Codes:
+        """The coordinates of one record, or of many, as ``observe`` reads them."""
         if not isinstance(chosen, list | np.ndarray) and (
             self._is_item(chosen) or isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable)
         ):
-            self.observe_coordinates([self.assortments.coordinate(offered, chosen)], count)
-            return
+            return np.array([self.assortments.coordinate(offered, chosen)])
         offered, chosen = list(offered), list(chosen)
         places = self.assortments.places
         try:
             found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
         except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
             found = list(self._coordinates(offered, chosen))
-        self.observe_coordinates(np.fromiter(found, np.int64, len(found)), count)
+        return np.fromiter(found, np.int64, len(found))
 
     def _is_item(self, label: Any) -> bool:
         try:
@@ -83,9 +88,23 @@ class ChoiceCounts:
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
-        where = whole_numbers("Coordinates", coordinates)
-        if _is_one(count) and self._add_ones(where):
+        if _is_one(count) and self._add_ones(whole_numbers("Coordinates", coordinates)):
             return
+        where, weights = self._checked(coordinates, count)
+        added: Vec = np.bincount(where, weights=weights, minlength=self.tallies.size).astype(np.float64)
+        if not self.observations + added.sum() < MOST:
+            raise ValueError(
+                f"{added.sum():g} more observations are too many to count exactly: at most {MOST:g} in all."
+            )
+        self._add(added)
+
+    def _add(self, added: Vec) -> None:
+        self._tallies += added
+        self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
+
+    def _checked(self, coordinates: ArrayLike, count: ArrayLike) -> tuple[Codes, Vec]:
+        """The coordinates and one count for each, or a ValueError."""
+        where = whole_numbers("Coordinates", coordinates)
         try:
             amount = np.asarray(count, dtype=np.float64)
         except (TypeError, ValueError):
@@ -101,14 +120,7 @@ class ChoiceCounts:
             raise ValueError(
                 f"Coordinates must lie between 0 and {self.tallies.size - 1}; got {where.min()} to {where.max()}."
             )
-        weights = np.broadcast_to(amount, where.shape)
-        added = np.bincount(where, weights=weights, minlength=self.tallies.size)
-        if not self.observations + added.sum() < MOST:
-            raise ValueError(
-                f"{added.sum():g} more observations are too many to count exactly: at most {MOST:g} in all."
-            )
-        self._tallies += added
-        self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
+        return where, np.broadcast_to(amount, where.shape)
 
     def _add_ones(self, where: Codes) -> bool:
         """Add a short batch of choices in time that follows its length; False where it needs the other checks."""
@@ -140,6 +152,11 @@ class ChoiceCounts:
         """How many choices were counted for each offer."""
         return self._totals.copy()
 
+    @property
+    def effective_totals(self) -> Vec:
+        """For each offer, how many choices of equal weight would make its frequencies as certain: here all of them."""
+        return self._totals.copy()
+
     def frequencies(self) -> Vec:
         """The empirical choice frequencies p (paper, equation 1); NaN for offers that nobody has been shown yet."""
         totals = self._totals[self.assortments.owner]
@@ -153,9 +170,9 @@ class ChoiceCounts:
         seen = (self._totals > 0)[self.assortments.owner]
         return Target(self.frequencies(), seen, self.observations)
 
-    def extend(self, offers: Iterable[Iterable[Label]]) -> "ChoiceCounts":
+    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> "ChoiceCounts":
         """Counts over more offers, with the old tallies kept and none for the new offers."""
-        grown = ChoiceCounts(self.assortments.extend(offers))
+        grown = ChoiceCounts(self.assortments.extend(offers, items))
         grown.observe_coordinates(np.arange(self.tallies.size), self.tallies)
         return grown
 
@@ -163,9 +180,20 @@ class ChoiceCounts:
         """Counts of their own with the same tallies."""
         return ChoiceCounts(self.assortments, self.tallies)
 
+    def memory(self) -> dict[str, Any]:
+        """All that is remembered, as arrays: what a checkpoint saves."""
+        return {"tallies": self._tallies.copy(), "totals": self._totals.copy()}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what ``memory`` gave."""
+        self._tallies = np.array(memory["tallies"], dtype=np.float64)
+        self._totals = np.array(memory["totals"], dtype=np.float64)
+
     def __add__(self, other: "ChoiceCounts") -> "ChoiceCounts":
         if not isinstance(other, ChoiceCounts):
             return NotImplemented
+        if self.forgets or other.forgets:
+            raise ValueError("Counts that forget cannot be added: observe both streams with the same counts.")
         if self.assortments != other.assortments:
             raise ValueError("Counts of different assortments cannot be added: count both with the same Assortments.")
         return ChoiceCounts(self.assortments, self.tallies + other.tallies)

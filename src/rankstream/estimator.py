@@ -10,15 +10,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankstream._types import Codes, Label, Mask, Vec
+from rankstream.alignment import align
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.estimation import Run, Stop, make_solver
+from rankstream.growth import grow
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.observations import choice_columns, column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.validate import number_between, whole_number
+from rankstream.windows import DecayingCounts
 
 
 class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
@@ -35,8 +38,10 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     not scikit-learn's "neg_log_loss", which takes columns to be sorted.
 
     ``partial_fit`` plays ``rounds_per_batch`` rounds on all choices so far, and lets earlier rounds count for at most
-    ``memory`` rounds, so that the model follows data that change. ``certificate_`` is at the frequencies of all
-    choices.
+    ``memory`` rounds, so that the model follows data that change. Offers that are new join those so far (``growth``).
+    So do, with ``new_items="add"``, named columns that are new; items whose columns are missing are kept and not
+    available. With a ``half_life``, a choice weighs half as much after so many later ones (``DecayingCounts``): rows
+    then must be in order of time. ``certificate_`` is at the frequencies of ``counts_``.
 
     Fitted: ``model_`` (a RankingModel), ``rankings_``, ``weights_``, ``certificate_``, ``n_rounds_``, ``converged_``,
     ``items_`` (also ``classes_``), ``counts_``.
@@ -45,6 +50,9 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     >>> RankingChoiceModel().fit(X, y).predict_proba([[1, 1, 0]]).round(2)
     array([[0.5, 0.5, 0. ]])
     """
+
+    items_: list[Label]
+    n_features_in_: int
 
     def __init__(
         self,
@@ -59,6 +67,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         outside: Literal["auto", "refuse"] = "auto",
         epsilon: float = 1e-3,
         random_state: Any = 0,
+        half_life: float | None = None,
+        new_items: Literal["refuse", "add"] = "refuse",
     ) -> None:
         self.distance = distance
         self.learner = learner
@@ -71,38 +81,49 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         self.outside = outside
         self.epsilon = epsilon
         self.random_state = random_state
+        self.half_life = half_life
+        self.new_items = new_items
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices, until the tolerance is met or ``max_rounds`` are played."""
         self._start()
-        counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True))
+        counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True), make=self._counts)
         self._play(counts, self.max_rounds, anew=True)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
 
-        The items must stay the same. Offers that are new start the solver anew on the counts so far.
+        New offers join those so far; so do new items, if ``new_items="add"``. A certified gap stays valid when they do,
+        while the learner's regret bound starts anew.
         """
         first = not hasattr(self, "model_")
         if first:
             self._start()
         rows = self._read(X, y, sample_weight, reset=first)
-        if rows[0].shape[1] > len(self.items_):
+        items = self._items_with(X)
+        if rows[0].shape[1] > len(items):
             outside = len(self.items_)
             raise ValueError(f"Position {outside}, none of these, was not among the first batch's choices: fit again.")
-        counts, grew = count_availability(*rows, before=None if first else self.counts_)
-        self._play(counts, self.rounds_per_batch, anew=grew)
+        counts, _ = count_availability(*rows, before=None if first else self.counts_, make=self._counts)
+        self._play(counts, self.rounds_per_batch, anew=first, items=items)
+        if len(items) > self.n_features_in_ and hasattr(self, "feature_names_in_"):
+            self.n_features_in_, self.feature_names_in_ = len(items), _as_array(items).astype(object)
         return self
 
     def predict_proba(self, X: Any) -> Vec:
         """The choice probability of every item in every row; unavailable items have 0."""
         check_is_fitted(self, "model_")
-        names, _ = column_names(X)
+        names, named = column_names(X)
+        if self._aligns(named):
+            matrix, _, _ = align(X, names, self.items_, may_add=False)
+            return self._probabilities(self._available(matrix, False))
         if names and names != self.items_[: len(names)]:
             validate_data(self, X, reset=False)
             raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: name the same items.")
-        available = self._available(validate_data(self, X, reset=False), self._outside)
+        return self._probabilities(self._available(validate_data(self, X, reset=False), self._outside))
+
+    def _probabilities(self, available: Mask) -> Vec:
         offers, row_of = np.unique(available, axis=0, return_inverse=True)
         single = Assortments([np.flatnonzero(offer).tolist() for offer in offers], range(len(self.items_)))
         table = np.zeros(offers.shape)
@@ -134,6 +155,10 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
 
     def _start(self) -> None:
         number_between("epsilon", self.epsilon, 0.0, 1.0)
+        if self.half_life is not None:
+            number_between("half_life", self.half_life, 1e-300)
+        if self.new_items not in ("refuse", "add"):
+            raise ValueError(f"new_items is {self.new_items!r}: choose 'refuse' or 'add'.")
         for name in ("max_rounds", "rounds_per_batch", "memory"):
             whole_number(name, getattr(self, name), least=1)
         if self.outside not in ("auto", "refuse"):
@@ -144,7 +169,11 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None.")
         names, named = column_names(X)
-        matrix = validate_data(self, X, reset=reset)
+        positions: Codes | None = None
+        if not reset and self._aligns(named):
+            matrix, items, positions = align(X, names, self.items_, may_add=True)
+        else:
+            matrix = validate_data(self, X, reset=reset)
         names = names or list(range(matrix.shape[1]))
         chosen = np.asarray(y)
         if chosen.shape != matrix.shape[:1]:
@@ -159,14 +188,28 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if reset:
             self._outside = outside
             self.items_ = [*names, len(names)] if outside else names
+        elif positions is not None:
+            codes = positions[codes]
         elif names != self.items_[: len(names)]:
             raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: the items must stay.")
         available = self._available(matrix, outside or self._outside)
         missing = np.flatnonzero(~available[np.arange(len(codes)), codes])
         if missing.size:
             row = int(missing[0])
-            raise ValueError(f"Row {row}: the choice {self.items_[codes[row]]!r} is not in its offer: correct X or y.")
+            items = self.items_ if positions is None else items
+            raise ValueError(f"Row {row}: the choice {items[codes[row]]!r} is not in its offer: correct X or y.")
         return available, codes, _weights(sample_weight, matrix)
+
+    def _aligns(self, named: bool) -> bool:
+        return named and self.new_items == "add" and hasattr(self, "model_")
+
+    def _items_with(self, X: Any) -> list[Label]:
+        """The items so far, and the new ones behind them where they may join."""
+        names, named = column_names(X)
+        return list(dict.fromkeys([*self.items_, *names])) if self._aligns(named) else self.items_
+
+    def _counts(self, assortments: Assortments) -> ChoiceCounts:
+        return ChoiceCounts(assortments) if self.half_life is None else DecayingCounts(assortments, self.half_life)
 
     def _available(self, matrix: Any, outside: bool) -> Mask:
         available: Mask = matrix != 0
@@ -179,7 +222,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Row {empty[0]} of X offers nothing: every row needs an available item.")
         return available
 
-    def _play(self, counts: ChoiceCounts, rounds: int, anew: bool) -> None:
+    def _play(self, counts: ChoiceCounts, rounds: int, anew: bool, items: list[Label] | None = None) -> None:
         """Play rounds on the counts, with a new run or the one so far, and keep what comes out."""
         if anew:
             seed = self.random_state
@@ -188,6 +231,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
             form, player, horizon = self.distance, self.learner, self.max_rounds
             solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, seed)
         run = Run(solver, self.tolerance, self.stop) if anew else self._run
+        if run.solver.assortments != counts.assortments:
+            run.solver, run.state = grow(run.solver, run.state, counts.assortments)
         target = counts.target()
         run.state.forget(self.memory * run.solver.learner.round_weight(run.state.round + 1))
         if anew:
@@ -197,7 +242,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
                 if run.advance(target) and run.last["latest_mae"] <= self.tolerance:
                     break
         model = run.solver.model(run.state)
-        self.counts_, self._coded_model = counts, model
+        self.counts_, self._coded_model, self.items_ = counts, model, items or self.items_
         self._run: Run = run
         self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)
         self.rankings_: list[tuple[Label, ...]] = self.model_.rankings

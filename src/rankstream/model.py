@@ -192,7 +192,7 @@ class RankingModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
         for item in self.items:
-            if not _can_be_saved(item):
+            if not can_be_saved(item):
                 raise ValueError(
                     f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
                 )
@@ -232,7 +232,7 @@ class RankingModel:
             raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
         try:
             items, rankings, weights = content["items"], content["rankings"], content["weights"]
-            if not (isinstance(items, list) and all(_can_be_saved(item) for item in items)):
+            if not (isinstance(items, list) and all(can_be_saved(item) for item in items)):
                 raise ValueError("its items are not a list of text, whole numbers, true, false and null")
             return cls.from_codes(items, rankings, weights, content["no_choice"])
         except (KeyError, TypeError, ValueError) as error:
@@ -265,5 +265,6 @@ def _are_permutations(orders: Any, size: int) -> bool:
     return orders.dtype.kind == "i" and bool((np.sort(orders, axis=1) == np.arange(size)).all())
 
 
-def _can_be_saved(item: Label) -> bool:
+def can_be_saved(item: Label) -> bool:
+    """Whether a label survives being written as JSON."""
     return item is None or isinstance(item, str | int)

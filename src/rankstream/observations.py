@@ -1,5 +1,6 @@
 """Availability matrices, as scikit-learn has them: from rows of features and choices to ChoiceCounts."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from rankstream.counts import ChoiceCounts
 
 
 def count_availability(
-    available: Mask, chosen: Codes, weight: Vec, before: ChoiceCounts | None = None
+    available: Mask,
+    chosen: Codes,
+    weight: Vec,
+    before: ChoiceCounts | None = None,
+    make: Callable[[Assortments], ChoiceCounts] = ChoiceCounts,
 ) -> tuple[ChoiceCounts, bool]:
-    """Counts of rows of an availability matrix, items being column numbers; and whether there were new offers.
+    """Counts of rows of an availability matrix, items being column numbers; and whether there were new offers or items.
 
     Offers are numbered by their columns, not by their rows, so that the order of the rows does not matter.
 
@@ -26,11 +31,12 @@ def count_availability(
     rows, row_of = np.unique(available, axis=0, return_inverse=True)
     offers = [tuple(np.flatnonzero(row).tolist()) for row in rows]
     if before is None:
-        counts, grew = ChoiceCounts(Assortments(offers, range(available.shape[1]))), True
+        counts, grew = make(Assortments(offers, range(available.shape[1]))), True
     else:
         known = set(before.assortments.offers)
         new = [offer for offer in offers if offer not in known]
-        counts, grew = (before.extend(new), True) if new else (before.copy(), False)
+        grew = bool(new) or available.shape[1] > before.assortments.n_items
+        counts = before.extend(new, range(available.shape[1])) if grew else before.copy()
     starts = np.array([counts.assortments.coordinate(offer, offer[0]) for offer in offers])
     inside = np.cumsum(available, axis=1)[np.arange(len(chosen)), chosen] - 1
     counts.observe_coordinates(starts[row_of.ravel()] + inside, weight)

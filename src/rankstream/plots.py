@@ -1,11 +1,14 @@
 """Pictures of estimations, with matplotlib; every function draws on given axes and returns them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._types import Label, Vec
+from rankstream.baselines import ChoiceModel
 from rankstream.comparison import HELD_OUT, Comparison
+from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate
 from rankstream.sparse import Frontier
 
@@ -75,3 +78,48 @@ def frontier(found: Frontier, axes: "Axes") -> "Axes":
     axes.set(yscale="log", xlabel="rankings", ylabel="mean absolute error", title="Accuracy against size")
     axes.grid(alpha=0.3)
     return axes
+
+
+def shares_over_time(
+    periods: Sequence[ChoiceCounts],
+    offer: Sequence[Label],
+    axes: "Axes",
+    times: Sequence[float] | None = None,
+    models: Sequence[ChoiceModel] | None = None,
+) -> "Axes":
+    """The share of every item of an offer, period by period, with 95 % margins; lines are the models of those times.
+
+    Periods in which nobody was offered it are left out. Without models, lines connect the dots.
+    """
+    from matplotlib import colormaps
+
+    across = np.arange(1.0, len(periods) + 1.0) if times is None else np.asarray(times, dtype=np.float64)
+    shares, margins = _shares(periods, tuple(offer))
+    colours = colormaps["tab10" if len(offer) <= 10 else "viridis"](
+        np.arange(len(offer)) if len(offer) <= 10 else np.linspace(0.0, 1.0, len(offer))
+    )
+    predicted = [model.predict(offer) for model in models or ()]
+    seen = ~np.isnan(shares).any(axis=1)
+    for column, (item, colour) in enumerate(zip(offer, colours, strict=True)):
+        style = "o" if predicted else "o-"
+        axes.errorbar(
+            across[seen], shares[seen, column], margins[seen, column], fmt=style, color=colour, label=str(item)
+        )
+        if predicted:
+            axes.plot(across, [prediction[item] for prediction in predicted], color=colour)
+    axes.set(ylim=(0, 1), xlabel="period" if times is None else "time", ylabel="share", title="Shares over time")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return axes
+
+
+def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec]:
+    """A row of shares for each period, and how far they may be off by chance."""
+    shares = np.full((len(periods), len(offer)), np.nan)
+    margins = np.zeros(shares.shape)
+    for row, counts in enumerate(periods):
+        places = [counts.assortments.coordinate(offer, item) for item in offer]
+        shares[row] = counts.frequencies()[places]
+        size = max(1.0, float(counts.effective_totals[counts.assortments.owner[places[0]]]))
+        margins[row] = 1.96 * np.sqrt(shares[row] * (1.0 - shares[row]) / size)
+    return shares, margins

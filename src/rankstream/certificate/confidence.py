@@ -23,6 +23,8 @@ def confidence_radii(counts: ChoiceCounts, level: float = 0.95) -> Vec:
     """
     if not 0.0 < number_between("The confidence level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"The confidence level {level} must lie strictly between 0 and 1.")
+    if counts.forgets:
+        raise ValueError(f"{type(counts).__name__} forget, and the bound needs every choice: use ChoiceCounts.")
     assortments = counts.assortments
     radii = np.empty(assortments.n_offers)
     for offer in range(assortments.n_offers):

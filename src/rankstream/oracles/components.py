@@ -38,6 +38,11 @@ class ComponentsOracle:
             where = np.flatnonzero(np.isin(assortments.owner, numbers))
             self._parts.append((make(part, "first", seed), where, codes))
 
+    @property
+    def parts(self) -> list[Oracle]:
+        """The oracles of the components."""
+        return [oracle for oracle, _, _ in self._parts]
+
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The groups' cheapest rankings, one after the other."""
         vector = check_costs(self.assortments, costs)

@@ -96,6 +96,25 @@ class SearchOracle:
             self._places = np.argsort(self._pool, axis=1)
         return best
 
+    def memory(self) -> dict[str, Any]:
+        """What it has learned from being asked, as arrays: with it, a copy answers as this one would."""
+        last = {}
+        if self._last is not None:
+            asked, answer = self._last
+            numbers = np.array([answer.value, answer.bound])
+            last = {"asked": np.frombuffer(asked), "answered": answer.ranking, "numbers": numbers}
+        return {"pool": self._pool, **last, **self.splitting.memory()}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what ``memory`` gave."""
+        self._pool = np.array(memory["pool"], dtype=np.int64)
+        self._places = np.argsort(self._pool, axis=1)
+        self.splitting.remember(memory)
+        self._last = None
+        if "asked" in memory:
+            value, bound = memory["numbers"].tolist()
+            self._last = memory["asked"].tobytes(), Answer(memory["answered"], value, bound)
+
     def explain(self) -> str:
         """Why this oracle, in words."""
         return f"by local search, with a proven bound from groups of offers ({reduce(self.assortments).explain()})"

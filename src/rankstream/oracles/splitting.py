@@ -1,6 +1,7 @@
 """Lower bounds by cost splitting: overlapping groups of offers share the costs, and each is solved exactly."""
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,16 +32,16 @@ class Relaxation:
         self.sums: Vec = np.zeros(int(lattices.entry_ptr[-1]))
         self.to_go: Vec = np.zeros(int(lattices.state_ptr[-1]))
         self._aim, self._slope = np.zeros(n_seats), np.zeros(n_seats)
-        self._corners = Corners(
+        self.corners = Corners(
             known=np.ones(n_groups, dtype=np.int64),
             chosen=np.zeros((n_slots, MOST_CORNERS), dtype=np.int64),
             weight=np.zeros((n_groups, MOST_CORNERS)),
             point=np.zeros(n_seats),
         )
-        self._corners.weight[:, 0] = 1.0
+        self.corners.weight[:, 0] = 1.0
         self.least(np.zeros(n_seats))
         for group in range(n_groups):
-            kernels.choose(lattices, group, self.sums, self.to_go, self._corners.chosen[:, 0])
+            kernels.choose(lattices, group, self.sums, self.to_go, self.corners.chosen[:, 0])
 
     def total(self) -> Vec:
         """The sum of the groups' pulls at every coordinate."""
@@ -52,7 +53,7 @@ class Relaxation:
         """One round of Dykstra's method towards the point nearest to ``aim``; returns where it has come to."""
         point = aim - self.total()
         kernels.sweep(
-            self.groups.lattices, self.pulls, point, self._corners, self._aim, self._slope, self.sums, self.to_go, calls
+            self.groups.lattices, self.pulls, point, self.corners, self._aim, self._slope, self.sums, self.to_go, calls
         )
         return point
 
@@ -113,6 +114,19 @@ class SplittingBound:
             if perf_counter() - started > seconds or best >= target * scale - room:
                 break
         return float(best / scale)
+
+    def memory(self) -> dict[str, Any]:
+        """What the next call starts from, as arrays."""
+        corners = self.relaxation.corners._asdict()
+        return {"centre": self._centre, "shares": self.shares, "pulls": self.relaxation.pulls, **corners}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what ``memory`` gave."""
+        self._centre, self.shares, self.relaxation.pulls = (
+            np.array(memory[name]) for name in ("centre", "shares", "pulls")
+        )
+        for name, array in self.relaxation.corners._asdict().items():
+            array[:] = memory[name]
 
     def _share(self, aim: Vec) -> Vec:
         """The pulls as costs, and what they leave of the costs in equal parts."""

@@ -1,0 +1,124 @@
+"""Checkpoints: a solver, its state and its counts in one file, from which a run goes on bit for bit.
+
+The file is a numpy archive (.npz) of plain arrays and one JSON text: nothing in it is ever executed.
+"""
+
+import json
+import os
+from io import BytesIO
+from pathlib import Path
+from struct import error as BadStructError  # noqa: N812
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+from zlib import error as BadStreamError  # noqa: N812
+
+import numpy as np
+
+from rankstream.counts import ChoiceCounts
+from rankstream.distances import Distance
+from rankstream.learners import Learner
+from rankstream.oracle_packing import MissingPartError
+from rankstream.oracles import Oracle
+from rankstream.packing import Packed, Parts, pack, unpack
+from rankstream.solver import Solver, State
+
+FORMAT = "rankstream-checkpoint"
+VERSION = 1
+HEADER = "header"
+DAMAGE = (  # what reading an archive with a wrong bit somewhere can end in
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+    *(EOFError, OSError, RuntimeError, MemoryError, BadZipFile, BadStreamError, BadStructError),
+)
+
+
+class Checkpoint(NamedTuple):
+    """What a run needs to go on."""
+
+    solver: Solver
+    state: State
+    counts: ChoiceCounts | None
+
+
+def save(path: str | os.PathLike[str], solver: Solver, state: State, counts: ChoiceCounts | None = None) -> None:
+    """Write all that the coming rounds depend on, so that ``load`` resumes exactly.
+
+    It is first written to a temporary name and then renamed: a crash leaves the old file, never half a new one. Items
+    must be text, whole numbers, booleans or None. Parts that are not built in are not saved: hand them to ``load``.
+
+    >>> import tempfile
+    >>> from rankstream import Assortments, distances, learners, oracles
+    >>> offers = Assortments([("tea", "nothing")])
+    >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
+    >>> state = solver.step(solver.init(), [0.5, 0.5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/run.npz", solver, state)
+    ...     resumed = load(f"{folder}/run.npz")
+    >>> resumed.solver.model(resumed.state) == solver.model(state)
+    True
+    """
+    write(path, [pack(solver, state, counts)], {})
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    distance: Distance | None = None,
+    learner: Learner[Any] | None = None,
+    oracle: Oracle | None = None,
+) -> Checkpoint:
+    """Read what ``save`` wrote; parts that are not built in must be handed over as they were."""
+    runs, _ = read(path, Parts(distance, learner, oracle))
+    return runs[0]
+
+
+def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]) -> None:
+    """Write packed runs, and whatever else JSON can hold, to one file."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
+    header = {"format": FORMAT, "version": VERSION, "runs": [run.header for run in runs], "more": more}
+    arrays = {f"{number}.{name}": array for number, run in enumerate(runs) for name, array in run.arrays.items()}
+    text = np.frombuffer(json.dumps(header, default=np.generic.item).encode(), dtype=np.uint8)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], dict[str, Any]]:
+    """Read what ``write`` wrote, or say what is wrong with the file."""
+    content = Path(path).read_bytes()
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays.pop(HEADER).tobytes())
+    except DAMAGE as error:
+        raise ValueError(
+            f"{path} is not a whole checkpoint ({_reason(error)}): it may be truncated; go back to an older one."
+        ) from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a rankstream checkpoint: it does not say format {FORMAT!r}.")
+    version = header.get("version")
+    if type(version) is int and version > VERSION:
+        raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
+    try:
+        packed = [
+            Packed(
+                run, {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
+            )
+            for number, run in enumerate(header["runs"])
+        ]
+        return [Checkpoint(*unpack(run, parts)) for run in packed], header["more"]
+    except MissingPartError as error:
+        raise ValueError(f"{path} cannot be resumed as it is: {error}.") from None
+    except DAMAGE as error:
+        raise ValueError(f"{path} is a damaged checkpoint ({_reason(error)}): go back to an older one.") from None
+
+
+def _reason(error: BaseException) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__

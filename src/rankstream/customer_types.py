@@ -1,0 +1,101 @@
+"""Customer types that came and went between two models."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankstream._types import Label
+from rankstream.assortments import Assortments
+from rankstream.model import RankingModel
+from rankstream.validate import number_between
+
+FRACTION = 0.1  # a type with less than this share of its later one is new
+
+
+@dataclass(frozen=True)
+class TypeChange:
+    """Customers who choose alike from every offer: the heaviest ranking among them, and their share in both models."""
+
+    ranking: tuple[Label, ...]
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """By how much their share rose."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class TypeChanges:
+    """The types whose share changed by at least ``least``, largest change first in each list."""
+
+    appeared: tuple[TypeChange, ...]
+    vanished: tuple[TypeChange, ...]
+    grew: tuple[TypeChange, ...]
+    shrank: tuple[TypeChange, ...]
+    least: float
+
+    def __str__(self) -> str:
+        lines = []
+        for word in ("appeared", "vanished", "grew", "shrank"):
+            for one in getattr(self, word):
+                ranking = " > ".join(map(str, one.ranking))
+                lines.append(f"{word}: {ranking}, {100 * one.before:.1f} % to {100 * one.after:.1f} %")
+        return "\n".join(lines) or f"no type changed by {100 * self.least:g} points"
+
+
+def type_changes(
+    before: RankingModel, after: RankingModel, offers: Iterable[Iterable[Label]], least: float = 0.01
+) -> TypeChanges:
+    """Compare the customer types of two models, those being one type who choose alike from all the offers.
+
+    A type appeared if its share before was less than a tenth of that after, and vanished the other way round. This
+    describes the two models; it is no test. Many mixtures of types give the same choice probabilities, so types can
+    change where the data do not: ``drift_report`` tells what the data say.
+
+    >>> items = ["tea", "pie", "nothing"]
+    >>> before = RankingModel(items, [("tea", "nothing", "pie"), ("nothing", "tea", "pie")], [0.6, 0.4])
+    >>> after = RankingModel(items, [("tea", "pie", "nothing"), ("nothing", "pie", "tea")], [0.6, 0.4])
+    >>> print(type_changes(before, after, [("tea", "nothing")]))
+    no type changed by 1 points
+    >>> print(type_changes(before, after, [("tea", "nothing"), ("pie", "nothing")]))
+    appeared: tea > pie > nothing, 0.0 % to 60.0 %
+    vanished: tea > nothing > pie, 60.0 % to 0.0 %
+    """
+    number_between("least", least, 0.0, 1.0)
+    assortments = Assortments(offers)
+    then, now = _types(before, assortments), _types(after, assortments)
+    changes = []
+    for key in {**now, **then}:
+        ranking = (now if key in now else then)[key][0]
+        share = tuple(types[key][1] if key in types else 0.0 for types in (then, now))
+        changes.append(TypeChange(ranking, *share))
+    changes = sorted((one for one in changes if abs(one.change) >= least), key=lambda one: -abs(one.change))
+    rose, fell = ([one for one in changes if one.change * sign > 0.0] for sign in (1.0, -1.0))
+    return TypeChanges(
+        appeared=tuple(one for one in rose if one.before < FRACTION * one.after),
+        vanished=tuple(one for one in fell if one.after < FRACTION * one.before),
+        grew=tuple(one for one in rose if one.before >= FRACTION * one.after),
+        shrank=tuple(one for one in fell if one.after >= FRACTION * one.before),
+        least=least,
+    )
+
+
+def _types(model: RankingModel, assortments: Assortments) -> dict[bytes, tuple[tuple[Label, ...], float]]:
+    """By what they choose: the heaviest ranking of the offered items, and the share of all who choose so."""
+    for item in assortments.items:
+        if item not in model.items:
+            raise ValueError(f"A model does not know the item {item!r}: name offers of items that both models know.")
+    code = {item: number for number, item in enumerate(assortments.items)}
+    codes = np.array([code.get(item, -1) for item in model.items])
+    found: dict[bytes, tuple[tuple[Label, ...], float]] = {}
+    for row in np.argsort(-model.weights, kind="stable").tolist():
+        order = codes[model.orders[row]]
+        order = order[order >= 0]
+        key = assortments.vertex(order).tobytes()
+        ranking = tuple(assortments.items[number] for number in order.tolist())
+        first, share = found.get(key, (ranking, 0.0))
+        found[key] = first, share + float(model.weights[row])
+    return found

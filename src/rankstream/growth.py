@@ -1,0 +1,173 @@
+"""Growth: go on with a run when new offers and new items appear, instead of starting again.
+
+The paper fixes the collection of offers. Here coordinates are appended, and the past is read as that of a game on the
+larger collection in which the new offers were silent: no ranking could earn there and the data agreed with the model.
+So ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed collection: it starts anew.
+"""
+
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankstream import oracles
+from rankstream._types import Codes, Mask, Vec
+from rankstream.assortments import Assortments
+from rankstream.distances import KL, Distance, LInf
+from rankstream.insertion import extend_rankings, tie_rule
+from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
+from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.oracles import Oracle
+from rankstream.rounds import Sums
+from rankstream.solver import Solver, State
+
+
+def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle | None = None) -> tuple[Solver, State]:
+    """A solver and a state for larger assortments (``Assortments.extend``) that go on where these stand.
+
+    Rankings found so far get the new items by the oracle's tie rule: "first" puts each before all others, "last" behind
+    them, "random" at a place drawn from the seed and the ranking. Old offers hold no new item, so nothing changes
+    there. Running means on new offers start where the model so extended stands. New offers get the weight 1 where the
+    distance has weights. The oracle is ``oracles.auto`` with the old one's tie rule and seed, unless one is given. The
+    old solver and state are left alone.
+
+    >>> from rankstream import distances, learners
+    >>> offers = Assortments([("tea", "nothing")])
+    >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers, "last"))
+    >>> state = solver.step(solver.init(), [1.0, 0.0])
+    >>> larger, grown = grow(solver, state, offers.extend([("pie", "nothing")]))
+    >>> grown.round, larger.model(grown).predict(("pie", "nothing"))
+    (1, {'pie': 0.0, 'nothing': 1.0})
+    """
+    before = solver.assortments
+    if not isinstance(before, Assortments):
+        raise ValueError(f"{type(before).__name__} cannot grow: only Assortments can.")
+    check_larger(before, assortments)
+    ties, seed = tie_rule(solver.oracle)
+    distance = _larger_distance(solver.distance, assortments)
+    larger = Solver(
+        assortments, distance, solver.learner, oracles.auto(assortments, ties, seed) if oracle is None else oracle
+    )
+    if not state.round:
+        return larger, larger.init()
+    rankings = extend_rankings(_orders(state, before.n_items), assortments.n_items, ties, seed)
+    weights = np.array(list(state.weights.values()))
+    grown = State(None, _larger_sums(solver, larger, state.sums, rankings, weights), state.round)
+    grown.observations = state.observations
+    grown.weights = {ranking.tobytes(): weight for ranking, weight in zip(rankings, weights.tolist(), strict=True)}
+    grown.seen = _larger_mask(state.seen, before, assortments)
+    grown.learner = _larger_learner(solver, larger, state, grown)
+    return larger, grown
+
+
+def check_larger(before: Assortments, after: Assortments) -> None:
+    """Refuse assortments that do not begin with the ones so far."""
+    if after.items[: before.n_items] != before.items or after.offers[: before.n_offers] != before.offers:
+        raise ValueError(
+            "The new assortments do not begin with the old items and offers: make them with Assortments.extend."
+        )
+
+
+def _orders(state: State, n_items: int) -> Codes:
+    return np.frombuffer(b"".join(state.weights), dtype=np.int64).reshape(-1, n_items)
+
+
+def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
+    """The same distance on the larger assortments; new offers weigh 1."""
+    if not is_dataclass(distance) or isinstance(distance, type) or not hasattr(distance, "assortments"):
+        raise ValueError(f"{type(distance).__name__} cannot grow: it is no dataclass with a field 'assortments'.")
+    changes: dict[str, Any] = {"assortments": assortments}
+    weights = getattr(distance, "weights", None)
+    if weights is not None:
+        changes["weights"] = (*weights, *[1.0] * (assortments.n_offers - len(weights)))
+    larger: Any = replace(distance, **changes)
+    return larger  # type: ignore[no-any-return]
+
+
+def _larger_mask(seen: Mask | None, before: Assortments, after: Assortments) -> Mask | None:
+    """Nobody has seen the new offers."""
+    if before.n_offers == after.n_offers:
+        return seen
+    known = np.ones(before.n_coordinates, dtype=bool) if seen is None else seen
+    return np.concatenate([known, np.zeros(after.n_coordinates - before.n_coordinates, dtype=bool)])
+
+
+def _larger_sums(solver: Solver, larger: Solver, sums: Sums, rankings: Codes, weights: Vec) -> Sums:
+    """The sums of the game in which the new offers were silent."""
+    size, total = sums.vertex.size, sums.total_weight
+    added = np.zeros(larger.assortments.n_coordinates - size)
+    for ranking, weight in zip(rankings, weights.tolist(), strict=True):
+        added += weight * larger.assortments.vertex(ranking)[size:]
+    quiet = silent(larger.distance, sums.mean_dual, size)
+    paid = float(larger.distance.costs(quiet)[size:] @ added)
+    potential = 0.0
+    if solver.distance.smoothing:
+        potential = total * (larger.distance.potential(quiet) - solver.distance.potential(sums.mean_dual))
+    return Sums(
+        vertex=np.concatenate([sums.vertex, added]),
+        frequencies=np.concatenate([sums.frequencies, added]),
+        dual=_wider(larger.distance, sums.dual, size, total * quiet),
+        total_weight=total,
+        answer=sums.answer + paid,
+        offset=sums.offset + paid + solver.distance.smoothing * potential,
+        potential=sums.potential + potential,
+        latest=np.concatenate([sums.latest, added / total]) if sums.latest.size else sums.latest,
+        moved=sums.moved or added.size > 0,
+    )
+
+
+def silent(distance: Distance, dual: Vec, size: int) -> Vec:
+    """A dual of a problem of ``size`` coordinates, made silent on all coordinates after them."""
+    wider = _wider(distance, dual, size, 0.0)
+    if isinstance(distance, KL) or wider.size == dual.size:
+        return wider
+    return distance.silence(wider, np.arange(wider.size * size // dual.size) < size)
+
+
+def _wider(distance: Distance, vector: Vec, size: int, value: float | Vec) -> Vec:
+    """A vector as long as a dual, with a value, or those of another, on the new coordinates of each of its parts."""
+    start = distance.start()
+    blocks, rest = divmod(vector.size, size)
+    if rest or start.size % blocks:
+        raise ValueError(f"The duals of {type(distance).__name__} do not follow the coordinates: start a new solver.")
+    wider = np.broadcast_to(value, start.shape).copy().reshape(blocks, -1)
+    wider[:, :size] = vector.reshape(blocks, size)
+    return wider.ravel()
+
+
+def _larger_learner(solver: Solver, larger: Solver, before: State, after: State) -> Any:
+    """The learner's state in that game: what was not pulled is where it began."""
+    learner, distance, state = solver.learner, larger.distance, before.learner
+    size = before.sums.vertex.size
+    if hasattr(learner, "grow"):
+        return learner.grow(solver.distance, distance, state, after)
+    if isinstance(state, Moved):
+        image = _larger_image(solver, distance, before)
+        step = learner.step_size(distance) if isinstance(learner, MirrorDescent) else state.step
+        return Moved(distance.prox(-image), image, step)
+    if isinstance(state, Averaged):
+        pulls = _wider(distance, state.pulls, size, 0.0)
+        firmness = distance.smoothing * after.sums.total_weight
+        firmness += solver.learner.firmness(distance) * float(np.sqrt(state.squares))  # type: ignore[attr-defined]
+        return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, state.squares)
+    if isinstance(learner, FollowTheLeader):
+        return distance.respond(after.sums.mean_vertex, after.sums.mean_frequencies)
+    if isinstance(learner, NaiveFrankWolfe):
+        return distance.respond(after.sums.mean_vertex, after.sums.latest)
+    raise ValueError(f"{type(learner).__name__} cannot grow: give it a method grow(old, new, state, grown).")
+
+
+def _larger_image(solver: Solver, distance: Distance, before: State) -> Vec:
+    """Mirror descent's image of its dual, on the new coordinates that of a price which nothing has pulled at."""
+    learner, state, start = solver.learner, before.learner, distance.mirror(distance.start())
+    size = before.sums.vertex.size
+    if not isinstance(distance, LInf):
+        return _wider(distance, state.image, size, start)
+    steps: float | Vec = 0.0
+    if distance.smoothing:
+        rounds = range(1, before.round + 1)
+        weights = np.array([learner.round_weight(number) for number in rounds])
+        steps = state.step * weights if isinstance(learner, MirrorDescent) else 1.0 / distance.smoothing
+    faded = float(np.prod(1.0 - distance.smoothing * np.asarray(steps)))  # what smoothing left of where prices began
+    first = solver.distance.mirror(solver.distance.start())
+    return _wider(distance, state.image + faded * (start[0] - first[0]), size, faded * start)
