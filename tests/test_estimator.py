@@ -12,7 +12,9 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+import rankstream as rs
 from rankstream import RankingChoiceModel, simulate
+from rankstream.estimation import Method
 
 REASONS = {
     "check_estimators_dtypes": "its random integers hold rows of zeros, and an offer of nothing is refused",
@@ -131,7 +133,7 @@ def test_one_position_past_the_columns_is_the_outside_option() -> None:
 
 def test_frames_with_numbers_for_columns_name_items() -> None:
     frame = pd.DataFrame(1, index=range(4), columns=[1, 2, 3])
-    model = RankingChoiceModel().fit(frame, [1, 1, 1, 2])
+    model = RankingChoiceModel(method="primal-dual").fit(frame, [1, 1, 1, 2])
     assert model.items_ == [1, 2, 3]
     assert model.predict_proba(frame)[0] == pytest.approx([0.75, 0.25, 0.0], abs=0.01)
     assert model.classes_.tolist() == [1, 2, 3]
@@ -295,3 +297,25 @@ def test_a_half_life_forgets() -> None:
     for settings in ({"half_life": 0}, {"new_items": "maybe"}):
         with pytest.raises(ValueError, match=r"half_life is 0|new_items is 'maybe'"):
             RankingChoiceModel(**settings).fit(rows, [0] * 400)
+
+
+def test_every_method_has_all_fitted_attributes() -> None:
+    frame = pd.DataFrame([[1, 1, 0], [1, 1, 1], [0, 1, 1]] * 40, columns=["tea", "pie", "cake"])
+    chosen = ["tea", "cake", "pie", "pie", "tea", "cake"] * 20
+    methods: list[tuple[Method, bool]] = [("auto", True), ("max-entropy", True), ("primal-dual", False)]
+    for method, dense in methods:
+        model = RankingChoiceModel(method=method).fit(frame, chosen)
+        assert isinstance(model.model_, rs.EntropyModel) == dense
+        assert model.predict_proba(frame).sum(axis=1) == pytest.approx(np.ones(120))
+        assert sum(model.weights_) == pytest.approx(1.0)
+        assert all(set(ranking) == {"tea", "pie", "cake"} for ranking in model.rankings_)
+        assert model.certificate_.lower <= model.certificate_.upper
+        assert model.model_.predict(("tea", "pie"))["tea"] == pytest.approx(model.predict_proba(frame)[0, 0])
+        assert model.n_rounds_ >= 1
+        assert model.converged_
+    assert isinstance(RankingChoiceModel(learner="dual-averaging").fit(frame, chosen).model_, rs.RankingModel)
+    model = RankingChoiceModel().fit(frame, chosen).partial_fit(frame, chosen)
+    assert isinstance(model.model_, rs.RankingModel)
+    assert model.counts_.observations == 240
+    with pytest.raises(ValueError, match="no method 'best'"):
+        RankingChoiceModel(method="best").fit(frame, chosen)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +107,13 @@ class EntropyModel:
         run = Run(solver, tolerance=0.0)
         run.advance_many(Target(self.probabilities(offers)), rounds)
         return solver.model(run.state)
+
+    def relabel(self, items: Iterable[Label]) -> "EntropyModel":
+        """The same model with other names for its items."""
+        labels = tuple(items)
+        named = dict(zip(self.items, labels, strict=True))
+        offers = [[named[item] for item in offer] for offer in self.assortments.offers]
+        return EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels), self.duals)
 
     def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
         """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""

@@ -1,7 +1,7 @@
 """RankingChoiceModel: the scikit-learn face of the library."""
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from rankstream._types import Codes, Label, Mask, Vec
 from rankstream.alignment import align
 from rankstream.assortments import Assortments
+from rankstream.budget import has_small_program
 from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance
-from rankstream.estimation import Run, Stop, make_solver
+from rankstream.entropy_estimate import EntropyModel, entropy_estimate
+from rankstream.estimation import Method, Run, Stop, make_solver
 from rankstream.growth import grow
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
@@ -43,16 +45,24 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     available. With a ``half_life``, a choice weighs half as much after so many later ones (``DecayingCounts``): rows
     then must be in order of time. ``certificate_`` is at the frequencies of ``counts_``.
 
-    Fitted: ``model_`` (a RankingModel), ``rankings_``, ``weights_``, ``certificate_``, ``n_rounds_``, ``converged_``,
-    ``items_`` (also ``classes_``), ``counts_``.
+    ``method="max-entropy"`` predicts best, ``"primal-dual"`` is the paper's sparse fit, and ``"auto"`` the first where
+    its exact program is small and nothing that only the second has (distance, learner, stop, ties) is set.
+    ``partial_fit`` always plays the second.
+
+    Fitted: ``model_`` (an EntropyModel or a RankingModel), ``rankings_``, ``weights_``, ``certificate_``,
+    ``n_rounds_``, ``converged_``, ``items_`` (also ``classes_``), ``counts_``.
 
     >>> X, y = [[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1]], [0, 1, 1, 1]
-    >>> RankingChoiceModel().fit(X, y).predict_proba([[1, 1, 0]]).round(2)
+    >>> RankingChoiceModel(method="primal-dual").fit(X, y).predict_proba([[1, 1, 0]]).round(2)
     array([[0.5, 0.5, 0. ]])
     """
 
     items_: list[Label]
     n_features_in_: int
+    model_: RankingModel | EntropyModel
+    _coded_model: RankingModel | EntropyModel
+    _run: Run | None
+    _sparse: RankingModel | None
 
     def __init__(
         self,
@@ -69,6 +79,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
         half_life: float | None = None,
         new_items: Literal["refuse", "add"] = "refuse",
+        method: Method = "auto",
     ) -> None:
         self.distance = distance
         self.learner = learner
@@ -83,13 +94,55 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.half_life = half_life
         self.new_items = new_items
+        self.method = method
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices, until the tolerance is met or ``max_rounds`` are played."""
         self._start()
         counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True), make=self._counts)
-        self._play(counts, self.max_rounds, anew=True)
+        if self.method == "max-entropy" or (self.method == "auto" and self._is_plain() and has_small_program(counts)):
+            self._fit_densely(counts)
+        else:
+            self._play(counts, self.max_rounds, anew=True)
         return self
+
+    def _is_plain(self) -> bool:
+        """Whether nothing was set that only the paper's solver has."""
+        return (self.distance, self.learner, self.stop, self.ties) == ("l2", "mirror-descent", "mae", "random")
+
+    def _fit_densely(self, counts: ChoiceCounts) -> None:
+        found = entropy_estimate(counts.assortments, counts, tolerance=self.tolerance, seed=self._seed())
+        self.counts_, self._coded_model = counts, found.model
+        if isinstance(found.model, EntropyModel):
+            self.model_ = found.model.relabel(self.items_)
+        else:
+            self.model_ = RankingModel.from_codes(
+                self.items_, found.model.orders, found.model.weights, found.model.no_choice_code
+            )
+        self.certificate_, self.n_rounds_, self.converged_ = found.certificate, found.rounds, found.converged
+        self._sparse, self._run = None, None
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        return int(seed) if isinstance(seed, int | np.integer) else int(check_random_state(seed).randint(2**31 - 1))
+
+    @property
+    def rankings_(self) -> list[tuple[Label, ...]]:
+        """The rankings of the model; those of ``to_rankings()`` where it is dense."""
+        return self._as_rankings().rankings
+
+    @property
+    def weights_(self) -> Vec:
+        """Their probabilities."""
+        return self._as_rankings().weights
+
+    def _as_rankings(self) -> RankingModel:
+        check_is_fitted(self, "model_")
+        if isinstance(self.model_, RankingModel):
+            return self.model_
+        if self._sparse is None:
+            self._sparse = self.model_.to_rankings(seed=self._seed())
+        return self._sparse
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
@@ -157,6 +210,9 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         number_between("epsilon", self.epsilon, 0.0, 1.0)
         if self.half_life is not None:
             number_between("half_life", self.half_life, 1e-300)
+        if self.method not in get_args(Method):
+            choices = ", ".join(map(repr, get_args(Method)))
+            raise ValueError(f"There is no method {self.method!r}: choose one of {choices}.")
         if self.new_items not in ("refuse", "add"):
             raise ValueError(f"new_items is {self.new_items!r}: choose 'refuse' or 'add'.")
         for name in ("max_rounds", "rounds_per_batch", "memory"):
@@ -224,13 +280,11 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
 
     def _play(self, counts: ChoiceCounts, rounds: int, anew: bool, items: list[Label] | None = None) -> None:
         """Play rounds on the counts, with a new run or the one so far, and keep what comes out."""
-        if anew:
-            seed = self.random_state
-            if not isinstance(seed, int | np.integer):
-                seed = int(check_random_state(seed).randint(2**31 - 1))
+        run = self._run if not anew and self._run is not None else None
+        if run is None:
             form, player, horizon = self.distance, self.learner, self.max_rounds
-            solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, seed)
-        run = Run(solver, self.tolerance, self.stop) if anew else self._run
+            solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, self._seed())
+            run = Run(solver, self.tolerance, self.stop)
         if run.solver.assortments != counts.assortments:
             run.solver, run.state = grow(run.solver, run.state, counts.assortments)
         target = counts.target()
@@ -243,10 +297,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
                     break
         model = run.solver.model(run.state)
         self.counts_, self._coded_model, self.items_ = counts, model, items or self.items_
-        self._run: Run = run
+        self._run = run
         self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)
-        self.rankings_: list[tuple[Label, ...]] = self.model_.rankings
-        self.weights_ = self.model_.weights
         self.certificate_ = run.solver.certificate(run.state, target)
         self.n_rounds_ = run.state.round
         self.converged_ = run.converged
