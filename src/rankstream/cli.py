@@ -69,6 +69,26 @@ def fit(
 
 
 @app.command()
+def stream(
+    source: Annotated[str, typer.Argument(help="A growing file of JSON lines, or '-' for standard input.")],
+    out: Annotated[Path, typer.Option(help="The folder for state.npz and model.json.")] = Path("rankstream-stream"),
+    every: Annotated[float, typer.Option(min=0.0, help="Save at least so often, in seconds.")] = 5.0,
+    half_life: Annotated[float | None, typer.Option(min=1.0, help="Choices after which one weighs half.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest choices count.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the solver per batch of records.")] = 20,
+    to_end: Annotated[bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting.")] = False,
+    on_error: Annotated[str, typer.Option(help="At a bad line: stop, or skip and count.")] = "stop",
+    seed: Annotated[int, typer.Option(min=0, help="Ties between rankings.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Follow choices as they arrive, one JSON object a line, and keep a current model on disk; resumes by itself."""
+    from rankstream import stream_command
+
+    live = {"half_life": half_life, "window": window, "rounds": rounds, "seed": seed}
+    stream_command.run(source, out, every, to_end, on_error, json, live)
+
+
+@app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     offer: Annotated[list[str] | None, typer.Option(help="Items joined by ';'; may be given again.")] = None,

@@ -1,0 +1,126 @@
+"""A model that follows a stream: counts that grow with new offers and items, and a solver that goes on playing."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rankstream import distances, learners, oracles
+from rankstream._types import Label
+from rankstream.assortments import Assortments
+from rankstream.certificate import Certificate
+from rankstream.checkpoint import read, write
+from rankstream.counts import ChoiceCounts
+from rankstream.growth import grow
+from rankstream.model import RankingModel
+from rankstream.packing import Parts, pack
+from rankstream.runs import Run
+from rankstream.solver import Snapshot, Solver
+from rankstream.validate import whole_number
+from rankstream.windows import DecayingCounts, WindowCounts
+
+MEMORY = 1000.0
+
+
+class Record(NamedTuple):
+    """One observation: what was offered, what was chosen, and how often."""
+
+    offered: tuple[Label, ...]
+    chosen: Label
+    times: float = 1.0
+
+
+class Live:
+    """Batches of records in, a current model out; ``save`` and ``load`` make it survive anything.
+
+    Earlier rounds count for at most ``MEMORY`` rounds together, so that the model follows the counts; the counts may
+    forget, too, with a half-life or a window in observations.
+
+    >>> live = Live(rounds=50)
+    >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
+    >>> live.observe([Record(("pie", "cake"), "cake")])
+    >>> round(live.snapshot().model.predict(("tea", "pie"))["tea"], 1), live.records
+    (0.8, 3)
+    """
+
+    def __init__(
+        self, *, half_life: float | None = None, window: int | None = None, rounds: int = 20, seed: int = 0
+    ) -> None:
+        if half_life is not None and window is not None:
+            raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
+        self.half_life, self.window, self.seed = half_life, window, whole_number("seed", seed)
+        self.rounds = whole_number("rounds", rounds, least=1)
+        self.records = 0
+        self.counts: ChoiceCounts | None = None
+        self.run: Run | None = None
+
+    def observe(self, batch: Sequence[Record]) -> None:
+        """Count a batch and play rounds on all counts so far; nothing is counted if a record is wrong."""
+        if not batch:
+            return
+        for record in batch:
+            if record.chosen not in record.offered:
+                raise ValueError(f"The choice {record.chosen!r} is not in its offer {record.offered!r}.")
+        counts = self._with_offers(batch)
+        offered, chosen, amounts = zip(*batch, strict=True)
+        counts.observe_coordinates(counts.coordinates(list(offered), list(chosen)), amounts)
+        self.counts, self.records = counts, self.records + len(batch)
+        self._play(counts)
+
+    def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
+        """The counts so far, with room for every offer of the batch."""
+        offers = {frozenset(record.offered): record.offered for record in batch}
+        if self.counts is None:
+            assortments = Assortments(offers.values())
+            if self.half_life is not None:
+                return DecayingCounts(assortments, self.half_life)
+            return ChoiceCounts(assortments) if self.window is None else WindowCounts(assortments, self.window)
+        known = {frozenset(offer) for offer in self.counts.assortments.offers}
+        new = [offer for key, offer in offers.items() if key not in known]
+        return self.counts.extend(new) if new else self.counts
+
+    def _play(self, counts: ChoiceCounts) -> None:
+        offers = counts.assortments
+        if self.run is None:
+            oracle = oracles.auto(offers, seed=self.seed)
+            self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
+        elif self.run.solver.assortments != offers:
+            self.run.solver, self.run.state = grow(self.run.solver, self.run.state, offers)
+        self.run.state.forget(MEMORY)
+        self.run.advance_many(counts.target(), self.rounds)
+
+    def snapshot(self) -> Snapshot:
+        """The model now, certified at the counts as they are."""
+        if self.run is None or self.counts is None:
+            raise ValueError("There is no model before the first record.")
+        return self.run.solver.snapshot(self.run.state, self.counts)
+
+    @property
+    def model(self) -> RankingModel:
+        """The model now."""
+        return self.snapshot().model
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proven about it."""
+        return self.snapshot().certificate
+
+    def save(self, path: str | os.PathLike[str], more: dict[str, Any]) -> None:
+        """Write everything, and ``more``, to one file; a crash leaves the old file, never half a new one."""
+        settings = {name: getattr(self, name) for name in ("half_life", "window", "rounds", "seed", "records")}
+        runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
+        write(path, runs, {"live": settings, **more})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "tuple[Live, dict[str, Any]]":
+        """Read what ``save`` wrote: it goes on bit for bit."""
+        runs, more = read(path, Parts())
+        settings = more.pop("live", None)
+        if not isinstance(settings, dict):
+            raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
+        records = settings.pop("records")
+        live = cls(**settings)
+        live.records = records
+        for solver, state, counts in runs:
+            live.run, live.counts = Run(solver, tolerance=0.0), counts
+            live.run.state = state
+        return live, more
