@@ -232,10 +232,14 @@ def test_bytes_and_archives_that_are_none(tmp_path: Path) -> None:
         read(path)
     assert read(path, on_error="skip").rows == 2
     whole = gzip.compress(b"offered,chosen\n" + b"a;b,a\n" * 5000)
-    for content in (b"not packed", whole[: len(whole) // 2]):
-        (tmp_path / "data.csv.gz").write_bytes(content)
-        with pytest.raises(ValueError, match="is no whole gzip file"):
-            read(tmp_path / "data.csv.gz")
+    flipped = whole[:-7] + bytes([whole[-7] ^ 1]) + whole[-6:]
+    for content in (b"not packed", whole[: len(whole) // 2], whole[:-1], flipped):
+        for name in ("data.csv.gz", "data.jsonl.gz"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(ValueError, match="is no whole gzip file"):
+                read(tmp_path / name)
+    (tmp_path / "data.csv.gz").write_bytes(whole + gzip.compress(b"a;b,b\n"))
+    assert read_counts(tmp_path / "data.csv.gz").tallies.tolist() == [5000, 1]
     (tmp_path / "data.parquet").write_bytes(b"PAR1 it is not")
     with pytest.raises(ValueError, match="DuckDB cannot read this: ") as error:
         read(tmp_path / "data.parquet")
