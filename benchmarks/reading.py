@@ -21,11 +21,11 @@ WAYS = {
     "pandas": """import pandas as pd
 def read(path):
     columns = ["offered", "chosen"]
-    frame = pd.read_csv(path) if path.endswith("csv") else pd.read_parquet(path, columns=columns)
+    frame = pd.read_csv(path) if "csv" in path else pd.read_parquet(path, columns=columns)
     return frame.groupby(columns).size().sum()""",
     "polars": """import polars as pl
 def read(path):
-    frame = pl.scan_csv(path) if path.endswith("csv") else pl.scan_parquet(path)
+    frame = pl.scan_csv(path) if "csv" in path else pl.scan_parquet(path)
     return frame.group_by("offered", "chosen").agg(pl.len()).collect(engine="streaming")["len"].sum()""",
 }
 CHILD = """
@@ -57,6 +57,9 @@ def write(paths: dict[str, Path], rows: int, assortments: Assortments) -> None:
         query = f"SELECT offered, chosen FROM ({drawn}) JOIN numbered USING (place)"
         connection.execute(f"COPY ({query}) TO '{paths['Parquet']}' (FORMAT parquet)")
         connection.execute(f"COPY (FROM '{paths['Parquet']}') TO '{paths['CSV']}' (FORMAT csv, HEADER)")
+        connection.execute(
+            f"COPY (FROM '{paths['Parquet']}') TO '{paths['CSV.gz']}' (COMPRESSION gzip, FORMAT csv, HEADER)"
+        )
 
 
 def measure(code: str, path: Path, rows: int) -> tuple[float, float, float]:
@@ -92,7 +95,8 @@ def main() -> None:
     assortments = market()
     print(f"{rows:,} transactions, {assortments}, seed {SEED}; best of {REPEATS}")
     with tempfile.TemporaryDirectory() as folder:
-        paths = {"Parquet": Path(folder) / "choices.parquet", "CSV": Path(folder) / "choices.csv"}
+        names = {"Parquet": "choices.parquet", "CSV": "choices.csv", "CSV.gz": "choices.csv.gz"}
+        paths = {kind: Path(folder) / name for kind, name in names.items()}
         writer = get_context("spawn").Process(target=write, args=(paths, rows, assortments))
         writer.start()  # apart, since a process starts with the peak of the one that starts it
         writer.join()

@@ -232,10 +232,14 @@ def test_bytes_and_archives_that_are_none(tmp_path: Path) -> None:
         read(path)
     assert read(path, on_error="skip").rows == 2
     whole = gzip.compress(b"offered,chosen\n" + b"a;b,a\n" * 5000)
-    for content in (b"not packed", whole[: len(whole) // 2]):
-        (tmp_path / "data.csv.gz").write_bytes(content)
-        with pytest.raises(ValueError, match="is no whole gzip file"):
-            read(tmp_path / "data.csv.gz")
+    flipped = whole[:-7] + bytes([whole[-7] ^ 1]) + whole[-6:]
+    for content in (b"not packed", whole[: len(whole) // 2], whole[:-1], flipped):
+        for name in ("data.csv.gz", "data.jsonl.gz"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(ValueError, match="is no whole gzip file"):
+                read(tmp_path / name)
+    (tmp_path / "data.csv.gz").write_bytes(whole + gzip.compress(b"a;b,b\n"))
+    assert read_counts(tmp_path / "data.csv.gz").tallies.tolist() == [5000, 1]
     (tmp_path / "data.parquet").write_bytes(b"PAR1 it is not")
     with pytest.raises(ValueError, match="DuckDB cannot read this: ") as error:
         read(tmp_path / "data.parquet")
@@ -511,21 +515,66 @@ def test_garbage_gives_counts_or_one_sentence(
     assert np.isfinite(reading.counts.tallies).all()
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=6), st.sampled_from(HEADS[1:5]))
-def test_quick_and_slow_ways_agree(rows: list[tuple[str, ...]], head: str) -> None:
-    """With a bad record at the end, which forces the slow way, the counts of the others stay as they are."""
-    names = head.split(",")[:3]
-    frame = pd.DataFrame([row[: len(names)] for row in rows], columns=names, dtype=object)
-    try:
-        quick = read(frame)
-    except ValueError:
-        return
-    bad = ["zzz", "zzz", "zzz"]
-    slow = read(pd.concat([frame, pd.DataFrame([bad], columns=names, dtype=object)]), on_error="skip")
-    assert slow.problems.total == 1
+RECORD = st.tuples(
+    st.lists(st.sampled_from(["a", "b", "10", "9", "é x"]), min_size=1, unique=True),
+    st.integers(0, 4),
+    st.sampled_from(["1", "2.5", "0", " 3 ", "1e2"]),
+    st.sampled_from(["2024-02-01", "2024-02-01T23:30:00", "2024-02-01 23:30:00+02:00", "2023-12-31T23:59:59Z"]),
+    st.sampled_from(["", " "]),
+)
+
+
+def written(kind: str, records: list[Any]) -> pd.DataFrame:
+    rows: list[dict[str, str]] = []
+    for number, (offer, place, count, time, space) in enumerate(records):
+        chosen, rest = offer[place % len(offer)], {"count": count, "time": time}
+        if kind == "transactions":
+            rows.append({"offered": f";{space}".join(offer), "chosen": space + chosen} | rest)
+        elif kind == "wide":
+            rows.append(
+                {item: str(int(item in offer)) for item in ("a", "b", "10", "9", "é x")} | {"chosen": chosen} | rest
+            )
+        elif kind == "rankings":
+            rows.append({"ranking": f"{space}>".join(offer)} | rest)
+        else:
+            rows += [{"id": f"o{number}", "item": item, "chosen": str(int(item == chosen))} | rest for item in offer]
+    return pd.DataFrame(rows)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(RECORD, min_size=2, max_size=8),
+    st.sampled_from(["transactions", "wide", "long", "rankings"]),
+    st.sampled_from(["csv", "jsonl", "pandas", "parquet"]),
+    st.sampled_from([{}, {"parts": 2}, {"by": "time"}, {"period": "day"}, {"period": "week"}, {"no_choice": "none"}]),
+)
+def test_quick_and_slow_ways_agree(tmp_path: Path, records: list[Any], kind: str, way: str, options: Any) -> None:
+    records = [*records, (["a", "b"], 0, "1", "2024-02-01", "")]
+    frame = written(kind, records)
+    source: Any = frame if way == "pandas" else tmp_path / f"data.{way}"
+    if way == "csv":
+        frame.to_csv(source, index=False)
+    elif way == "jsonl":
+        frame.to_json(source, orient="records", lines=True)
+    elif way == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame), source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(Job, "slowly")
+        quick = read(source, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Job, "quickly", lambda *_: None)
+        slow = read(source, **options)
+    assert (slow.rows, slow.problems.total) == (quick.rows, 0)
     assert slow.counts.assortments == quick.counts.assortments
     assert slow.counts.tallies.tolist() == quick.counts.tallies.tolist()
+    assert list(slow.groups) == list(quick.groups)
+    for key, counts in slow.groups.items():
+        assert counts.tallies.tolist() == quick.groups[key].tallies.tolist()
+    if kind != "rankings" and "no_choice" not in options:
+        wanted = ChoiceCounts(quick.counts.assortments)
+        for offer, place, count, *_ in records:
+            wanted.observe(tuple(offer), offer[place % len(offer)], float(count))
+        assert wanted.tallies.tolist() == quick.counts.tallies.tolist()
 
 
 OBJECTS = st.recursive(

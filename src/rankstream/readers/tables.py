@@ -69,6 +69,8 @@ class CsvFiles(Table):
         """The files as text, in one scan with a small buffer."""
         if not self.plain:
             return None
+        for path in self.paths:
+            lines.check_packed(path)
         columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in self.columns)
         return (
             f"read_csv({_listed(self.paths)}, auto_detect=false, header=true, delim={literal(self.delimiter)}, "
@@ -106,6 +108,8 @@ class JsonFiles(Table):
         """The files with every value still as JSON."""
         if any(map(is_glob, self.paths)):
             return None
+        for path in self.paths:
+            lines.check_packed(path)
         columns = ", ".join(f"{literal(column)}: 'JSON'" for column in self.columns)
         return f"read_json({_listed(self.paths)}, format='newline_delimited', columns={{{columns}}})"
 
