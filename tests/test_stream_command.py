@@ -1,0 +1,181 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import rankstream as rs
+from rankstream import simulate
+from rankstream.cli import app
+from rankstream.follow import record_of
+from rankstream.live import Live, Record
+from rankstream.model_files import load_model
+
+MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
+
+
+def some_lines(size: int, seed: int = 0) -> list[str]:
+    offers = MARKET.assortments
+    drawn = simulate.draw_choices(offers, MARKET.frequencies(), size, np.random.default_rng(seed))
+    return [
+        json.dumps({"offered": list(offers.offers[offers.owner[k]]), "chosen": offers.items[offers.members[k]]})
+        for k in drawn.tolist()
+    ]
+
+
+def call(*words: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["stream", *(str(word) for word in words)], input=text)
+
+
+def tallies(out: Path) -> dict[tuple[frozenset[object], object], float]:
+    live, _ = Live.load(out / "state.npz")
+    assert live.counts is not None
+    offers = live.counts.assortments
+    return {
+        (frozenset(offers.offers[offers.owner[k]]), offers.items[offers.members[k]]): tally
+        for k, tally in enumerate(live.counts.tallies.tolist())
+        if tally
+    }
+
+
+def counted(lines: list[str]) -> dict[tuple[frozenset[object], object], float]:
+    found: dict[tuple[frozenset[object], object], float] = {}
+    for line in lines:
+        record = record_of(line.encode())
+        assert record is not None
+        key = (frozenset(record.offered), record.chosen)
+        found[key] = found.get(key, 0.0) + record.times
+    return found
+
+
+def test_a_file_is_followed_and_the_rest_is_read_later(tmp_path: Path) -> None:
+    lines = some_lines(3000)
+    source, out = tmp_path / "choices.jsonl", tmp_path / "out"
+    source.write_text("\n".join(lines[:2000]) + "\n" + lines[2000][:20])  # the last line is not whole yet
+    done = call(source, "--out", out, "--to-end", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output.splitlines()[-1])["records"] == 2000
+    source.write_text("\n".join(lines) + "\n")
+    assert "Going on after 2,000 records" in call(source, "--out", out, "--to-end").output
+    assert tallies(out) == counted(lines)
+    model = load_model(out / "model.json")
+    assert np.abs(model.probabilities(MARKET.assortments) - MARKET.frequencies()).mean() < 0.05
+
+
+def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: Path) -> None:
+    lines = some_lines(6000, seed=1)
+    source, out, moments = tmp_path / "choices.jsonl", tmp_path / "out", random.Random(0)
+    source.write_text("")
+    written = 0
+    command = [sys.executable, "-m", "rankstream.cli", "stream", str(source), "--out", str(out), "--every", "0.02"]
+    for _ in range(5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 1.5 + moments.random()
+        while time.monotonic() < end:
+            more = lines[written : written + moments.randrange(1, 40)]
+            with source.open("a") as file:
+                file.write("".join(line + "\n" for line in more))
+            written += len(more)
+            time.sleep(0.03)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    with source.open("a") as file:
+        file.write("".join(line + "\n" for line in lines[written:]))
+    subprocess.run([*command, "--to-end"], check=True, stdout=subprocess.DEVNULL)
+    assert tallies(out) == counted(lines)
+    assert not list(out.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly_with_the_state_saved(tmp_path: Path, kind: signal.Signals) -> None:
+    lines = some_lines(500)
+    source, out = tmp_path / "choices.jsonl", tmp_path / "out"
+    source.write_text("".join(line + "\n" for line in lines))
+    command = [sys.executable, "-m", "rankstream.cli", "stream", str(source), "--out", str(out), "--every", "0.05"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    patience = time.monotonic() + 60.0
+    while not (out / "model.json").exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    process.send_signal(kind)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "500 records saved" in output
+    assert tallies(out) == counted(lines)
+
+
+def test_standard_input_and_counts_that_forget(tmp_path: Path) -> None:
+    text = "".join(line + "\n" for line in some_lines(400))
+    done = call("-", "--out", tmp_path / "a", "--window", "100", text=text)
+    assert done.exit_code == 0, done.output
+    assert sum(tallies(tmp_path / "a").values()) == 100.0
+    done = call("-", "--out", tmp_path / "b", "--half-life", "50", text=text)
+    assert sum(tallies(tmp_path / "b").values()) < 80.0
+
+
+def test_bad_lines_stop_or_are_skipped(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    good = '{"offered": "tea;pie", "chosen": "tea", "count": 3}'
+    source.write_text(f'{good}\n\n{{"offered": ["tea"], "chosen": "pie"}}\n{good}\n')
+    stopped = call(source, "--out", tmp_path / "stopped", "--to-end")
+    assert "line 3: its choice 'pie' is not in its offer" in str(stopped.exception)
+    assert sum(tallies(tmp_path / "stopped").values()) == 3.0  # what came before is kept
+    done = call(source, "--out", tmp_path / "skipped", "--to-end", "--on-error", "skip")
+    assert "1 bad lines skipped" in done.output
+    assert sum(tallies(tmp_path / "skipped").values()) == 6.0
+
+
+GARBAGE = [
+    *("{", "[]", "{}", "\\xff", "1e999"),
+    '{"offered": 3, "chosen": 3}',
+    '{"offered": [], "chosen": 3}',
+    '{"offered": ["a", "a"], "chosen": "a"}',
+    '{"offered": ["a"], "chosen": "a", "count": -1}',
+    '{"offered": ["a"], "chosen": "a", "count": true}',
+    '{"offered": [[]], "chosen": "a"}',
+    '{"offered": ["a"], "chosen": ["a"]}',
+]
+
+
+@pytest.mark.parametrize("text", GARBAGE)
+def test_garbage_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^it"):
+        record_of(text.encode("latin-1"))
+
+
+def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("".join(line + "\n" for line in some_lines(20)))
+    assert call(source, "--out", tmp_path / "out", "--to-end").exit_code == 0
+    other = tmp_path / "other.jsonl"
+    other.write_text("")
+    assert "follows" in str(call(other, "--out", tmp_path / "out", "--to-end").exception)
+    assert "no file" in str(call(tmp_path / "nowhere", "--out", tmp_path / "new", "--to-end").exception)
+    assert "is a file" in str(call(source, "--out", other, "--to-end").exception)
+    assert "on_error is 'x'" in str(call(source, "--out", tmp_path / "new", "--on-error", "x").exception)
+    assert "one of the two" in str(call(source, "--out", tmp_path / "y", "--window", 9, "--half-life", 9).exception)
+    source.write_text("")
+    assert "shorter than what was read" in str(call(source, "--out", tmp_path / "out", "--to-end").exception)
+
+
+def test_growing_offer_by_offer_counts_as_if_all_were_known() -> None:
+    records = [record_of(line.encode()) for line in some_lines(300)]
+    live = Live(rounds=1)
+    for record in records:
+        assert record is not None
+        live.observe([record])
+    assert live.counts is not None
+    whole = rs.ChoiceCounts(live.counts.assortments)
+    for record in records:
+        assert record is not None
+        whole.observe(record.offered, record.chosen, record.times)
+    assert np.array_equal(whole.tallies, live.counts.tallies)
+    with pytest.raises(ValueError, match="not in its offer"):
+        live.observe([Record(("tea",), "pie")])
+    assert live.records == 300
