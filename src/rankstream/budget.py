@@ -1,10 +1,13 @@
 """Fitting within a time budget: the best model so far, with its certificate, whatever the size of the data."""
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from rankstream import distances
+from rankstream import corrective, distances, oracles
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method, make_solver
@@ -28,9 +31,9 @@ def fit_within(
 ) -> Estimate[Any]:
     """A model of the counts in about so many seconds; Ctrl-C ends it early, with the model so far.
 
-    Max-entropy is not cut short: ``"auto"`` takes it only where its exact program is small. The paper's solver is: it
-    stops at the tolerance or when the time is up, and one more oracle call certifies what it has. ``watch`` is told
-    what is going on and how much of the budget is used.
+    Max-entropy is not cut short: ``"auto"`` takes it only where its exact program is small. Otherwise the fully
+    corrective engine goes on until the certified gap is small enough or the time is up; where the oracle is inexact,
+    the paper's solver, until the error is. ``watch`` is told what is going on and how much of the budget is used.
     """
     number_between("seconds", seconds, 0.0)
     start = time.monotonic()
@@ -43,24 +46,43 @@ def fit_within(
         tell("maximum entropy")
         return entropy_estimate(counts.assortments, counts, tolerance=tolerance, seed=seed)
     tell("preparing the oracle")
-    weighted = distances.L2(counts.assortments, weights=distances.observation_weights(counts))
-    solver = make_solver(counts.assortments, weighted, "mirror-descent", None, "random", ROUNDS, seed)
-    run, target, size = Run(solver, tolerance), counts.target(), 1
-    try:
-        while not run.converged and run.state.round < ROUNDS:
-            begin = time.monotonic()
-            run.advance_many(target, min(size, ROUNDS - run.state.round))
-            now = time.monotonic()
-            tell(f"round {run.state.round:,}, error {run.state.mae:.5f}, {len(run.state.weights):,} rankings")
-            pace = (now - begin) / size
-            if now - start + pace > seconds:
+    offers = counts.assortments
+    weighted = distances.L2(offers, weights=distances.observation_weights(counts))
+    oracle = oracles.auto(offers, seed=seed)
+    with interrupts() as asked:
+
+        def enough(rounds: int, error: float, rankings: int) -> bool:
+            tell(f"round {rounds:,}, error {error:.5f}, {rankings:,} rankings")
+            return bool(asked) or time.monotonic() - start >= seconds
+
+        if hasattr(oracle, "cheapest_by_first"):
+            return corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, enough)
+        run = Run(make_solver(offers, weighted, "mirror-descent", oracle, "random", ROUNDS, seed), tolerance)
+        for _ in range(ROUNDS):
+            run.advance(counts)
+            if run.converged or enough(run.state.round, run.state.mae, len(run.state.weights)):
                 break
-            size = max(1, min(256, int(min(0.25, seconds - (now - start)) / max(pace, 1e-6))))
-    except KeyboardInterrupt:
-        if not run.state.round:
-            raise
-        tell("interrupted: going on with the model so far")
-    return run.result()
+        return run.result()
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C is pressed, which then waits for the round to end; twice does not wait."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def has_small_program(counts: ChoiceCounts) -> bool:

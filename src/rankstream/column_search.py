@@ -1,6 +1,7 @@
 """ColumnSearch: ask the oracle, take its rankings in, choose all weights anew; with bounds and a history."""
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from rankstream.pricing import Pricing, by_tie_rule
 from rankstream.runs import COLUMNS, Estimate, History, Stop
 
 Norm: TypeAlias = L1 | HighNorm | LInf
+Watch: TypeAlias = Callable[[int, float, int], bool]
 
 
 class Master(Protocol):
@@ -53,6 +55,8 @@ class ColumnSearch:
     lower: float = 0.0  # what the dual 0 proves
     exact: bool = True
     best_dual: Vec | None = None
+    watch: Watch | None = None
+    stopped: bool = False
     rows: "array[float]" = field(default_factory=lambda: array("d"))
 
     def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> "ColumnSearch":
@@ -67,7 +71,7 @@ class ColumnSearch:
             moved = master.take(rankings)
             self._record(master, master.count)
             gap = guide.value(master.point, self._aim(master)) - lower
-            if self.converged or gap <= enough or (refreshed and not moved):
+            if self.converged or gap <= enough or (refreshed and not moved) or self._is_stopped():
                 break
             if not moved:
                 master.refresh()
@@ -83,7 +87,14 @@ class ColumnSearch:
             self._note(dual, bound)
             moved = master.take(rankings)
             self._record(master, int(np.count_nonzero(master.weights)))
+            if self._is_stopped():
+                break
         return self
+
+    def _is_stopped(self) -> bool:
+        """Tell whoever watches: round, error, rankings; and hear whether that is enough."""
+        self.stopped = self.watch is not None and self.watch(self.rounds, self.rows[-5], int(self.rows[-2]))
+        return self.stopped
 
     def _aim(self, master: Master) -> Vec:
         """The frequencies, where there are none the model's own probabilities."""

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
 from rankstream.assortments import Assortments
-from rankstream.column_search import ColumnSearch, Norm
+from rankstream.column_search import ColumnSearch, Norm, Watch
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
@@ -32,13 +32,15 @@ def fit(
     stop: Stop = "gap",
     max_rounds: int = 10_000,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> Estimate[RankingModel]:
     """The ranking model nearest to frequencies or counts that stand still, to a small certified gap, with few rankings.
 
     Every oracle call gives many rankings at once, and all weights are then chosen anew: for l2 by Wolfe's method for
     the nearest point of a polytope, for l1 and l-infinity by linear programs that start from the l2 rankings. Rankings
     that lose their weight are dropped, and come back if the oracle finds them again. A weight per offer goes with the
-    distance object. It ends with tight bounds on both sides, whether a ranking model fits the data or not.
+    distance object. It ends with tight bounds on both sides, whether a ranking model fits the data or not; earlier if
+    ``watch``, told the round, the error and the number of rankings, says so by True.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit(offers, [0.4, 0.6, 0.5, 0.2, 0.3])       # tea gains when nothing joins: no ranking model does that
@@ -65,12 +67,12 @@ def fit(
     for part in (norm, oracle):
         if getattr(part, "assortments", assortments) != assortments:
             raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
-    search = ColumnSearch(norm, target, Pricing(oracle, assortments.n_items), tolerance, stop, max_rounds)
+    search = ColumnSearch(norm, target, Pricing(oracle, assortments.n_items), tolerance, stop, max_rounds, watch=watch)
     nearest = NearestMixture(assortments, target.frequencies, offer_weights**2)
     if isinstance(norm, HighNorm):
         return search.run_nearest(nearest, norm).result(nearest, oracle)
     search.run_nearest(nearest, L2(assortments, weights=norm.weights), SEED_GAP)
-    if search.converged or search.rounds == max_rounds:
+    if search.converged or search.rounds == max_rounds or search.stopped:
         return search.result(nearest, oracle)
     master = LinearMaster(assortments, "l1" if isinstance(norm, L1) else "linf", target.frequencies, offer_weights)
     master.take(nearest.orders)
