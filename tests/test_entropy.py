@@ -230,3 +230,40 @@ def test_bad_input_is_explained() -> None:
         priors.plackett_luce(("tea", "pie"), [[1.0, 1.0]], [0.5])
     with pytest.raises(ValueError, match="no observations"):
         entropy.fit(ChoiceCounts(Assortments([("tea", "pie")])))
+
+
+def test_many_sparse_items_are_answered_all_the_same() -> None:
+    items = [f"item {number}" for number in range(24)]
+    offers = Assortments([items[k : k + 2] for k in range(0, 24, 2)], items)
+    found = entropy.fit(ChoiceCounts(offers, [30, 10] * 12), priors.plackett_luce(items, np.ones((1, 24))))
+    model = found.model
+    assert isinstance(model, EntropyModel)
+    assert sum(model.predict(items[:3]).values()) == pytest.approx(1.0)
+    assert sum(segment.share for segment in model.segments(size=50)) == pytest.approx(1.0)
+    assert len(model.to_rankings(50).weights) <= 50
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"class_weights": np.array([0.5, 0.5])}, "shapes"),
+        ({"attraction": np.array([[2.0, -1.0]])}, "negative"),
+        ({"attraction": np.array([[0.5, 0.1]])}, "sum to 1 in every row"),
+    ],
+)
+def test_priors_are_checked(change: dict[str, Vec], message: str) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match=message):
+        replace(priors.plackett_luce(("tea", "pie"), [1.0, 3.0]), **change)  # type: ignore[arg-type]
+
+
+def test_duals_must_fit_and_labels_must_survive(tmp_path: Path) -> None:
+    offers = Assortments([(("a", 1), "b")])
+    prior = priors.plackett_luce(offers.items, [1.0, 1.0])
+    with pytest.raises(ValueError, match="finite duals"):
+        EntropyModel(prior, offers, np.array([np.nan, 0.0]))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        EntropyModel(prior, offers, np.zeros(2)).save(tmp_path / "model.json")
+    with pytest.raises(ValueError, match="different items"):
+        priors.mix([prior, priors.plackett_luce(("a", "c"), [1.0, 1.0])], [0.5, 0.5])

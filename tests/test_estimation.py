@@ -159,7 +159,7 @@ def test_counts_weigh_offers_by_their_observations() -> None:
     [
         ({"method": "best"}, "method is 'best'"),
         ({"weights": "none"}, "weights is 'none'"),
-        ({"method": "max-entropy", "learner": "dual-averaging"}, "no learner"),
+        ({"method": "max-entropy", "learner": "dual-averaging"}, "has no distance, learner"),
     ],
 )
 def test_methods_and_weights_are_checked(options: dict[str, str], message: str) -> None:

@@ -83,6 +83,11 @@ def test_parts_by_name_number_and_path(tmp_path: Path) -> None:
         ('kind = "static"\ncolour = [1]', "no setting 'colour'"),
         ('kind = "static"\nsegments = [1.5]', "segments"),
         ("kind = ", "not a settings file"),
+        ('kind = "static"', "names no methods"),
+        ('kind = "static"\nmethods = ["F-W"]\nitems = [1]', "items"),
+        ('kind = "static"\nmethods = ["F-W"]\nsizes = "x"', "sizes is 'x'"),
+        ('kind = "static"\nmethods = ["F-W"]\nalso = 5', "also is 5"),
+        ('kind = "dynamic"\nmethods = ["FW_dyn"]', "need per_round"),
     ],
 )
 def test_bad_settings_are_explained(tmp_path: Path, text: str, message: str) -> None:
@@ -90,6 +95,19 @@ def test_bad_settings_are_explained(tmp_path: Path, text: str, message: str) -> 
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         settings.read(path)
+
+
+def test_settings_of_ones_own_have_names_of_their_own(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for name in ("mine", "ties"):
+            (tmp_path / folder / f"{name}.toml").write_text('kind = "static"\nmethods = ["MD_ns"]\n')
+    with pytest.raises(ValueError, match="part of the paper's study"):
+        settings.choose([str(tmp_path / "one" / "ties.toml")])
+    with pytest.raises(ValueError, match="named twice"):
+        settings.choose([str(tmp_path / folder / "mine.toml") for folder in ("one", "two")])
+    with pytest.raises(ValueError, match="no settings file"):
+        settings.choose(["nowhere.toml"])
 
 
 def test_unknown_figures_exit_with_2(tmp_path: Path) -> None:
@@ -167,6 +185,9 @@ def test_rows_of_other_versions_are_run_again(tmp_path: Path) -> None:
 def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text("[1, 2]\n")
     with pytest.raises(ValueError, match=r"Line 1 of .* is damaged"):
+        Store(tmp_path)
+    (tmp_path / "journal.jsonl").write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match="is damaged: delete it"):
         Store(tmp_path)
 
 

@@ -179,3 +179,36 @@ def test_growing_offer_by_offer_counts_as_if_all_were_known() -> None:
     with pytest.raises(ValueError, match="not in its offer"):
         live.observe([Record(("tea",), "pie")])
     assert live.records == 300
+
+
+def test_other_settings_on_resume_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("".join(line + "\n" for line in some_lines(20)))
+    assert call(source, "--out", tmp_path / "out", "--rounds", 5, "--to-end").exit_code == 0
+    assert call(source, "--out", tmp_path / "out", "--to-end").exit_code == 0
+    assert "begun with window None, not 10" in str(
+        call(source, "--out", tmp_path / "out", "--window", 10, "--to-end").exception
+    )
+
+
+def test_a_whole_last_line_needs_no_newline(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("\n".join(some_lines(3)))
+    done = call(source, "--out", tmp_path / "out", "--to-end", "--json")
+    assert json.loads(done.output.splitlines()[-1])["records"] == 3
+
+
+def test_a_slow_pipe_is_saved_while_it_waits(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rankstream.cli", "stream", "-", "--out", str(tmp_path), "--every", "0.05"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stdin is not None
+    process.stdin.write(some_lines(1)[0] + "\n")
+    process.stdin.flush()
+    patience = time.monotonic() + 60.0
+    while not (tmp_path / "model.json").exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert sum(tallies(tmp_path).values()) == 1.0
+    process.stdin.write(some_lines(2)[1])
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    assert sum(tallies(tmp_path).values()) == 2.0

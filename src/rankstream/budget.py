@@ -5,16 +5,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from rankstream import corrective, distances, oracles
 from rankstream.counts import ChoiceCounts
-from rankstream.entropy_estimate import entropy_estimate
+from rankstream.entropy import has_small_program
+from rankstream.entropy_estimate import entropy_estimate, raw_certificate
 from rankstream.estimation import Method, make_solver
-from rankstream.oracles.lattice import TooManyUnionsError
-from rankstream.priors import plackett_luce
 from rankstream.runs import Estimate, Run
-from rankstream.soft_lattice import SoftLattice
 from rankstream.validate import number_between
 
 Watch = Callable[[str, float], None]
@@ -33,7 +32,9 @@ def fit_within(
 
     Max-entropy is not cut short: ``"auto"`` takes it only where its exact program is small. Otherwise the fully
     corrective engine goes on until the certified gap is small enough or the time is up; where the oracle is inexact,
-    the paper's solver, until the error is. ``watch`` is told what is going on and how much of the budget is used.
+    the paper's solver, until the error is. Both weigh offers by their observations while they fit; the certificate is
+    that of the plain l2 distance, as for max-entropy. ``watch`` is told what is going on and how much of the budget is
+    used.
     """
     number_between("seconds", seconds, 0.0)
     start = time.monotonic()
@@ -56,13 +57,15 @@ def fit_within(
             return bool(asked) or time.monotonic() - start >= seconds
 
         if hasattr(oracle, "cheapest_by_first"):
-            return corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, enough)
+            found = corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, enough)
+            return replace(found, certificate=raw_certificate(found.model, counts, oracle))
         run = Run(make_solver(offers, weighted, "mirror-descent", oracle, "random", ROUNDS, seed), tolerance)
         for _ in range(ROUNDS):
             run.advance(counts)
             if run.converged or enough(run.state.round, run.state.mae, len(run.state.weights)):
                 break
-        return run.result()
+        found = run.result()
+        return replace(found, certificate=raw_certificate(found.model, counts, oracle))
 
 
 @contextmanager
@@ -83,16 +86,3 @@ def interrupts() -> Iterator[list[int]]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def has_small_program(counts: ChoiceCounts) -> bool:
-    """Whether the exact maximum-entropy program is small enough to be run a few dozen times."""
-    offers = counts.assortments
-    if offers.n_offers > 400:
-        return False
-    flat = plackett_luce(offers.items, [1.0] * offers.n_items)
-    try:
-        SoftLattice(offers, flat, most_states=2**13)
-    except TooManyUnionsError:
-        return False
-    return True

@@ -52,7 +52,10 @@ def fit(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")] = Path("model.json"),
     method: Annotated[str, typer.Option(help="auto, max-entropy or primal-dual.")] = "auto",
-    budget: Annotated[float, typer.Option(min=0.0, help="Seconds: the best model so far when they are up.")] = 60.0,
+    budget: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds, then the best model so far; max-entropy is not cut short."),
+    ] = 60.0,
     tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
     seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -75,10 +78,10 @@ def stream(
     every: Annotated[float, typer.Option(min=0.0, help="Save at least so often, in seconds.")] = 5.0,
     half_life: Annotated[float | None, typer.Option(min=1.0, help="Choices after which one weighs half.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest choices count.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the solver per batch of records.")] = 20,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of the solver per batch; 20 without it.")] = None,
     to_end: Annotated[bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting.")] = False,
     on_error: Annotated[str, typer.Option(help="At a bad line: stop, or skip and count.")] = "stop",
-    seed: Annotated[int, typer.Option(min=0, help="Ties between rankings.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Ties between rankings; 0 without it.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Follow choices as they arrive, one JSON object a line, and keep a current model on disk; resumes by itself."""

@@ -12,7 +12,7 @@ from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
-from rankstream.priors import Prior, fit_prior, stacked_prior
+from rankstream.priors import Prior, fit_prior, plackett_luce, stacked_prior
 from rankstream.soft_lattice import SoftLattice
 from rankstream.validate import number_between, whole_number
 
@@ -74,7 +74,7 @@ def fit(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_evaluations", max_evaluations, least=1)
     data = observed(counts)
-    if isinstance(prior, str):
+    if not isinstance(prior, Prior):
         if prior not in ("default", "stacked"):
             raise ValueError(f"There is no prior {prior!r}: give a Prior, 'default' or 'stacked'.")
         prior = stacked_prior(data, seed=seed) if prior == "stacked" else fit_prior(data, seed=seed)
@@ -97,6 +97,19 @@ def fit(
         model, offers, problem.duals, problem.fitted, problem.gap, problem.evaluations,
         problem.gap <= tolerance, approximate,
     )  # fmt: skip
+
+
+def has_small_program(counts: ChoiceCounts) -> bool:
+    """Whether the exact program is small enough to be run a few dozen times, with room for the offers to predict."""
+    offers = counts.assortments
+    if offers.n_offers > 400 or offers.n_items > 64:
+        return False
+    flat = plackett_luce(offers.items, [1.0] * offers.n_items)
+    try:
+        SoftLattice(offers, flat, most_states=2**13)
+    except TooManyUnionsError:
+        return False
+    return True
 
 
 @dataclass

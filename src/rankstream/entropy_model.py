@@ -11,10 +11,11 @@ import numpy as np
 from rankstream._types import Label, Vec
 from rankstream.answers import Segment, Substitution, substitution
 from rankstream.assortments import Assortments, as_offer
+from rankstream.completion import TiltedRankings
 from rankstream.counts import Target
 from rankstream.distances import L2
 from rankstream.learners import MirrorDescent
-from rankstream.model import RankingModel
+from rankstream.model import RankingModel, can_be_saved
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior
@@ -26,6 +27,8 @@ from rankstream.validate import whole_number
 FORMAT = "rankstream-entropy-model"
 VERSION = 1
 BROAD = 300
+SAMPLES = 4000
+MOST_HERDED = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,8 @@ class EntropyModel:
     """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
-    dynamic program over unions of offers; no rankings are sampled. ``to_rankings`` makes a sparse ``RankingModel``.
+    dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
+    model. ``to_rankings`` makes a sparse ``RankingModel``.
 
     >>> from rankstream.priors import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
@@ -47,6 +51,10 @@ class EntropyModel:
     prior: Prior
     assortments: Assortments
     duals: Vec
+
+    def __post_init__(self) -> None:
+        if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(self.duals).all():
+            raise ValueError(f"The model needs {self.assortments.n_coordinates} finite duals, one per coordinate.")
 
     @property
     def items(self) -> tuple[Label, ...]:
@@ -77,7 +85,7 @@ class EntropyModel:
             return SoftLattice(both, self.prior).evaluate(duals)[1][self.duals.size :]
         except TooManyUnionsError:
             if len(offers) == 1:
-                raise
+                return self.draw(SAMPLES).probabilities(Assortments(offers, self.items))
         half = len(offers) // 2
         return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
 
@@ -99,14 +107,24 @@ class EntropyModel:
         """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
 
         By herding: ranking after ranking, the one that best makes up for the errors so far on the fitted and on other
-        random offers; that is mirror descent with equal weights on the model's own probabilities.
+        random offers; that is mirror descent with equal weights on the model's own probabilities. With many items,
+        where that takes too long, they are independent draws.
         """
         rounds = whole_number("size", size, least=1)
+        if len(self.items) > MOST_HERDED:
+            return self.draw(rounds, seed)
         offers = self._broad_offers(seed)
         solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds, step=1e-6), auto(offers, seed=seed))
         run = Run(solver, tolerance=0.0)
         run.advance_many(Target(self.probabilities(offers)), rounds)
         return solver.model(run.state)
+
+    def draw(self, size: int, seed: int = 0) -> RankingModel:
+        """Independent rankings from the model, as a model."""
+        law = TiltedRankings(SoftLattice(self.assortments, self.prior), self.duals)
+        orders = law.draw(whole_number("size", size, least=1), np.random.default_rng(seed))
+        rows, times = np.unique(orders, axis=0, return_counts=True)
+        return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
 
     def relabel(self, items: Iterable[Label]) -> "EntropyModel":
         """The same model with other names for its items."""
@@ -120,8 +138,8 @@ class EntropyModel:
         return substitution(self, offer)
 
     def segments(self, top: int | None = None, size: int = 1000) -> list[Segment]:
-        """Types of customers, largest first, of a sparse model of ``size`` rankings."""
-        return self.to_rankings(size).segments(top)
+        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
+        return self.draw(size).segments(top)
 
     def _broad_offers(self, seed: int) -> Assortments:
         """The fitted offers, and random ones of all sizes; the no-choice item is in all of them."""
@@ -136,6 +154,11 @@ class EntropyModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, under a temporary name first."""
+        for item in self.items:
+            if not can_be_saved(item):
+                raise ValueError(
+                    f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
+                )
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -167,10 +190,10 @@ class EntropyModel:
             }
             arrays = {name: np.array(content["prior"][name], dtype=np.float64) for name in PRIOR}
             prior = Prior(items, **{name: array.reshape(shapes.get(name, -1)) for name, array in arrays.items()})
+            if any(code < 0 for offer in content["offers"] for code in offer):
+                raise ValueError("it has a negative item number")
             offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
             duals = np.array(content["duals"], dtype=np.float64)
-            if duals.shape != (offers.n_coordinates,):
-                raise ValueError(f"it has {duals.size} duals for {offers.n_coordinates} coordinates")
             return cls(prior, offers, duals)
         except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a whole maximum-entropy model ({error}): save the model again.") from None

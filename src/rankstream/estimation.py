@@ -57,7 +57,7 @@ def estimate(
 
     ``"max-entropy"`` gives the model that predicts unseen offers best (``entropy.fit``, with ``prior``): an
     ``EntropyModel``. Frequencies are taken as exact; ``tolerance`` is its duality gap in nats. ``"auto"`` is
-    max-entropy where the exact program is small enough and the data stand still, else primal-dual.
+    max-entropy where the exact program is small, the data stand still, and no option of the solver is set.
 
     The learner ``"fully-corrective"`` is for data that stand still: it chooses all weights anew after every oracle call
     (``corrective.fit``), and needs the fewest calls and rankings.
@@ -78,15 +78,19 @@ def estimate(
         raise ValueError(
             "Maximum entropy needs one ChoiceCounts or frequency vector: fit it again as a stream goes on."
         )
-    if method == "max-entropy" and (learner, smoothing, oracle, stop) != ("mirror-descent", None, None, "mae"):
-        raise ValueError("Maximum entropy has no learner, smoothing, oracle or stop: leave them out.")
-    if method != "primal-dual" and constant:
-        from rankstream.entropy_estimate import EntropyModel, entropy_estimate  # what it needs takes time to import
+    parts = (distance, learner, weights, smoothing, oracle, ties, stop, max_rounds, certify_every)
+    plain = parts == ("l2", "mirror-descent", "observations", None, None, "random", "mae", 10_000, None)
+    if method == "max-entropy" and not plain:
+        raise ValueError(
+            "Maximum entropy has no distance, learner, oracle, ties or rounds: leave the solver's options out."
+        )
+    if method == "max-entropy" or (method == "auto" and constant and plain):
+        from rankstream.entropy import has_small_program  # what it needs takes time to import
+        from rankstream.entropy_estimate import entropy_estimate
 
         counts = _counts(assortments, data)
-        found = entropy_estimate(assortments, counts, prior=prior, tolerance=tolerance, seed=seed)
-        if method == "max-entropy" or isinstance(found.model, EntropyModel):
-            return found
+        if method == "max-entropy" or has_small_program(counts):
+            return entropy_estimate(assortments, counts, prior=prior, tolerance=tolerance, seed=seed)
     whole_number("max_rounds", max_rounds, least=1)
     by_offer = None
     if isinstance(data, ChoiceCounts) and weights == "observations" and isinstance(distance, str) and data.observations:

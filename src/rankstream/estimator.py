@@ -12,9 +12,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from rankstream._types import Codes, Label, Mask, Vec
 from rankstream.alignment import align
 from rankstream.assortments import Assortments
-from rankstream.budget import has_small_program
 from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance
+from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
 from rankstream.estimation import Method, Run, Stop, make_solver
 from rankstream.growth import grow
@@ -213,6 +213,8 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if self.method not in get_args(Method):
             choices = ", ".join(map(repr, get_args(Method)))
             raise ValueError(f"There is no method {self.method!r}: choose one of {choices}.")
+        if self.method == "max-entropy" and not self._is_plain():
+            raise ValueError("Maximum entropy has no distance, learner, stop or ties: leave them as they are.")
         if self.new_items not in ("refuse", "add"):
             raise ValueError(f"new_items is {self.new_items!r}: choose 'refuse' or 'add'.")
         for name in ("max_rounds", "rounds_per_batch", "memory"):

@@ -23,6 +23,8 @@ def run(
         raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, get_args(Method)))}.")
     if not out.parent.is_dir():
         raise ValueError(f"There is no folder {out.parent} to save {out.name} in: make it first.")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder: name a file for the model with --out.")
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     found = read(data, **reading)
     if found.problems.total:

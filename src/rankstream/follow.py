@@ -1,6 +1,8 @@
 """Following a growing file, or standard input: whole lines only, with the place after each, so that one can resume."""
 
 import json
+import os
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -23,10 +25,10 @@ class Line(NamedTuple):
 def lines(source: str, start: int, number: int, to_end: bool) -> Iterator[Line | None]:
     """The lines behind a place; None whenever there is nothing more for now, until asked again (or the end, if wanted).
 
-    A last line without a newline is not whole yet, and waits.
+    A last line without a newline waits for the rest; at a definite end it counts if it is whole JSON.
     """
     if source == "-":
-        yield from _behind(sys.stdin.buffer, 0, number, to_end=True)
+        yield from _piped(number)
         return
     path = Path(source)
     if not path.is_file():
@@ -49,9 +51,43 @@ def _behind(file: BinaryIO, place: int, number: int, to_end: bool) -> Iterator[L
             rest = b""
         elif not more:
             if to_end:
+                if _is_json(rest):
+                    yield Line(rest, number + 1, place + len(rest))
                 return
             yield None
             time.sleep(PAUSE)
+
+
+def _piped(number: int) -> Iterator[Line | None]:
+    """Standard input, without waiting for a line to come before telling that there is none."""
+    place, rest = 0, b""
+    try:
+        source = sys.stdin.fileno()
+    except (OSError, ValueError):  # not a real file: all of it is there
+        yield from _behind(sys.stdin.buffer, 0, number, to_end=True)
+        return
+    while True:
+        if not select.select([source], [], [], PAUSE)[0]:
+            yield None
+            continue
+        more = os.read(source, 2**16)
+        *whole, rest = (rest + more).split(b"\n")
+        if not more and rest:
+            whole, rest = [*whole, rest], b""
+        for text in whole:
+            place, number = place + len(text) + 1, number + 1
+            yield Line(text + b"\n", number, place)
+        if not more:
+            return
+
+
+def _is_json(text: bytes) -> bool:
+    """Whether a last line without a newline is whole all the same."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def record_of(text: bytes) -> Record | None:

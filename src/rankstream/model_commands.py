@@ -21,7 +21,7 @@ def predict(model_path: Path, offers: list[str], file: Path | None, as_json: boo
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
     model = load_model(model_path)
     texts = offers if file is None else read_offers(file)
-    by_name = {str(item): item for item in model.items}
+    by_name = _names(model)
     wanted = [_items(text, by_name) for text in texts]
     found = [model.predict(items) for items in wanted]
     if as_json:
@@ -35,6 +35,14 @@ def predict(model_path: Path, offers: list[str], file: Path | None, as_json: boo
         print_plain(text)
         for item, share in sorted(shares.items(), key=lambda pair: -pair[1]):
             print_plain(f"  {100 * share:5.1f} %  {item}")
+
+
+def _names(model: Model) -> dict[str, Label]:
+    by_name: dict[str, Label] = {}
+    for item in model.items:
+        if by_name.setdefault(str(item).strip(), item) is not item:
+            raise ValueError(f"The model has two items that read {item!s}: ask it from Python, where they differ.")
+    return by_name
 
 
 def read_offers(file: Path) -> list[str]:
@@ -84,6 +92,8 @@ def show(model_path: Path, top: int, as_json: bool) -> None:
 
 def describe(model: Model, top: int) -> dict[str, Any]:
     """What ``show`` tells, as what JSON can hold."""
+    if len(model.items) < 2:
+        raise ValueError("The model knows one item only: there is nothing to show.")
     moves = model.substitution()
     return {
         "segments": [

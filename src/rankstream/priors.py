@@ -40,6 +40,21 @@ class Prior:
     moves: Vec
 
     def __post_init__(self) -> None:
+        size, classes, chains = len(self.items), len(self.class_weights), len(self.chain_weights)
+        shapes = (self.attraction.shape, self.arrivals.shape, self.moves.shape)
+        if shapes != ((classes, size), (chains, size), (chains, size, size)):
+            raise ValueError(
+                f"A prior of {size} items, {classes} classes and {chains} chains has attractions, arrivals and moves "
+                f"of the shapes {shapes}: give one row per class or chain, and one column per item."
+            )
+        parts = (self.class_weights, self.attraction, self.chain_weights, self.arrivals, self.moves)
+        if not all(np.isfinite(part).all() and (part >= 0.0).all() for part in parts):
+            raise ValueError("A prior holds a number that is negative, infinite or NaN: all must be at least 0.")
+        sums = (self.attraction.sum(axis=1), self.arrivals.sum(axis=1), self.moves.sum(axis=2).ravel())
+        if not all(np.allclose(part, 1.0, atol=1e-6) for part in sums):
+            raise ValueError("Attractions, arrivals and moves of a prior must sum to 1 in every row.")
+        if (np.diagonal(self.moves, axis1=1, axis2=2) > 1.0 - 1e-9).any():
+            raise ValueError("A chain of a prior stays at an item for ever: let it move on from every item.")
         total = float(self.class_weights.sum() + self.chain_weights.sum())
         if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
             raise ValueError(f"The weights of a prior must be at least 0 and sum to 1; they sum to {total}.")
@@ -102,6 +117,8 @@ def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> Prior:
 
 def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
     """Several priors over the same items, as one."""
+    if any(part.items != parts[0].items for part in parts):
+        raise ValueError("Priors over different items cannot be mixed: name the same items in the same order.")
     return Prior(
         parts[0].items,
         np.concatenate([weight * part.class_weights for part, weight in zip(parts, weights, strict=True)]),

@@ -40,7 +40,8 @@ class Follower:
             raise ValueError(f"{out} is a file: name a folder for state and model with --out.")
         out.mkdir(parents=True, exist_ok=True)
         self.source, self.out, self.on_error = source, out, on_error
-        self.live, self.resumed = Live(**live), False
+        given = {name: value for name, value in live.items() if value is not None}
+        self.live, self.resumed = Live(**given), False
         self.at = Step([], 0, 0, 0)
         self.busy, self.stopped = False, False
         if (out / "state.npz").exists():
@@ -49,6 +50,12 @@ class Follower:
                 raise ValueError(
                     f"{out} follows {more['source']!r}, not {source!r}: name another folder with --out, or that source."
                 )
+            for name, value in given.items():
+                before = getattr(self.live, name)
+                if before != value:
+                    raise ValueError(
+                        f"{out} was begun with {name} {before}, not {value}: name another folder with --out."
+                    )
             self.at, self.resumed = Step([], *more["at"]), True
 
     def save(self) -> None:
@@ -118,7 +125,7 @@ def run(
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     if follower.resumed and not as_json:
         console.print(f"Going on after {follower.live.records:,} records of {source}.")
-    last = time.monotonic()
+    last, told = time.monotonic(), -1
     with follower.signals():
         try:
             for step in follower.steps(to_end):
@@ -127,13 +134,14 @@ def run(
                     follower.busy = True
                     follower.save()
                     console.print(_status(follower, as_json))
-                    follower.busy, last = False, time.monotonic()
+                    follower.busy, last, told = False, time.monotonic(), follower.live.records
         except KeyboardInterrupt:  # between two steps
             pass
         finally:
             follower.busy = True
             follower.save()
-    console.print(_status(follower, as_json))
+    if follower.live.records != told or not told:
+        console.print(_status(follower, as_json))
     return follower
 
 

@@ -102,8 +102,8 @@ def truth(found: Found) -> str:
         for size in naive.values("per_round")
     ]
     sizes = ", ".join(map(str, naive.values("per_round")))
-    return f"""Mean absolute errors when the stopping rule is met (p̄ the weighted mean of the data, p_t the latest, p
-the truth):
+    return f"""Mean absolute errors at the end, which is the stopping rule or, in some runs, the limit of rounds (p̄ the
+weighted mean of the data, p_t the latest, p the truth):
 
 {markdown(header, lines)}
 

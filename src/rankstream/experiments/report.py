@@ -117,7 +117,8 @@ def _solvers(found: Found) -> str:
     calls = theirs.column("calls").sum()
     per_call = [1e3 * cells.column("oracle_seconds").sum() / cells.column("calls").sum() for cells in (ours, theirs)]
     whole = [cells.column("seconds").sum() / cells.column("calls").sum() for cells in (ours, theirs)]
-    study = sum(results.column("rounds").sum() for name, results in found.items() if name not in SPECIAL)
+    ends = {row.run: row.results["rounds"] for name in found if name not in SPECIAL for row in found[name].rows}
+    study = sum(ends.values())
     return (
         f"The same loop, one core, on {len(ours)} instances (static, l2, m = 20, {calls:.0f} rounds each way in all): "
         f"an oracle call takes {1e3 * per_call[0]:.1f} microseconds with ours and {per_call[1]:.1f} ms with the "

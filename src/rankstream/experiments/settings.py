@@ -90,11 +90,15 @@ SCALARS = {"sizes": str, "items": int, "test_offers": int, "first": int, "tolera
 
 def read(path: Path) -> Part:
     """A settings file: a title, a kind, and lists whose combinations are the cells; ``[[also]]`` tables add more."""
+    if not path.is_file():
+        raise ValueError(f"There is no settings file {path}: name one, or a figure.")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a settings file in TOML ({error}): correct it.") from None
     also = content.pop("also", [])
+    if not isinstance(also, list) or not all(isinstance(more, dict) for more in also):
+        raise ValueError(f"{path}: also is {also!r}: write it as [[also]] tables.")
     title, number = content.pop("title", path.stem), content.pop("figure", 0)
     most = content.pop("most_instances", None)
     if most is not None:
@@ -115,9 +119,23 @@ def _cells(path: Path, table: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if name not in GRIDS and name not in SCALARS:
             raise ValueError(f"{path}: there is no setting {name!r}: use {', '.join((*GRIDS, *SCALARS))}.")
     grids = {SINGULAR.get(name, name): _checked(path, name, table[name]) for name in GRIDS if name in table}
-    scalars = {name: SCALARS[name](table[name]) for name in SCALARS if name in table}
+    if "method" not in grids:
+        raise ValueError(f'{path}: it names no methods: give a list such as methods = ["MD_ns"].')
+    if kind not in ("static", "solvers") and not all(grids["per_round"]):
+        raise ValueError(f"{path}: data that arrive need per_round, the observations of a round, at least 1.")
+    scalars = {name: _scalar(path, name, table[name]) for name in SCALARS if name in table}
     for values in itertools.product(*grids.values()):
         yield {"kind": kind, **dict(zip(grids, values, strict=True)), **scalars, "timed": timed}
+
+
+def _scalar(path: Path, name: str, value: Any) -> Any:
+    if name == "sizes":
+        if value not in ("subsets", "sizes"):
+            raise ValueError(f"{path}: sizes is {value!r}: choose 'subsets' or 'sizes'.")
+        return value
+    if SCALARS[name] is int:
+        return whole_number(f"{path}: {name}", value, least=1)
+    return number_between(f"{path}: {name}", value, 0.0)
 
 
 def _checked(path: Path, name: str, values: Any) -> list[Any]:
@@ -156,11 +174,18 @@ def choose(names: list[str]) -> list[Part]:
             chosen.append(by_number[name])
         elif name.endswith(".toml"):
             chosen.append(read(Path(name)))
+            if chosen[-1].name in known:
+                raise ValueError(
+                    f"{name} has the name of a part of the paper's study: give your settings another name."
+                )
         else:
             raise ValueError(
                 f"There is no figure {name!r}: choose from {', '.join(known)}, a number from 1 to 7, "
                 "or the path of a settings file."
             )
+    for part in chosen:
+        if sum(other.name == part.name for other in chosen) > 1:
+            raise ValueError(f"{part.name!r} is named twice: give every settings file a name of its own.")
     return chosen or list(known.values())
 
 

@@ -35,7 +35,10 @@ class Store:
     def _read(self) -> None:
         if not self._journal.exists():
             return
-        text = self._journal.read_text(encoding="utf-8")
+        try:
+            text = self._journal.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"{self._journal} is damaged: delete it, or name another folder with --out.") from None
         whole = text[: text.rfind("\n") + 1]
         if len(whole) < len(text):
             write(self._journal, whole)
@@ -44,7 +47,10 @@ class Store:
                 entry = json.loads(line)
                 if entry["version"] == __version__:
                     run = Run(**entry["run"])
-                    self._rows[run] = [Row(run, results, times) for results, times in entry["rows"]]
+                    rows = [Row(run, results, times) for results, times in entry["rows"]]
+                    if not rows or any("rounds" not in row.results for row in rows):
+                        raise ValueError("rows without results")
+                    self._rows[run] = rows
             except (KeyError, TypeError, ValueError):
                 raise ValueError(
                     f"Line {number} of {self._journal} is damaged: delete the line, or name another folder with --out."
@@ -66,6 +72,8 @@ class Store:
         ]
         with self._journal.open("a", encoding="utf-8") as file:
             file.write("".join(line + "\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
         self._rows.update(found)
 
     def rows(self, runs: Iterable[Run]) -> list[Row]:

@@ -81,7 +81,7 @@ def dynamic_beats_naive(found: Found) -> Verdict:
     text = (
         f"Mean rounds of FW_dyn, of FW_naive, and of FW_naive stopped against p_t: {'; '.join(parts)} a round. FW_dyn "
         f"is ahead by more than two standard errors at {wins} of {len(sizes)}; the difference is minor (less than half "
-        f"as many rounds again) at {minor}."
+        f"as many rounds again) at {minor}.{_cut_off(runs)}"
     )
     if wins == len(sizes) and minor < wins:
         reading = (
@@ -91,6 +91,13 @@ def dynamic_beats_naive(found: Found) -> Verdict:
             "holds only if", f"{text} Minor it is only with many a round, or by the other reading: {reading}."
         )
     return graded(wins, len(sizes), text)
+
+
+def _cut_off(runs: Results) -> str:
+    """A warning where means are of runs that met the limit of rounds."""
+    cells = [cell for cell in runs.where(method="FW_naive").cells() if cell.mean("converged") < 1.0]
+    parts = [f"{100 * (1 - cell.mean('converged')):.0f} % of its runs at {cell.setting('per_round')}" for cell in cells]
+    return f" FW_naive met the limit of rounds in {', '.join(parts)}, which count as the limit." if parts else ""
 
 
 def rankings_follow_rounds(found: Found) -> Verdict:

@@ -59,6 +59,21 @@ def constants(_: Found) -> Verdict:
     return graded(best, len(norms), text)
 
 
+def same_rate(_: Found) -> Verdict:
+    """How the guarantees of the plain norm fall when the rounds are quadrupled, everything tuned to them."""
+    offers = simulate.market(0).assortments
+    ratios = {
+        f"{name}, {norm}": certificate.guaranteed_gap(learner, norm, offers, HORIZON)
+        / certificate.guaranteed_gap(learner, norm, offers, 4 * HORIZON)
+        for norm in ("l1", "l2", "linf")
+        for name, learner in (("MD_ns", "mirror-descent"), ("F-W", "follow-the-leader"))
+    }
+    text = f"From {HORIZON:,} to {4 * HORIZON:,} rounds they fall to " + ", ".join(
+        f"1/{ratio:.2f} ({name})" for name, ratio in ratios.items()
+    )
+    return yes_no(all(abs(ratio - 2.0) < 0.05 for ratio in ratios.values()), f"{text}; 1/2 is the square root's.")
+
+
 def one_method(found: Found) -> Verdict:
     """FW_dyn and FW_naive on standing data, run by run."""
     runs = found["why"]
@@ -108,6 +123,8 @@ def little_to_tune(found: Found) -> Verdict:
 CLAIMS = (
     Claim("Section 5", "Explanation: MD_ns wins because it treats the non-smooth problem directly.",
           ("why",), weights_or_smoothness),
+    Claim("Section 5", "All methods have the same asymptotic guarantee, one over the square root of the rounds.",
+          ("why",), same_rate),
     Claim("Section 5", "Explanation: MD_ns has the better constants in its guarantee.", ("why",), constants),
     Claim("Appendix G", "With standing data FW_naive and FW_dyn are the same method.", ("why",), one_method),
     Claim("Appendix G, remarks", "The textbook constant step sizes work quite well.", ("why",), textbook_steps),

@@ -54,7 +54,7 @@ def difference(first: Results, second: Results, metric: str) -> tuple[float, flo
     """The mean of first - second over the instances of both, and its standard error."""
     one, two = _by_instance(first, metric), _by_instance(second, metric)
     gaps = np.array([one[number] - two[number] for number in sorted(one.keys() & two.keys())])
-    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(gaps.size)) if gaps.size > 1 else 0.0
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(gaps.size)) if gaps.size > 1 else float("inf")
 
 
 def less(first: Results, second: Results, metric: str) -> bool:
