@@ -51,7 +51,7 @@ figures: setup ## draw the figures of the documentation
 	$(BIN)/python docs/figures.py
 
 site: setup ## build the documentation in site/, where a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that was made
 	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist site
