@@ -1,4 +1,4 @@
-"""Lets the examples in docstrings, which have no fences around them, appear as code in the reference."""
+"""Lets docstrings, which are plain text, appear in the reference as they are meant: examples as code, < as itself."""
 
 import re
 from typing import Any
@@ -6,21 +6,23 @@ from typing import Any
 import griffe
 
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
+CODE_OR_LESS = re.compile(r"(`+)(?:.|\n)*?\1|<")
 
 
-class FencedExamples(griffe.Extension):
-    """Puts a fence around every block that begins with a prompt."""
+class PlainText(griffe.Extension):
+    """Turns every docstring into Markdown that shows the same."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change a docstring after it was read, before it is rendered."""
         if obj.docstring:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = as_markdown(obj.docstring.value)
 
 
-def fenced(text: str) -> str:
-    r"""The text with a fence around each example; an example ends at an empty line.
+def as_markdown(text: str) -> str:
+    r"""The text with a fence around each example, which ends at an empty line, and no < that could begin a tag.
 
-    >>> fenced("Adds:\n>>> 1 + 1\n2\n\nThe end.").splitlines()
-    ['Adds:', '', '```pycon', '>>> 1 + 1', '2', '```', '', 'The end.']
+    >>> as_markdown("Adds:\n>>> 1 < 2\nTrue\n\nIf <x, y> `<` 1.").splitlines()
+    ['Adds:', '', '```pycon', '>>> 1 < 2', 'True', '```', '', 'If &lt;x, y> `<` 1.']
     """
-    return EXAMPLE.sub(lambda found: f"\n```pycon\n{found[0]}\n```", text)
+    shown = EXAMPLE.sub(lambda found: f"\n```pycon\n{found[0]}\n```", text)
+    return CODE_OR_LESS.sub(lambda found: "&lt;" if found[0] == "<" else found[0], shown)
