@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench reproduce figures clean
+.PHONY: help setup demo test lint bench reproduce figures site clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -30,7 +30,7 @@ test: setup ## run the tests, then those of the kernels once more uncompiled, wi
 		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
 		and not prove_more and not all_items_in_one"
 
-lint: setup ## check style, types and the direction of imports
+lint: setup site ## check style, types and the direction of imports, and build the site
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
@@ -50,5 +50,8 @@ reproduce: setup ## rerun the paper's computational study into experiments/resul
 figures: setup ## draw the figures of the documentation
 	$(BIN)/python docs/figures.py
 
+site: setup ## build the documentation in site/, where a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+
 clean: ## remove everything that was made
-	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist
+	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist site

@@ -6,6 +6,7 @@ The models are those that people would pick, and ours. Ratios are to the best ri
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,22 @@ MODELS: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
     "  redrawn, 3 draws": lambda counts: redraw(mirror_descent(counts), counts.assortments, priors.fit_prior(counts)),
     "max-entropy": lambda counts: entropy.fit(counts).model,
     "  stacked prior": lambda counts: entropy.fit(counts, "stacked").model,
+}
+
+
+def sparse(**settings: Any) -> Callable[[ChoiceCounts], ChoiceModel]:
+    """A sparse fit with other settings of ``estimate``."""
+
+    def fit(counts: ChoiceCounts) -> ChoiceModel:
+        found: Estimate[RankingModel] = estimate(counts.assortments, counts, **settings)
+        return found.model
+
+    return fit
+
+
+SPARSE: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
+    **{name: sparse(distance=name, max_rounds=3_000) for name in ("l1", "l2", "linf", "max-difference")},
+    "fully-corrective": sparse(learner="fully-corrective", stop="gap", tolerance=1e-4),
 }
 
 
@@ -72,7 +89,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one seed and two sizes")
+    parser.add_argument("--sparse", action="store_true", help="only sparse fits: distances, and fully corrective")
     options = parser.parse_args()
+    models = SPARSE if options.sparse else MODELS
     seeds, sizes = (1, (2_000, 0)) if options.quick else (options.seeds, SIZES)
     for name, make in markets():
         print(f"\n{name}; 10 items, 40 offers, tested on 100 others; RMSE x 1000, mean of {seeds} seeds")
@@ -80,7 +99,7 @@ def main() -> None:
             f"{'choices':<20}" + "".join(f"{size:>10,}" if size else f"{'exact':>10}" for size in sizes) + "   seconds"
         )
         table: dict[str, list[float]] = {}
-        for model, fit in MODELS.items():
+        for model, fit in models.items():
             seconds = 0.0
             for size in sizes:
                 errors = []
@@ -94,6 +113,8 @@ def main() -> None:
                 table.setdefault(model, []).append(1e3 * float(np.mean(errors)))
             shown = "".join(f"{value:>10.1f}" for value in table[model])
             print(f"{model:<20}{shown}{seconds / len(sizes) / seeds:>10.2f}", flush=True)
+        if options.sparse:
+            continue
         best = np.min([table[rival] for rival in RIVALS], axis=0)
         for model in ("max-entropy", "  stacked prior"):
             ratios = "".join(f"{value:>10.2f}" for value in np.array(table[model]) / best)

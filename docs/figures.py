@@ -1,6 +1,9 @@
 """Draws the figures of the documentation: ``make figures``."""
 
+import shutil
+from doctest import DocTestParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,7 +13,9 @@ from rankstream.certificate import guaranteed_gap
 from rankstream.learners import FollowTheLeader, NaiveFrankWolfe
 from rankstream.plots import BLUE, ORANGE
 
-IMAGES = Path(__file__).parent / "images"
+HERE = Path(__file__).parent
+IMAGES = HERE / "images"
+PAGES = ("tour.md", "example.md")
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))
 
 
@@ -38,5 +43,16 @@ def data_errors() -> None:
     figure.savefig(IMAGES / "data-error.png", dpi=150)
 
 
+def of_page(name: str) -> None:
+    """Run the examples of a page and keep the pictures that they put into their ``folder``."""
+    found: dict[str, Any] = {}
+    for example in DocTestParser().get_examples((HERE / name).read_text(encoding="utf-8")):
+        exec(compile(example.source, name, "exec"), found)
+    for picture in sorted(found["folder"].glob("*.png")):
+        shutil.copy(picture, IMAGES)
+
+
 if __name__ == "__main__":
     data_errors()
+    for page in PAGES:
+        of_page(page)
