@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors, simulate
+from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors, readers, simulate
 from rankstream._types import Vec
 from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.completion import redraw
@@ -75,6 +75,33 @@ def markets() -> Iterator[tuple[str, Callable[[int], tuple[Assortments, Assortme
     yield "ten rankings", types
 
 
+def ballots(path: str) -> Callable[[int], tuple[Assortments, Assortments, Truth]]:
+    """Real rankings (PrefLib): choices from random subsets of 1 to 5 candidates, plus "nobody further"."""
+    nobody = "nobody further"
+    candidates = [name for name in readers.read(path).counts.assortments.items if name != nobody]
+
+    def make(seed: int) -> tuple[Assortments, Assortments, Truth]:
+        random = np.random.default_rng(seed)
+        menus: dict[frozenset[str], list[str]] = {}
+        while len(menus) < 140:
+            size = int(random.integers(1, min(5, len(candidates)) + 1))
+            menu = [candidates[k] for k in sorted(random.choice(len(candidates), size, replace=False).tolist())]
+            menus.setdefault(frozenset(menu), menu)
+        every = list(menus.values())
+        counts = readers.read(path, offers=every).counts
+        parts = np.split(counts.frequencies(), counts.assortments.indptr[1:-1])
+        shares = dict(zip(counts.assortments.offers, parts, strict=True))
+        items = counts.assortments.items
+        whole = [next(offer for offer in shares if set(offer) - {nobody} == set(menu)) for menu in every]
+
+        def truth(offers: Assortments) -> Vec:
+            return np.concatenate([shares[offer] for offer in offers.offers])
+
+        return Assortments(whole[:40], items), Assortments(whole[40:], items), truth
+
+    return make
+
+
 def counts_of(offers: Assortments, truth: Truth, size: int, seed: int) -> ChoiceCounts:
     """Sampled choices; size 0 stands for exact frequencies."""
     shares = truth(offers)
@@ -89,12 +116,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one seed and two sizes")
+    parser.add_argument("--ballots", help="a PrefLib file of real rankings instead of simulated markets")
     parser.add_argument("--sparse", action="store_true", help="only sparse fits: distances, and fully corrective")
     options = parser.parse_args()
     models = SPARSE if options.sparse else MODELS
     seeds, sizes = (1, (2_000, 0)) if options.quick else (options.seeds, SIZES)
-    for name, make in markets():
-        print(f"\n{name}; 10 items, 40 offers, tested on 100 others; RMSE x 1000, mean of {seeds} seeds")
+    for name, make in [(options.ballots, ballots(options.ballots))] if options.ballots else markets():
+        print(f"\n{name}; 40 offers, tested on 100 others; RMSE x 1000, mean of {seeds} seeds")
         print(
             f"{'choices':<20}" + "".join(f"{size:>10,}" if size else f"{'exact':>10}" for size in sizes) + "   seconds"
         )

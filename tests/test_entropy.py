@@ -41,6 +41,18 @@ def test_the_soft_program_equals_enumeration(kind: str, data: st.DataObject) -> 
     assert chosen == pytest.approx(shares, abs=1e-9)
 
 
+@strategies.compiled_only
+def test_six_items_equal_enumeration() -> None:
+    items = MARKET.assortments.items[:6]
+    offers = Assortments([items[:4], items[2:6], (items[0], items[5]), items], items)
+    duals = np.random.default_rng(2).normal(size=offers.n_coordinates)
+    prior = a_prior(items, "mixed", 5)
+    value, chosen = SoftLattice(offers, prior).evaluate(duals)
+    expected, shares = naive.tilted(offers, prior, duals)
+    assert value == pytest.approx(expected, abs=1e-10)
+    assert chosen == pytest.approx(shares, abs=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["classes", "chain", "mixed"])
 def test_all_offers_of_five_items(kind: str) -> None:
     items = MARKET.assortments.items[:5]
