@@ -48,6 +48,9 @@ class EntropyModel:
     assortments: Assortments
     duals: Vec
 
+    def __repr__(self) -> str:
+        return f"EntropyModel({len(self.items)} items, fitted to {self.assortments.n_offers} offers)"
+
     @property
     def items(self) -> tuple[Label, ...]:
         """The items it knows."""
