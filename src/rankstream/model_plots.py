@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rankstream._types import Label, Vec
-from rankstream.answers import Segment, Substitution
+from rankstream.answers import Segment, Substitution, first_two
 from rankstream.baselines import ChoiceModel
 from rankstream.counts import ChoiceCounts
 from rankstream.validate import number_between, whole_number
@@ -19,8 +19,19 @@ MOST_NUMBERS = 12
 LONGEST = 18
 
 
-class HasSegments(Protocol):
+class HasSubstitution(Protocol):
+    """A model that knows who gains when an item is gone."""
+
+    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go."""
+
+
+class HasSegments(HasSubstitution, Protocol):
     """A model that knows its customer types."""
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
 
     @property
     def no_choice_code(self) -> int | None:
@@ -28,13 +39,6 @@ class HasSegments(Protocol):
 
     def segments(self, top: int | None = None) -> list[Segment]:
         """The types, largest first."""
-
-
-class HasSubstitution(Protocol):
-    """A model that knows who gains when an item is gone."""
-
-    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go."""
 
 
 def predicted_against_observed(
@@ -92,22 +96,27 @@ def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
 def segments(model: HasSegments, axes: "Axes", top: int = 10, places: int = 2) -> "Axes":
     """The largest customer types as bars; the title tells how many others there are, and their share.
 
-    Types that agree on their first ``places`` items are one: with many items, whole rankings are too many to show.
+    Types that agree on their first ``places`` items are one: with many items, whole rankings are too many to show. Up
+    to two places are exact for any model; more are those of ``model.segments()``.
     """
+    whole_number("places", places, least=1)
+    exact = places <= 2 <= len(model.items)
+    nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
     merged: dict[tuple[Label, ...], float] = {}
-    for segment in model.segments():
-        first = segment.ranking[: whole_number("places", places, least=1)]
+    for segment in first_two(model.substitution(), nothing) if exact else model.segments():
+        first = segment.ranking[:places]
         merged[first] = merged.get(first, 0.0) + segment.share
     found = sorted(merged.items(), key=lambda pair: -pair[1])
     shown = found[: whole_number("top", top, least=1)]
     shares = [100 * share for _, share in shown]
-    ends = 0 if model.no_choice_code is None else places
+    ends = 0 if nothing is None else places
     bars = axes.barh(range(len(shown)), shares, color=BLUE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.margins(y=0.02)
     axes.set_yticks(range(len(shown)), [_ranking(ranking, ends > len(ranking)) for ranking, _ in shown])
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
-    others = f"; {len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
+    others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
     axes.set(xlabel="share of customers, %", title=f"Customer types by {what}{others}", xlim=(0, 1.12 * max(shares)))
     axes.grid(alpha=0.3, axis="x")
     axes.set_axisbelow(True)
@@ -147,7 +156,7 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
 
 def shortened(text: str, most: int = LONGEST) -> str:
     """A name that fits beside an axis; dollar signs are text, not mathematics."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
+    cut = text if len(text) <= most else text[: most - 1].rstrip() + "…"
     return cut.replace("$", r"\$")
 
 
