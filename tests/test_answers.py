@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rankstream import Assortments, RankingModel, entropy, estimate, simulate
+from rankstream.answers import first_two
 
 RANKINGS = [
     ("tea", "pie", "no", "cake"),
@@ -66,3 +67,14 @@ def test_frames_and_preflib() -> None:
 def test_probabilities_of_offers_in_another_order_of_items() -> None:
     offers = Assortments([("no", "cake"), ("cake", "tea", "pie")])
     assert MODEL.probabilities(offers) == pytest.approx([0.65, 0.35, 0.35, 0.4, 0.25])
+
+
+def test_first_two_choices_are_those_of_the_rankings() -> None:
+    for no_choice in (None, 3):
+        model = RankingModel(MODEL.items, MODEL.rankings, MODEL.weights, no_choice_code=no_choice)
+        expected: dict[tuple[object, ...], float] = {}
+        for segment in model.segments():
+            expected[segment.ranking[:2]] = expected.get(segment.ranking[:2], 0.0) + segment.share
+        found = first_two(model.substitution(), None if no_choice is None else "no")
+        assert {segment.ranking: segment.share for segment in found} == pytest.approx(expected)
+        assert [segment.share for segment in found] == sorted(expected.values(), reverse=True)

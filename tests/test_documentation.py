@@ -41,7 +41,17 @@ def test_the_names_beside_the_papers_results_exist() -> None:
 
 def test_every_public_name_has_its_place_in_the_reference() -> None:
     text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
-    modules = {"baselines", "checks", "distances", "entropy", "evaluate", "learners", "oracles", "simulate"}
+    modules = {
+        "baselines",
+        "checks",
+        "distances",
+        "entropy",
+        "evaluate",
+        "intervals",
+        "learners",
+        "oracles",
+        "simulate",
+    }
     for name in set(rs.__all__) - modules:
         assert re.search(rf"^::: rankstream\..*\.{name}$", text, re.MULTILINE), f"{name} is on no page of the reference"
     for name in modules:

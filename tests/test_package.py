@@ -10,7 +10,16 @@ def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "estimate", "Estimate", "Solver", "RankingModel", "Certificate"),
         *("RankingChoiceModel", "simulate", "distances", "learners", "oracles", "checks"),
-        *("EntropyModel", "entropy", "baselines", "evaluate", "rationality", "revenue_range", "probability_range"),
+        *(
+            "EntropyModel",
+            "entropy",
+            "baselines",
+            "evaluate",
+            "intervals",
+            "rationality",
+            "revenue_range",
+            "probability_range",
+        ),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
     assert dir(rankstream) == sorted(rankstream.__all__)

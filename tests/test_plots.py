@@ -1,5 +1,8 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import rankstream as rs
@@ -41,3 +44,73 @@ def test_shares_over_time_have_dots_for_data_and_lines_for_models() -> None:
     many = rs.Assortments([range(12)])
     axes = plots.shares_over_time([rs.ChoiceCounts(many, np.ones(12))], range(12), Figure().subplots())
     assert len(axes.get_legend().get_texts()) == 12  # type: ignore[union-attr]
+
+
+def market_model(n_items: int) -> tuple[rs.RankingModel, rs.ChoiceCounts]:
+    market = rs.simulate.market(1, n_items=n_items - 1, n_offers=2 if n_items == 3 else 20, n_test=1)
+    counts = next(market.stream(first=2000))
+    fit = rs.estimate(counts.assortments, counts, learner="fully-corrective", tolerance=3e-3, max_rounds=50)
+    return fit.model, counts
+
+
+@pytest.mark.parametrize("n_items", [3, 30])
+def test_pictures_of_models_are_drawn_without_warnings(n_items: int) -> None:
+    model, counts = market_model(n_items)
+    pictures: list[Callable[[Axes], Axes]] = [
+        lambda axes: plots.segments(model, axes),
+        lambda axes: plots.substitution(model, axes),
+        lambda axes: plots.predicted_against_observed(model, counts, axes),
+        lambda axes: plots.shares_over_time([counts], counts.assortments.offers[0], axes),
+    ]
+    for picture in pictures:
+        figure = Figure(figsize=(9, 8), layout="constrained")
+        axes = figure.subplots()
+        assert picture(axes) is axes
+        figure.draw_without_rendering()
+
+
+def test_customer_types_are_merged_by_their_favourites() -> None:
+    rankings = [("tea", "pie", "rum", "no"), ("tea", "pie", "no", "rum"), ("rum", "no", "tea", "pie")]
+    rankings.append(("no", "tea", "pie", "rum"))
+    model = rs.RankingModel(["tea", "pie", "rum", "no"], rankings, [0.3, 0.3, 0.25, 0.15], no_choice_code=3)
+    axes = plots.segments(model, Figure().subplots(), top=2)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie", "rum > (nothing)"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([60.0, 25.0])  # type: ignore[attr-defined]
+    assert axes.get_title().endswith("1 more have 15.0 %")
+    axes = plots.segments(model, Figure().subplots(), places=1)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea", "rum", "(nothing)"]
+    whole = rs.RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
+    axes = plots.segments(whole, Figure().subplots(), places=3)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie"]
+
+
+def test_the_substitution_matrix_has_numbers_while_there_is_room() -> None:
+    model = rs.RankingModel(["tea", "pie", "cake"], [("tea", "pie", "cake"), ("pie", "tea", "cake")], [0.75, 0.25])
+    axes = plots.substitution(model, Figure().subplots())
+    assert sorted(text.get_text() for text in axes.texts) == ["0", "0", "100", "100"]  # nobody buys cake
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea (75 %)", "pie (25 %)", "cake (0 %)"]
+    many = rs.RankingModel(range(13), [range(13)], [1.0])
+    axes = plots.substitution(many.substitution(), Figure().subplots())
+    assert not axes.texts
+    named = rs.RankingModel(["$5 tea", "x" * 40], [("$5 tea", "x" * 40)], [1.0])
+    labels = [text.get_text() for text in plots.substitution(named, Figure().subplots()).get_xticklabels()]
+    assert labels == [r"\$5 tea", "x" * 17 + "…"]
+
+
+def test_the_fit_tells_what_sampling_error_does_not_explain() -> None:
+    offers = rs.Assortments([("tea", "pie"), ("tea", "rum"), ("pie", "rum")])
+    counts = rs.ChoiceCounts(offers, [50, 50, 90, 10, 0, 0])
+    model = rs.RankingModel(["tea", "pie", "rum"], [("tea", "pie", "rum"), ("pie", "rum", "tea")], [0.52, 0.48])
+    axes = plots.predicted_against_observed(model, counts, Figure().subplots())
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["within sampling error: 2", "outside: 2"]
+    assert "0.200" in axes.get_title()
+    with pytest.raises(ValueError, match="no observations yet"):
+        plots.predicted_against_observed(model, rs.ChoiceCounts(offers), Figure().subplots())
+
+
+def test_convergence_on_data_at_rest_is_against_rounds() -> None:
+    counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "rum")]), [30, 70, 20, 80])
+    axes = plots.convergence(rs.estimate(counts.assortments, counts, tolerance=0.01), Figure().subplots())
+    assert axes.get_xlabel() == "rounds"

@@ -11,7 +11,7 @@ from rankstream.model import RankingModel
 from rankstream.solver import Solver
 
 if TYPE_CHECKING:
-    from rankstream import baselines, entropy, evaluate
+    from rankstream import baselines, entropy, evaluate, intervals
     from rankstream.baselines import probability_range, rationality, revenue_range
     from rankstream.entropy_model import EntropyModel
     from rankstream.estimator import RankingChoiceModel
@@ -33,6 +33,7 @@ __all__ = [
     "entropy",
     "estimate",
     "evaluate",
+    "intervals",
     "learners",
     "oracles",
     "probability_range",
@@ -47,6 +48,7 @@ LATER = {
     "baselines": "",
     "entropy": "",
     "evaluate": "",
+    "intervals": "",
     "probability_range": "baselines",
     "rationality": "baselines",
     "revenue_range": "baselines",

@@ -85,6 +85,25 @@ def segments(
     return [Segment(tuple(items[code] for code in wanted), share) for wanted, share in found]
 
 
+def first_two(moves: Substitution, no_choice: Label | None) -> list[Segment]:
+    """Types of customers by their first two choices, largest first: exactly, as a second choice is a substitute.
+
+    Who takes nothing first or second is told by a shorter ranking; ``no_choice`` is None where nothing is no item.
+
+    >>> from rankstream import RankingModel
+    >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
+    >>> first_two(model.substitution(), "no")
+    [Segment(ranking=('tea', 'pie'), share=0.75), Segment(ranking=('tea',), share=0.25)]
+    """
+    merged: dict[tuple[Label, ...], float] = {}
+    for first, second in zip(*np.nonzero(moves.shares > 1e-12), strict=True):
+        pair = (moves.items[first], moves.items[second])
+        wanted = pair if no_choice is None or no_choice not in pair else pair[: pair.index(no_choice)]
+        merged[wanted] = merged.get(wanted, 0.0) + float(moves.before[first] * moves.shares[first, second])
+    found = sorted(merged.items(), key=lambda pair: -pair[1])
+    return [Segment(wanted, share) for wanted, share in found]
+
+
 def preflib(items: tuple[Label, ...], orders: Codes, weights: Vec, voters: int) -> str:
     """Rankings in PrefLib's format of strict orders, weights as numbers out of ``voters`` (by largest remainder)."""
     exact = weights * voters

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rankstream import plots
 from rankstream.comparison import Comparison
 from rankstream.evaluate import compare
+from rankstream.pictures import check_picture, save_picture
 from rankstream.readers import read
 from rankstream.splits import Holdout
 
@@ -29,7 +30,8 @@ def run(
 
     There too goes the progress, but only on a terminal.
     """
-    _check(plot)
+    if plot is not None:
+        check_picture(plot)
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     found_data = read(data, parts=folds + 1 if holdout == "time" else None, **reading)
     if found_data.problems.total:
@@ -52,18 +54,6 @@ def run(
     if plot is not None:
         draw(found, plot)
     return found
-
-
-def _check(plot: Path | None) -> None:
-    """Refuse what would fail only after the work is done."""
-    if plot is None:
-        return
-    if not plot.parent.is_dir():
-        raise ValueError(f"There is no folder {plot.parent} to save {plot.name} in: make it first.")
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    if plot.suffix.lstrip(".").lower() not in FigureCanvasBase.get_supported_filetypes():
-        raise ValueError(f"{plot.name} does not name a picture: let it end in .png, .svg or .pdf.")
 
 
 def as_content(found: Comparison) -> dict[str, Any]:
@@ -90,4 +80,4 @@ def draw(found: Comparison, path: Path) -> None:
 
     figure = Figure(figsize=(7, 1.4 + 0.45 * len(found.rows)), layout="constrained")
     plots.comparison(found, figure.subplots())
-    figure.savefig(path, dpi=150)
+    save_picture(figure, path)

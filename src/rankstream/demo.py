@@ -1,6 +1,5 @@
 """The demonstration: a simulated market whose model is estimated while the choices arrive."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from rankstream import plots, simulate
 from rankstream.assortments import Assortments
 from rankstream.estimation import Estimate, Run, make_solver
 from rankstream.model import RankingModel
+from rankstream.pictures import save_picture
 from rankstream.simulate import NOTHING, Market
 
 Found = Estimate[RankingModel]
@@ -93,6 +93,4 @@ def draw(market: Market, estimate: Found, path: Path) -> None:
     plots.predicted_against_true(
         estimate.model.probabilities(market.test), market.truth.probabilities(market.test), right
     )
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp.png")
-    figure.savefig(temporary, dpi=150)
-    temporary.replace(path)
+    save_picture(figure, path)

@@ -56,6 +56,9 @@ class EntropyModel:
         if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(self.duals).all():
             raise ValueError(f"The model needs {self.assortments.n_coordinates} finite duals, one per coordinate.")
 
+    def __repr__(self) -> str:
+        return f"EntropyModel({len(self.items)} items, fitted to {self.assortments.n_offers} offers)"
+
     @property
     def items(self) -> tuple[Label, ...]:
         """The items it knows."""

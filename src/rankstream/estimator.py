@@ -18,6 +18,7 @@ from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
 from rankstream.estimation import Method, Run, Stop, make_solver
 from rankstream.growth import grow
+from rankstream.intervals import Bootstrap, Refit
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.observations import choice_columns, column_names, count_availability
@@ -63,6 +64,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     _coded_model: RankingModel | EntropyModel
     _run: Run | None
     _sparse: RankingModel | None
+    _bootstrap: Bootstrap | None
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
                 self.items_, found.model.orders, found.model.weights, found.model.no_choice_code
             )
         self.certificate_, self.n_rounds_, self.converged_ = found.certificate, found.rounds, found.converged
-        self._sparse, self._run = None, None
+        self._sparse, self._run, self._bootstrap = None, None, None
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -166,22 +168,44 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Vec:
         """The choice probability of every item in every row; unavailable items have 0."""
+        offers, row_of = self._offers(X)
+        return self._table(offers, self._coded_model.probabilities(offers))[row_of]
+
+    def predict_interval(self, X: Any, interval: float = 0.95, replicates: int = 100) -> tuple[Vec, Vec]:
+        """The low and the high ends of intervals around ``predict_proba``, by a bootstrap (``intervals.Bootstrap``).
+
+        That refits the model to simulated choices, so many times, with the first call after a fit; more calls with as
+        many replicates are quick. It needs choices that all count the same: no ``half_life``, no fractional weights.
+        """
+        offers, row_of = self._offers(X)
+        if self._bootstrap is None or len(self._bootstrap.models) != replicates:
+            method: Refit = "max-entropy" if self._run is None else "primal-dual"
+            found = Bootstrap(self.counts_, method, replicates, self._seed(), model=self._coded_model)
+            self._bootstrap = found
+        _, low, high = self._bootstrap.bounds(offers, interval)
+        return self._table(offers, low)[row_of], self._table(offers, high)[row_of]
+
+    def _offers(self, X: Any) -> tuple[Assortments, Codes]:
+        """The different offers among the rows, of item numbers, and which of them each row is."""
         check_is_fitted(self, "model_")
         names, named = column_names(X)
         if self._aligns(named):
             matrix, _, _ = align(X, names, self.items_, may_add=False)
-            return self._probabilities(self._available(matrix, False))
-        if names and names != self.items_[: len(names)]:
+            available = self._available(matrix, False)
+        elif names and names != self.items_[: len(names)]:
             validate_data(self, X, reset=False)
             raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: name the same items.")
-        return self._probabilities(self._available(validate_data(self, X, reset=False), self._outside))
+        else:
+            available = self._available(validate_data(self, X, reset=False), self._outside)
+        rows, row_of = np.unique(available, axis=0, return_inverse=True)
+        offers = Assortments([np.flatnonzero(row).tolist() for row in rows], range(len(self.items_)))
+        return offers, row_of.ravel()
 
-    def _probabilities(self, available: Mask) -> Vec:
-        offers, row_of = np.unique(available, axis=0, return_inverse=True)
-        single = Assortments([np.flatnonzero(offer).tolist() for offer in offers], range(len(self.items_)))
-        table = np.zeros(offers.shape)
-        table[single.owner, single.members] = self._coded_model.probabilities(single)
-        return table[row_of.ravel()]
+    def _table(self, offers: Assortments, values: Vec) -> Vec:
+        """A row for each offer, with 0 for what is not in it."""
+        table = np.zeros((offers.n_offers, len(self.items_)))
+        table[offers.owner, offers.members] = values
+        return table
 
     def predict(self, X: Any) -> Any:
         """The likeliest choice of every row: column names, or positions where columns have no names."""
@@ -299,7 +323,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
                     break
         model = run.solver.model(run.state)
         self.counts_, self._coded_model, self.items_ = counts, model, items or self.items_
-        self._run = run
+        self._run, self._bootstrap = run, None
         self.model_ = RankingModel.from_codes(self.items_, model.orders, model.weights, model.no_choice_code)
         self.certificate_ = run.solver.certificate(run.state, target)
         self.n_rounds_ = run.state.round

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from rankstream._types import Label
@@ -15,26 +16,70 @@ from rankstream.model_files import load_model
 Model = RankingModel | EntropyModel
 
 
-def predict(model_path: Path, offers: list[str], file: Path | None, as_json: bool) -> None:
-    """Print the choice probabilities of offers, each a text of items joined by ";", or a line of a file."""
+def predict(
+    model_path: Path,
+    offers: list[str],
+    file: Path | None,
+    as_json: bool,
+    interval: float | None = None,
+    data: Path | None = None,
+    seed: int = 0,
+) -> None:
+    """Print the choice probabilities of offers, each a text of items joined by ";", or a line of a file.
+
+    With an interval, they come with its ends, from a bootstrap on the data that the model was fitted to.
+    """
     if bool(offers) == (file is not None):
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
+    if (interval is None) != (data is None):
+        raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
     model = load_model(model_path)
     texts = offers if file is None else read_offers(file)
     by_name = _names(model)
-    wanted = [_items(text, by_name) for text in texts]
-    found = [model.predict(items) for items in wanted]
+    wanted = [as_items(text, by_name) for text in texts]
+    found: list[dict[Label, tuple[float, ...]]]
+    if interval is None or data is None:
+        found = [{item: (share,) for item, share in model.predict(items).items()} for items in wanted]
+    else:
+        found = with_intervals(model, data, wanted, interval, seed)
     if as_json:
-        content = [
-            {"offer": text, "shares": {str(item): share for item, share in shares.items()}}
-            for text, shares in zip(texts, found, strict=True)
-        ]
+        content = [_as_content(text, shares) for text, shares in zip(texts, found, strict=True)]
         print_plain(json.dumps(content, indent=2, ensure_ascii=False))
         return
     for text, shares in zip(texts, found, strict=True):
         print_plain(text)
-        for item, share in sorted(shares.items(), key=lambda pair: -pair[1]):
-            print_plain(f"  {100 * share:5.1f} %  {item}")
+        for item, (share, *ends) in sorted(shares.items(), key=lambda pair: -pair[1][0]):
+            margin = f" [{100 * ends[0]:5.1f}, {100 * ends[1]:5.1f} ]" if ends else ""
+            print_plain(f"  {100 * share:5.1f} %{margin}  {item}")
+
+
+def with_intervals(
+    model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int
+) -> list[dict[Label, tuple[float, ...]]]:
+    """Shares with the ends of their intervals; progress goes to standard error, and only on a terminal."""
+    from rankstream.intervals import Bootstrap
+    from rankstream.readers import read
+    from rankstream.validate import number_between
+
+    number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
+    counts = read(data).counts
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("refitting"), BarColumn(), console=console, disable=not console.is_terminal, transient=True
+    ) as bar:
+        task = bar.add_task("refitting", total=None)
+        found = Bootstrap(
+            counts, "max-entropy" if isinstance(model, EntropyModel) else "primal-dual", seed=seed, model=model,
+            watch=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    return [dict(found.predict(offer, interval).items()) for offer in offers]
+
+
+def _as_content(text: str, shares: dict[Label, tuple[float, ...]]) -> dict[str, Any]:
+    content: dict[str, Any] = {"offer": text, "shares": {str(item): row[0] for item, row in shares.items()}}
+    if all(len(row) == 3 for row in shares.values()):
+        content["intervals"] = {str(item): list(row[1:]) for item, row in shares.items()}
+    return content
 
 
 def _names(model: Model) -> dict[str, Label]:
@@ -60,7 +105,8 @@ def read_offers(file: Path) -> list[str]:
     return found
 
 
-def _items(text: str, by_name: dict[str, Label]) -> list[Label]:
+def as_items(text: str, by_name: dict[str, Label]) -> list[Label]:
+    """The items that a text names, joined by ";"."""
     names = [name.strip() for name in text.split(";")]
     for name in names:
         if name not in by_name:

@@ -10,21 +10,36 @@ from rankstream.baselines import ChoiceModel
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate
+from rankstream.model_plots import BLUE, GREY, ORANGE, predicted_against_observed, segments, shortened, substitution
 from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "comparison",
+    "convergence",
+    "frontier",
+    "predicted_against_observed",
+    "predicted_against_true",
+    "segments",
+    "shares_over_time",
+    "substitution",
+]
+
+MARKERS = "os^Dv*"
 
 
 def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
-    """Error and certified gap against the observations so far, or the rounds where observations are not known."""
+    """Error and certified gap against the observations so far; against the rounds where those are not known or stay."""
     from matplotlib.ticker import EngFormatter
 
     history = estimate.history
     rounds = np.arange(1, len(history.mae) + 1)
-    known = not np.isnan(history.observations).any()
+    known = not np.isnan(history.observations).any() and bool(np.ptp(history.observations) or len(rounds) == 1)
     across = history.observations if known else rounds
     certified = ~np.isnan(history.gap)
     axes.plot(across, history.mae, color=BLUE, label="mean absolute error")
@@ -95,22 +110,32 @@ def shares_over_time(
 
     across = np.arange(1.0, len(periods) + 1.0) if times is None else np.asarray(times, dtype=np.float64)
     shares, margins = _shares(periods, tuple(offer))
-    colours = colormaps["tab10" if len(offer) <= 10 else "viridis"](
-        np.arange(len(offer)) if len(offer) <= 10 else np.linspace(0.0, 1.0, len(offer))
-    )
+    colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
     seen = ~np.isnan(shares).any(axis=1)
-    for column, (item, colour) in enumerate(zip(offer, colours, strict=True)):
-        style = "o" if predicted else "o-"
+    for column, item in enumerate(offer):
+        colour, mark = colours[column % 10], MARKERS[column // 10 % len(MARKERS)]
         axes.errorbar(
-            across[seen], shares[seen, column], margins[seen, column], fmt=style, color=colour, label=str(item)
-        )
+            across[seen], shares[seen, column], margins[seen, column], color=colour, label=shortened(str(item)),
+            fmt=mark if predicted else f"{mark}-", markersize=6 if len(offer) <= 10 else 4,
+        )  # fmt: skip
         if predicted:
             axes.plot(across, [prediction[item] for prediction in predicted], color=colour)
-    axes.set(ylim=(0, 1), xlabel="period" if times is None else "time", ylabel="share", title="Shares over time")
+    highest = [np.nanmax(shares + margins) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
+    axes.set(ylim=(0, min(1.0, 1.1 * max(highest))), ylabel="share", title="Shares over time")
+    axes.set_xlabel("period" if times is None else "time")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    _legend(axes, len(offer))
     return axes
+
+
+def _legend(axes: "Axes", entries: int) -> None:
+    """Inside while it is short, else on the right, in as many columns as it takes."""
+    if entries <= 5:
+        axes.legend(frameon=False)
+        return
+    columns, size = -(-entries // 15), "medium" if entries <= 10 else "small"
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), ncols=columns, fontsize=size)
 
 
 def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec]:

@@ -1,0 +1,165 @@
+"""Pictures of one model: its fit to the data, its customer types, and who gains when an item is gone."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from rankstream._types import Label, Vec
+from rankstream.answers import Segment, Substitution, first_two
+from rankstream.baselines import ChoiceModel
+from rankstream.counts import ChoiceCounts
+from rankstream.validate import number_between, whole_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
+MOST_NUMBERS = 12
+LONGEST = 18
+
+
+class HasSubstitution(Protocol):
+    """A model that knows who gains when an item is gone."""
+
+    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go."""
+
+
+class HasSegments(HasSubstitution, Protocol):
+    """A model that knows its customer types."""
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
+
+    @property
+    def no_choice_code(self) -> int | None:
+        """The number of the item that ends a ranking, if there is one."""
+
+    def segments(self, top: int | None = None) -> list[Segment]:
+        """The types, largest first."""
+
+
+def predicted_against_observed(
+    model: ChoiceModel, counts: ChoiceCounts, axes: "Axes", interval: float = 0.95
+) -> "Axes":
+    """One dot per offer and item; bars are Wilson's intervals of the observed share, orange where they miss the model.
+
+    The bars hold the sampling error of the data alone. Of a model that is right, about one in twenty misses at 95 %;
+    a model fitted to the same data should miss fewer.
+    """
+    predicted = model.probabilities(counts.assortments)
+    totals = counts.effective_totals[counts.assortments.owner]
+    seen = totals > 0
+    if not seen.any():
+        raise ValueError("The counts hold no observations yet: observe some choices first.")
+    predicted, observed = predicted[seen], counts.frequencies()[seen]
+    low, high = wilson(observed, totals[seen], interval)
+    hit = (low <= predicted + 1e-12) & (predicted <= high + 1e-12)
+    top = 1.04 * float(max(predicted.max(), high.max()))
+    many = len(predicted) > 100
+    axes.plot([0, top], [0, top], color=GREY, linewidth=1, zorder=1)
+    for mask, colour, label in ((hit, BLUE, "within sampling error"), (~hit, ORANGE, "outside")):
+        if mask.any():
+            sides = np.maximum(0.0, [observed[mask] - low[mask], high[mask] - observed[mask]])
+            axes.errorbar(
+                observed[mask], predicted[mask], xerr=sides, fmt="o", color=colour, label=f"{label}: {mask.sum()}",
+                markersize=2.5 if many else 4.5, elinewidth=0.5 if many else 1.0, alpha=0.6 if many else 0.9,
+            )  # fmt: skip
+    error = float(np.abs(predicted - observed).mean())
+    axes.set(
+        xlim=(-0.02 * top, top), ylim=(-0.02 * top, top), aspect="equal",
+        xlabel=f"observed share, {100 * interval:g} % bars", ylabel="predicted share",
+        title=f"Predicted against observed: MAE {error:.3f}",
+    )  # fmt: skip
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="upper left")
+    return axes
+
+
+def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
+    """Wilson's score interval for shares of so many choices; sensible at shares of 0 and 1 too.
+
+    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]))
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.237], [0.278, 0.763])
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + 0.5 * number_between("interval", interval, 1e-6, 1.0 - 1e-6)))
+    middle = (shares + z**2 / (2.0 * totals)) / (1.0 + z**2 / totals)
+    reach = z * np.sqrt(shares * (1.0 - shares) / totals + (z / (2.0 * totals)) ** 2) / (1.0 + z**2 / totals)
+    return np.maximum(0.0, middle - reach), np.minimum(1.0, middle + reach)
+
+
+def segments(model: HasSegments, axes: "Axes", top: int = 10, places: int = 2) -> "Axes":
+    """The largest customer types as bars; the title tells how many others there are, and their share.
+
+    Types that agree on their first ``places`` items are one: with many items, whole rankings are too many to show. Up
+    to two places are exact for any model; more are those of ``model.segments()``.
+    """
+    whole_number("places", places, least=1)
+    exact = places <= 2 <= len(model.items)
+    nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
+    merged: dict[tuple[Label, ...], float] = {}
+    for segment in first_two(model.substitution(), nothing) if exact else model.segments():
+        first = segment.ranking[:places]
+        merged[first] = merged.get(first, 0.0) + segment.share
+    found = sorted(merged.items(), key=lambda pair: -pair[1])
+    shown = found[: whole_number("top", top, least=1)]
+    shares = [100 * share for _, share in shown]
+    ends = 0 if nothing is None else places
+    bars = axes.barh(range(len(shown)), shares, color=BLUE)
+    axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.margins(y=0.02)
+    axes.set_yticks(range(len(shown)), [_ranking(ranking, ends > len(ranking)) for ranking, _ in shown])
+    axes.invert_yaxis()
+    what = "first choice" if places == 1 else f"first {places} choices"
+    others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
+    axes.set(xlabel="share of customers, %", title=f"Customer types by {what}{others}", xlim=(0, 1.12 * max(shares)))
+    axes.grid(alpha=0.3, axis="x")
+    axes.set_axisbelow(True)
+    return axes
+
+
+def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
+    """A row for each item that is gone: which part of its buyers takes which other item, darker for more.
+
+    A row's name tells the item's share while everything is there; a grey row is an item that nobody buys then. Up to
+    twelve items have numbers too, in percent.
+    """
+    moves = found if isinstance(found, Substitution) else found.substitution()
+    size = len(moves.items)
+    hidden = np.eye(size, dtype=bool) | ~moves.shares.any(axis=1, keepdims=True)
+    table = np.ma.masked_array(100 * moves.shares, mask=hidden)
+    top = max(1.0, float(100 * moves.shares.max()))
+    image = axes.imshow(table, cmap="Blues", vmin=0.0, vmax=top, aspect="equal")
+    axes.set_facecolor("#dddddd")
+    small = 10 if size <= MOST_NUMBERS else 7
+    names = [shortened(str(item)) for item in moves.items]
+    axes.set_xticks(range(size), names, rotation=90 if size > 6 else 35, fontsize=small,
+                    ha="center" if size > 6 else "right", rotation_mode=None if size > 6 else "anchor")  # fmt: skip
+    rows = [f"{name} ({100 * share:.0f} %)" for name, share in zip(names, moves.before, strict=True)]
+    axes.set_yticks(range(size), rows, fontsize=small)
+    if size <= MOST_NUMBERS:
+        for row, column in zip(*np.nonzero(~hidden), strict=True):
+            share = float(table[row, column])
+            colour = "white" if share > 0.6 * top else "black"
+            axes.text(column, row, f"{share:.0f}", ha="center", va="center", color=colour, fontsize=9)
+    figure = axes.get_figure()
+    if figure is not None:
+        figure.colorbar(image, ax=axes, label="% of the buyers", shrink=0.8)
+    axes.set(xlabel="is taken instead", ylabel="is gone (its share)", title="Where the buyers go")
+    return axes
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """A name that fits beside an axis; dollar signs are text, not mathematics."""
+    cut = text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    return cut.replace("$", r"\$")
+
+
+def _ranking(ranking: tuple[Label, ...], then_nothing: bool) -> str:
+    names = [shortened(str(item)) for item in ranking]
+    return " > ".join([*names, "(nothing)"] if then_nothing else names)

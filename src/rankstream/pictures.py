@@ -1,0 +1,30 @@
+"""Picture files: names that matplotlib can write, and files that are there whole or not at all."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def check_picture(path: Path) -> None:
+    """Refuse what would fail only after the work is done."""
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent} to save {path.name} in: make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file for the picture.")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if path.suffix.lstrip(".").lower() not in FigureCanvasBase.get_supported_filetypes():
+        raise ValueError(f"{path.name} does not name a picture: let it end in .png, .svg or .pdf.")
+
+
+def save_picture(figure: "Figure", path: Path) -> None:
+    """Write a figure under a temporary name first; the format follows from the ending."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    try:
+        figure.savefig(temporary, dpi=150)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

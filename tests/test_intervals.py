@@ -1,0 +1,157 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, entropy, intervals, simulate
+from rankstream.intervals import Bootstrap, draw, predict_interval
+from rankstream.windows import DecayingCounts
+
+OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
+METHODS: list[intervals.Refit] = ["max-entropy", "primal-dual"]
+
+
+def some(factor: int = 1) -> ChoiceCounts:
+    return ChoiceCounts(OFFERS, factor * np.array([25, 15, 10, 35, 15, 20, 10, 20]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_seed_gives_the_same_intervals(method: intervals.Refit) -> None:
+    first, second, third = (Bootstrap(some(), method, 5, seed).predict(("tea", "pie")) for seed in (1, 1, 2))
+    assert first == second
+    assert first != third
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_hold_the_share_and_grow_with_the_level(method: intervals.Refit) -> None:
+    found = Bootstrap(some(), method, 10)
+    for offer in (("tea", "pie", "no"), ("tea", "cake"), ("no", "cake", "pie", "tea")):
+        shares = found.model.predict(offer)
+        narrow, wide = found.predict(offer, 0.5), found.predict(offer, 0.99)
+        for item, (share, low, high) in narrow.items():
+            assert share == pytest.approx(shares[item])
+            assert 0.0 <= wide[item].low <= low <= share <= high <= wide[item].high <= 1.0
+    assert "10 replicates" in repr(found)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_data_are_more_certain(method: intervals.Refit) -> None:
+    errors = [Bootstrap(some(factor), method, 20).standard_errors(("tea", "no"))["tea"] for factor in (1, 100)]
+    assert 0.0 < errors[1] < 0.5 * errors[0]
+
+
+def test_one_offer_is_as_sure_as_a_plain_share() -> None:
+    counts = ChoiceCounts(Assortments([("tea", "no")]), [300, 700])
+    found = Bootstrap(counts, "primal-dual", replicates=400)
+    plain = np.sqrt(0.3 * 0.7 / 1000)
+    assert found.standard_errors(("tea", "no"))["tea"] == pytest.approx(plain, rel=0.15)
+    share, low, high = found.predict(("tea", "no"), 0.95)["tea"]
+    assert (low, high) == pytest.approx((share - 1.96 * plain, share + 1.96 * plain), abs=0.15 * 2 * plain)
+
+
+def test_a_prior_that_is_kept_makes_narrow_intervals() -> None:
+    counts = next(simulate.market(3, n_items=5, n_offers=8, n_test=2).stream(first=800))
+    widths = []
+    for refit in (True, False):
+        _, low, high = Bootstrap(counts, replicates=15, refit_prior=refit).bounds(counts.assortments)
+        widths.append(float((high - low).mean()))
+    assert widths[1] < widths[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_most_true_shares_of_seen_offers_are_inside(method: intervals.Refit) -> None:
+    inside = []
+    for seed in range(3):
+        market = simulate.market(seed, n_items=6, n_offers=10, n_test=2)
+        found = Bootstrap(next(market.stream(first=1000)), method, 20)
+        _, low, high = found.bounds(market.assortments)
+        inside.append(((low <= market.frequencies()) & (market.frequencies() <= high)).mean())
+    assert 0.85 <= np.mean(inside) <= 1.0
+
+
+@given(st.lists(st.integers(0, 30), min_size=8, max_size=8).filter(lambda rows: sum(rows) > 0), st.integers(0, 9))
+def test_drawn_counts_are_as_many_from_each_offer(tallies: list[int], seed: int) -> None:
+    counts = ChoiceCounts(OFFERS, tallies)
+    shares = RankingModel(OFFERS.items, [("tea", "no", "pie", "cake")], [1.0]).probabilities(OFFERS)
+    drawn = draw(counts, shares, np.random.default_rng(seed))
+    assert drawn.totals.tolist() == counts.totals.tolist()
+    assert not drawn.tallies[shares == 0.0].any()
+
+
+def test_offers_without_choices_are_left_out() -> None:
+    counts = some().extend([("rum", "no")])
+    share, low, high = Bootstrap(counts, replicates=5).predict(("tea", "no"))["tea"]
+    assert low < share < high
+    with pytest.raises(ValueError, match="hold no observations"):
+        Bootstrap(ChoiceCounts(OFFERS))
+
+
+def test_a_given_model_is_in_the_middle() -> None:
+    model = entropy.fit(some()).model
+    found = Bootstrap(some(), replicates=4, model=model)
+    assert found.model is model
+    assert found.predict(("tea", "cake"))["tea"].share == pytest.approx(model.predict(("tea", "cake"))["tea"])
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    Bootstrap(some(), "primal-dual", 3, watch=lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_one_call_does_it() -> None:
+    found = predict_interval(some(), ("tea", "no"), 0.9, replicates=4, seed=5)
+    assert found == Bootstrap(some(), replicates=4, seed=5).predict(("tea", "no"), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "no method 'magic'"),
+        ({"replicates": 1}, "replicates is 1: it must be at least 2"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Bootstrap(some(), **options)
+
+
+def test_bad_questions_are_named() -> None:
+    found = Bootstrap(some(), "primal-dual", 2)
+    with pytest.raises(ValueError, match="interval is 95"):
+        found.predict(("tea", "no"), 95)
+    with pytest.raises(ValueError, match="soup"):
+        found.predict(("soup", "no"))
+    with pytest.raises(ValueError, match="interval is 0"):
+        predict_interval(some(), ("tea", "no"), 0)
+
+
+def test_counts_that_weigh_choices_are_refused() -> None:
+    fading = DecayingCounts(OFFERS, half_life=10)
+    fading.observe(("tea", "no"), "tea")
+    for counts in (fading, ChoiceCounts(OFFERS, [0.5] * 8)):
+        with pytest.raises(ValueError, match="whole choices"):
+            Bootstrap(counts)
+
+
+@pytest.mark.parametrize("method", ["max-entropy", "primal-dual"])
+def test_the_estimator_has_intervals(method: Any) -> None:
+    offered = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1], [1, 1, 1]] * 20)
+    chosen = np.array([0, 1, 1, 2, 0] * 20)
+    model = RankingChoiceModel(method=method).fit(offered, chosen)
+    rows = [[1, 1, 0], [1, 0, 1], [1, 1, 0]]
+    low, high = model.predict_interval(rows, replicates=4)
+    share = model.predict_proba(rows)
+    assert low.shape == high.shape == share.shape == (3, 3)
+    assert ((low <= share) & (share <= high)).all()
+    assert high[0, 2] == 0.0
+    assert low[0].tolist() == low[2].tolist()
+    before = model._bootstrap
+    narrow = model.predict_interval(rows, interval=0.5, replicates=4)[1]
+    assert model._bootstrap is before
+    assert (narrow <= high).all()
+    model.fit(offered, chosen)
+    assert model._bootstrap is None
