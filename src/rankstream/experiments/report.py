@@ -68,7 +68,7 @@ def _sections(parts: list[Part], found: Found, instances: int) -> Iterator[str]:
         if all(name in found and len(found[name]) for name in needs):
             yield f"### {title}\n\n{answer(found)}"
     if len(found.get("solvers", Results([]))):
-        yield f"### What it would take with an integer program\n\n{_solvers(found)}"
+        yield f"### What it would take with an integer program\n\n{solver_ratio(found)}"
     others = [part for part in parts if not part.number and part.name not in SPECIAL and len(found[part.name])]
     for part in others:
         yield f"### {part.title}\n\n{_tables(found[part.name])}"
@@ -111,7 +111,8 @@ def _tables(results: Results) -> str:
     return "\n\n".join([*tables, limit])
 
 
-def _solvers(found: Found) -> str:
+def solver_ratio(found: Found) -> str:
+    """How much longer the same rounds take with an integer program."""
     runs = found["solvers"]
     ours, theirs = (runs.where(way=way) for way in ("ours", "HiGHS"))
     calls = theirs.column("calls").sum()

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rankstream.experiments.fits import MARKS, Row, run_all
-from rankstream.experiments.report import write_report
+from rankstream.experiments.report import solver_ratio, write_report
 from rankstream.experiments.settings import Part, Run, choose
 from rankstream.experiments.store import Store
+from rankstream.experiments.tables import Results
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def reproduce(names: list[str], instances: int, jobs: int, folder: Path) -> Path
     report = write_report(store, parts, instances)
     now = time.perf_counter()
     console.print(f"{'tables, figures and report':<28}{now - middle:>37.1f} s\n{'in all':<28}{now - start:>37.1f} s")
+    if any(part.name == "solvers" for part in parts):
+        console.print("\n" + solver_ratio({part.name: Results(store.rows(part.runs(instances))) for part in parts}))
     console.print(f"\nWrote {report}.")
     return report
 
