@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from rankstream.experiments import settings, study
-from rankstream.experiments.store import write
 from rankstream.experiments.tables import Results
+from rankstream.files import write_whole
 
 HERE = Path(__file__).parent
 TOLERANCES = {"rounds": 0.15, "rankings": 0.15, "test_mae": 0.15}
@@ -34,7 +34,7 @@ def main() -> None:
     """Write the file beside this one."""
     with tempfile.TemporaryDirectory() as folder:
         content = {"tolerances": TOLERANCES, "cells": measure(Path(folder))}
-    write(HERE / "expected.json", json.dumps(content, indent=1) + "\n")
+    write_whole(HERE / "expected.json", json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

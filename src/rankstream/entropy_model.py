@@ -14,8 +14,9 @@ from rankstream.assortments import Assortments, as_offer
 from rankstream.completion import TiltedRankings
 from rankstream.counts import Target
 from rankstream.distances import L2
+from rankstream.files import write_whole
 from rankstream.learners import MirrorDescent
-from rankstream.model import RankingModel, can_be_saved
+from rankstream.model import RankingModel, check_labels
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior
@@ -157,11 +158,7 @@ class EntropyModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, under a temporary name first."""
-        for item in self.items:
-            if not can_be_saved(item):
-                raise ValueError(
-                    f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
-                )
+        check_labels(self.items)
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -170,13 +167,7 @@ class EntropyModel:
             "duals": self.duals.tolist(),
             "prior": {name: getattr(self.prior, name).tolist() for name in PRIOR},
         }
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "EntropyModel":

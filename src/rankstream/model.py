@@ -13,6 +13,7 @@ from rankstream import sparse
 from rankstream._types import Codes, Label, Vec
 from rankstream.answers import Segment, Substitution, preflib, segments, substitution
 from rankstream.assortments import Assortments, as_offer, plain
+from rankstream.files import write_whole
 from rankstream.sparse import Frontier
 from rankstream.validate import whole_number
 
@@ -191,11 +192,7 @@ class RankingModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
-        for item in self.items:
-            if not can_be_saved(item):
-                raise ValueError(
-                    f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
-                )
+        check_labels(self.items)
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -204,15 +201,7 @@ class RankingModel:
             "rankings": self.orders.tolist(),
             "weights": self.weights.tolist(),
         }
-        target = Path(path)
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "RankingModel":
@@ -263,6 +252,15 @@ def _are_permutations(orders: Any, size: int) -> bool:
     if not isinstance(orders, np.ndarray) or orders.ndim != 2 or orders.shape[1] != size:
         return False
     return orders.dtype.kind == "i" and bool((np.sort(orders, axis=1) == np.arange(size)).all())
+
+
+def check_labels(items: Iterable[Label]) -> None:
+    """Refuse items that a file could not give back as they were."""
+    for item in items:
+        if not can_be_saved(item):
+            raise ValueError(
+                f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
+            )
 
 
 def can_be_saved(item: Label) -> bool:

@@ -15,6 +15,7 @@ from rankstream.solver import Solver
 def parts_of(run: Run, instance: Instance) -> tuple[Distance, Learner[Any]]:
     """The distance and the learner that a run names."""
     offers = instance.market.assortments
+    learner: Any  # one of our own, a dataclass: the protocol does not say so
     distance, learner = learners.paper_method(run.method, offers, run.norm, run.max_rounds)
     if run.smoothing != 1.0 and not (isinstance(distance, HighNorm) and distance.squared):
         distance = distances.make(run.norm, offers, distance.smoothing * run.smoothing)
@@ -23,8 +24,7 @@ def parts_of(run: Run, instance: Instance) -> tuple[Distance, Learner[Any]]:
         changes["power"] = run.power
     if isinstance(learner, MirrorDescent) and run.step != 1.0:
         changes["step"] = replace(learner, **changes).step_size(distance) * run.step
-    changed: Learner[Any] = replace(learner, **changes) if changes else learner  # type: ignore[type-var]
-    return distance, changed
+    return distance, replace(learner, **changes) if changes else learner
 
 
 def solver_of(run: Run, instance: Instance, oracle: Oracle | None = None) -> Solver:

@@ -48,11 +48,11 @@ def gap(fit: Fit) -> float:
     The averaged dual of a smoothed norm is one of the norm itself, so it proves a bound there, too; that of a square is
     not, and its gap is translated.
     """
-    solver, distance = fit.solver, fit.solver.distance
+    solver = fit.solver
+    distance: Any = solver.distance  # one of our own, a dataclass: the protocol does not say so
     if isinstance(distance, HighNorm) and distance.squared:
         return certificates.translate_to_norm(distance, solver.certificate(fit.state).gap)
-    plain: Any = replace(distance, smoothing=0.0)  # type: ignore[type-var]
-    return certificates.certify(fit.state.sums, plain, solver.oracle).gap
+    return certificates.certify(fit.state.sums, replace(distance, smoothing=0.0), solver.oracle).gap
 
 
 def guarantee(fit: Fit, instance: Instance) -> float:

@@ -9,8 +9,9 @@ from rankstream.experiments import figures
 from rankstream.experiments.claims import CLAIMS, Found
 from rankstream.experiments.questions import QUESTIONS
 from rankstream.experiments.settings import Part
-from rankstream.experiments.store import Store, write
+from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results, grid, markdown, summary, with_error
+from rankstream.files import write_whole
 
 READINGS = """\
 - **Subsets**: distinct, uniform over all non-empty subsets of at most half the items (`sizes = "sizes"` draws the size
@@ -27,11 +28,11 @@ def write_report(store: Store, parts: list[Part], instances: int) -> Path:
     """Write summary.csv, the figures as PNG and PDF, and report.md into the store's folder."""
     found = {part.name: Results(store.rows(part.runs(instances))) for part in parts}
     every = {run for part in parts for run in part.runs(instances) if run.kind in ("static", "dynamic")}
-    write(store.folder / "summary.csv", summary(Results(store.rows(every)), __version__))
+    write_whole(store.folder / "summary.csv", summary(Results(store.rows(every)), __version__))
     for part in parts:
         _draw(store.folder, part, found[part.name])
     path = store.folder / "report.md"
-    write(path, "\n\n".join(_sections(parts, found, instances)) + "\n")
+    write_whole(path, "\n\n".join(_sections(parts, found, instances)) + "\n")
     return path
 
 
@@ -42,7 +43,7 @@ def _draw(folder: Path, part: Part, results: Results) -> None:
     for kind, options in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
         content = io.BytesIO()
         figure.savefig(content, format=kind, dpi=150, metadata=options)
-        write(folder / f"{part.name}.{kind}", content.getvalue())
+        write_whole(folder / f"{part.name}.{kind}", content.getvalue())
 
 
 def _sections(parts: list[Part], found: Found, instances: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from rankstream import __version__
 from rankstream.experiments.fits import Row
 from rankstream.experiments.settings import COLUMNS, Run
+from rankstream.files import write_whole
 
 SETTINGS = [*COLUMNS, "version"]
 
@@ -41,7 +42,7 @@ class Store:
             raise ValueError(f"{self._journal} is damaged: delete it, or name another folder with --out.") from None
         whole = text[: text.rfind("\n") + 1]
         if len(whole) < len(text):
-            write(self._journal, whole)
+            write_whole(self._journal, whole)
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 entry = json.loads(line)
@@ -83,8 +84,8 @@ class Store:
     def write_tables(self, runs: Iterable[Run]) -> None:
         """``runs.csv`` with what depends on the settings alone, and ``times.csv`` with the seconds."""
         rows = self.rows(runs)
-        write(self.folder / "runs.csv", _table(rows, [row.results for row in rows]))
-        write(self.folder / "times.csv", _table(rows, [row.times for row in rows]))
+        write_whole(self.folder / "runs.csv", _table(rows, [row.results for row in rows]))
+        write_whole(self.folder / "times.csv", _table(rows, [row.times for row in rows]))
 
 
 def _table(rows: list[Row], values: list[dict[str, Any]]) -> str:
@@ -101,13 +102,3 @@ def _table(rows: list[Row], values: list[dict[str, Any]]) -> str:
 def shown(value: Any) -> str:
     """A number as it stands in a table: ten digits, which is what survives another order of summation."""
     return f"{value:.10g}" if isinstance(value, float) else str(value)
-
-
-def write(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and rename it, so that there is never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
