@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rankstream import Assortments, Estimate, RankingModel, estimate, oracles, simulate
 from rankstream._types import Vec
 from rankstream.baselines import column_generation
+from rankstream.estimation import Stop
 from rankstream.oracles import Oracle
 
 SIZES = ((10, 20), (10, 50), (10, 100), (15, 100))  # items without "nothing", offers
@@ -45,16 +46,16 @@ def show(label: str, seconds: float, fit: Fit) -> None:
 def compare(offers: Assortments, data: Vec, oracle: Oracle) -> None:
     """Both engines on the same data with the same oracle."""
 
-    def corrective(tolerance: float, stop: str) -> Fit:
-        return estimate(offers, data, learner="fully-corrective", oracle=oracle, tolerance=tolerance, stop=stop)  # type: ignore[arg-type]
+    def corrective(tolerance: float, stop: Stop) -> Fit:
+        return estimate(offers, data, learner="fully-corrective", oracle=oracle, tolerance=tolerance, stop=stop)
 
-    def descent(tolerance: float, stop: str) -> Fit:
+    def descent(tolerance: float, stop: Stop) -> Fit:
         return estimate(
             offers,
             data,
             oracle=oracle,
             tolerance=tolerance,
-            stop=stop,  # type: ignore[arg-type]
+            stop=stop,
             max_rounds=CAP,
             certify_every=CAP if stop == "gap" else None,
         )

@@ -319,3 +319,15 @@ def test_every_method_has_all_fitted_attributes() -> None:
     assert model.counts_.observations == 240
     with pytest.raises(ValueError, match="no method 'best'"):
         RankingChoiceModel(method="best").fit(frame, chosen)  # type: ignore[arg-type]
+
+
+def test_a_fit_weighs_offers_by_their_observations() -> None:
+    # Regularity is violated: the second offer, seen rarely, makes item 0 more popular.
+    rows, chosen = [[1, 1, 0]] * 200 + [[1, 1, 1]] * 10, [0, 1] * 100 + [0] * 9 + [1]
+    shares = [
+        RankingChoiceModel(distance=distance, method="primal-dual", max_rounds=2000)
+        .fit(rows, chosen)
+        .predict_proba(rows)[0, 0]
+        for distance in ("l2", "squared-l2")
+    ]
+    assert np.abs(np.array(shares) - 0.5).max() < 0.05

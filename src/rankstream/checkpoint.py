@@ -5,12 +5,12 @@ The file is a numpy archive (.npz) of plain arrays and one JSON text: nothing in
 
 import json
 import os
+import struct
+import zlib
 from io import BytesIO
 from pathlib import Path
-from struct import error as BadStructError  # noqa: N812
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
-from zlib import error as BadStreamError  # noqa: N812
 
 import numpy as np
 
@@ -27,7 +27,7 @@ VERSION = 1
 HEADER = "header"
 DAMAGE = (  # what reading an archive with a wrong bit somewhere can end in
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
-    *(EOFError, OSError, RuntimeError, MemoryError, BadZipFile, BadStreamError, BadStructError),
+    *(EOFError, OSError, RuntimeError, MemoryError, BadZipFile, zlib.error, struct.error),
 )
 
 

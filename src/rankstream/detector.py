@@ -191,9 +191,11 @@ class ChangeDetector:
         runs, more = read(path, Parts())
         if "detector" not in more or len(runs) != 2:
             raise ValueError(f"{path} holds a run, but no change detector: read it with checkpoint.load.")
-        (served, fast), settings = runs, DetectorSettings(**more["detector"])
-        detector = cls(served.counts.assortments, settings)  # type: ignore[union-attr]
-        detector.served, detector.fast = Track(*served), Track(*fast)  # type: ignore[arg-type]
+        tracks = [Track(run.solver, run.state, run.counts) for run in runs if run.counts is not None]
+        if len(tracks) != 2:
+            raise ValueError(f"{path} is a change detector without its counts: go back to an older one.")
+        detector = cls(tracks[0].counts.assortments, DetectorSettings(**more["detector"]))
+        detector.served, detector.fast = tracks
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
         detector._pending = more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))

@@ -1,19 +1,19 @@
 """RankingChoiceModel: the scikit-learn face of the library."""
 
-import warnings
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankstream._types import Codes, Label, Mask, Vec
+from rankstream._types import Codes, Label, Vec
 from rankstream.alignment import align
 from rankstream.assortments import Assortments
+from rankstream.availability import AvailabilityRows, as_array, row_weights
 from rankstream.counts import ChoiceCounts
-from rankstream.distances import Distance
+from rankstream.distances import Distance, observation_weights
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
 from rankstream.estimation import Method, Run, Stop, make_solver
@@ -21,13 +21,13 @@ from rankstream.growth import grow
 from rankstream.intervals import Bootstrap, Refit
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
-from rankstream.observations import choice_columns, column_names, count_availability
+from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.validate import number_between, whole_number
 from rankstream.windows import DecayingCounts
 
 
-class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
+class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     """A non-parametric choice model as a scikit-learn estimator.
 
     ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's columns are the items,
@@ -58,7 +58,6 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     array([[0.5, 0.5, 0. ]])
     """
 
-    items_: list[Label]
     n_features_in_: int
     model_: RankingModel | EntropyModel
     _coded_model: RankingModel | EntropyModel
@@ -105,7 +104,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if self.method == "max-entropy" or (self.method == "auto" and self._is_plain() and has_small_program(counts)):
             self._fit_densely(counts)
         else:
-            self._play(counts, self.max_rounds, anew=True)
+            self._play(counts, self.max_rounds, anew=True, weighted=isinstance(self.distance, str))
         return self
 
     def _is_plain(self) -> bool:
@@ -163,7 +162,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         counts, _ = count_availability(*rows, before=None if first else self.counts_, make=self._counts)
         self._play(counts, self.rounds_per_batch, anew=first, items=items)
         if len(items) > self.n_features_in_ and hasattr(self, "feature_names_in_"):
-            self.n_features_in_, self.feature_names_in_ = len(items), _as_array(items).astype(object)
+            self.n_features_in_, self.feature_names_in_ = len(items), as_array(items).astype(object)
         return self
 
     def predict_proba(self, X: Any) -> Vec:
@@ -210,7 +209,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """The likeliest choice of every row: column names, or positions where columns have no names."""
         best = self.predict_proba(X).argmax(axis=1)
-        return _as_array(self.items_)[best]
+        return as_array(self.items_)[best]
 
     def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:
         """The log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
@@ -228,7 +227,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The mean log-likelihood of the choices; see ``epsilon``."""
         logs = self.log_likelihood(X, y, self.epsilon)
-        return float(np.average(logs, weights=_weights(sample_weight, X)))
+        return float(np.average(logs, weights=row_weights(sample_weight, X)))
 
     def _start(self) -> None:
         number_between("epsilon", self.epsilon, 0.0, 1.0)
@@ -246,70 +245,24 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         if self.outside not in ("auto", "refuse"):
             raise ValueError(f"outside is {self.outside!r}: choose 'auto' or 'refuse'.")
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Mask, Codes, Vec]:
-        """Checked rows: which items were available, which one was chosen, and how much each row counts."""
-        if y is None:
-            raise ValueError("This estimator requires y to be passed, but the target y is None.")
-        names, named = column_names(X)
-        positions: Codes | None = None
-        if not reset and self._aligns(named):
-            matrix, items, positions = align(X, names, self.items_, may_add=True)
-        else:
-            matrix = validate_data(self, X, reset=reset)
-        names = names or list(range(matrix.shape[1]))
-        chosen = np.asarray(y)
-        if chosen.shape != matrix.shape[:1]:
-            shape = chosen.shape
-            raise ValueError(f"y must have one choice for each of the {len(matrix)} rows of X; its shape is {shape}.")
-        codes = choice_columns(chosen, names, named, outside_allowed=self.outside == "auto" and not named)
-        outside = bool((codes == len(names)).any())
-        if outside:
-            warnings.warn(
-                f"Position {len(names)} is past the last column of X: it counts as none of these.", stacklevel=3
-            )
-        if reset:
-            self._outside = outside
-            self.items_ = [*names, len(names)] if outside else names
-        elif positions is not None:
-            codes = positions[codes]
-        elif names != self.items_[: len(names)]:
-            raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: the items must stay.")
-        available = self._available(matrix, outside or self._outside)
-        missing = np.flatnonzero(~available[np.arange(len(codes)), codes])
-        if missing.size:
-            row = int(missing[0])
-            items = self.items_ if positions is None else items
-            raise ValueError(f"Row {row}: the choice {items[codes[row]]!r} is not in its offer: correct X or y.")
-        return available, codes, _weights(sample_weight, matrix)
-
-    def _aligns(self, named: bool) -> bool:
-        return named and self.new_items == "add" and hasattr(self, "model_")
-
-    def _items_with(self, X: Any) -> list[Label]:
-        """The items so far, and the new ones behind them where they may join."""
-        names, named = column_names(X)
-        return list(dict.fromkeys([*self.items_, *names])) if self._aligns(named) else self.items_
-
     def _counts(self, assortments: Assortments) -> ChoiceCounts:
         return ChoiceCounts(assortments) if self.half_life is None else DecayingCounts(assortments, self.half_life)
 
-    def _available(self, matrix: Any, outside: bool) -> Mask:
-        available: Mask = matrix != 0
-        if not np.all((matrix == 0) | (matrix == 1)):
-            warnings.warn("X holds other values than 0 and 1: every number but 0 counts as available.", stacklevel=3)
-        if outside:
-            available = np.column_stack([available, np.ones(len(available), dtype=bool)])
-        empty = np.flatnonzero(~available.any(axis=1))
-        if empty.size:
-            raise ValueError(f"Row {empty[0]} of X offers nothing: every row needs an available item.")
-        return available
+    def _play(
+        self, counts: ChoiceCounts, rounds: int, anew: bool, items: list[Label] | None = None, weighted: bool = False
+    ) -> None:
+        """Play rounds on the counts, with a new run or the one so far, and keep what comes out.
 
-    def _play(self, counts: ChoiceCounts, rounds: int, anew: bool, items: list[Label] | None = None) -> None:
-        """Play rounds on the counts, with a new run or the one so far, and keep what comes out."""
+        ``weighted``: a distance given by name weighs offers by their observations, as in ``estimate``; in a stream of
+        batches they are not known yet.
+        """
         run = self._run if not anew and self._run is not None else None
         if run is None:
             form, player, horizon = self.distance, self.learner, self.max_rounds
-            solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, self._seed())
+            kind: Literal["root", "share"] = "share" if form == "kl" else "root"
+            weights = observation_weights(counts, kind) if weighted else None
+            seed = self._seed()
+            solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, seed, weights=weights)
             run = Run(solver, self.tolerance, self.stop)
         if run.solver.assortments != counts.assortments:
             run.solver, run.state = grow(run.solver, run.state, counts.assortments)
@@ -332,7 +285,7 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> Any:
         """The items, in the order of the columns of ``predict_proba``."""
-        return _as_array(self.items_)
+        return as_array(self.items_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -341,20 +294,3 @@ class RankingChoiceModel(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _as_array(labels: list[Label]) -> Any:
-    """Labels as an array of their type, or of objects where they are of several, or no scalars."""
-    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):
-        array[place] = label
-    return array
-
-
-def _weights(sample_weight: Any, rows: Any) -> Vec:
-    weight: Vec = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-    if not weight.sum() > 0.0:
-        raise ValueError("The sample weights are all zero: at least one choice must count.")
-    return weight

@@ -8,19 +8,7 @@ import numpy as np
 
 from rankstream._types import Bits, Codes, Vec, Words
 from rankstream.kernels import compiled
-
-
-@compiled
-def place_of(states: Bits, wanted: np.uint64) -> int:
-    """The place of a state among the ascending ones, by bisection."""
-    low, high = 0, states.size
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if states[middle] <= wanted:
-            low = middle
-        else:
-            high = middle
-    return low
+from rankstream.lattice_kernels import find
 
 
 @compiled
@@ -61,7 +49,7 @@ def write_transitions(
                     after |= sets[j]
             if writing:
                 items[count] = i
-                following[count] = place_of(states, after)
+                following[count] = find(states, after)
             count += 1
     first[states.size] = count
     if writing:
