@@ -82,14 +82,14 @@ def groups(
     if split.parts is not None:
         total = connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
         query = f"SELECT * REPLACE ({_part(total, split.parts)} AS k0) FROM ({query})"
-    names = [f"r{place}" for place in range(pairs.words if pairs else len(layout.raw))]
+    names = pairs.names if pairs else [f"r{place}" for place in range(len(layout.raw))]
     cells = ", ".join(names + [f"k{place}" for place in range(len(key))])
     sums = "count(*), count(*), 0" if layout.count is None and not pairs else "count(*), sum(w), count_if(NOT good)"
     found = connection.execute(f"SELECT {cells}, {sums} FROM ({query}) GROUP BY {cells}")
     while batch := found.fetchmany(BATCH):
         for *values, records, total_weight, bad in batch:
             raw, key_cells = values[: len(names)], tuple(values[len(names) :])
-            decoded = (pairs.entries(raw),) if pairs else tuple(map(source.decode, raw))
+            decoded = (pairs.entries(raw), pairs.naming) if pairs else tuple(map(source.decode, raw))
             yield Group(decoded, key_cells, records, total_weight or 0.0, bad == 0)
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +12,14 @@ from rankstream.readers.ballots import ballot_of
 from rankstream.readers.formats import Layout
 from rankstream.readers.grouping import Split, groups
 from rankstream.readers.lines import Row
+from rankstream.readers.long import names_items
 from rankstream.readers.problems import BadRecordError, Problems
 from rankstream.readers.records import Choices, text, weight_of
 from rankstream.readers.tables import Source, connected
 
 Key = Any
 Tally = dict[Key, dict[Any, float]]
+LITTLE = "100MB"
 
 
 @dataclass(frozen=True)
@@ -36,24 +39,34 @@ class Job:
         return self.choices.outcome(raw)
 
     def quickly(self, memory: str | None) -> tuple[Tally, int] | None:
-        """The tally by one GROUP BY; None where anything is not as it should be."""
+        """The tally by one GROUP BY; None where anything is not as it should be.
+
+        Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
+        """
         import duckdb
 
+        try:
+            return self._grouped(memory or LITTLE)
+        except (duckdb.OutOfMemoryException, duckdb.IOException):
+            with suppress(duckdb.Error):
+                return self._grouped(None) if memory is None else None
+        except (duckdb.Error, BadRecordError):
+            pass
+        return None
+
+    def _grouped(self, memory: str | None) -> tuple[Tally, int] | None:
         tally: Tally = defaultdict(lambda: defaultdict(float))
         rows = 0
         with connected(memory) as connection:
-            try:
-                table = self.source.table(connection)
-                if table is None:
-                    return None
-                for group in groups(connection, self.source, table, self.layout, self.split):
-                    if not group.good:
-                        return None
-                    key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
-                    tally[key][self.outcome(group.raw)] += group.weight
-                    rows += group.records
-            except (duckdb.Error, BadRecordError):
+            table = self.source.table(connection)
+            if table is None:
                 return None
+            for group in groups(connection, self.source, table, self.layout, self.split):
+                if not group.good:
+                    return None
+                key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
+                tally[key][self.outcome(group.raw)] += group.weight
+                rows += group.records
         return tally, rows
 
     def slowly(self, problems: Problems) -> tuple[Tally, int]:
@@ -63,12 +76,13 @@ class Job:
             [places[column] for column in self.layout.raw],
             [places[column] for column in self.split.columns],
             None if self.layout.count is None else places[self.layout.count],
+            self.layout.naming,
         )
         tally: Tally = defaultdict(lambda: defaultdict(float))
         found: list[tuple[Any, float]] = []
         rows = 0
         records = self.source.rows()
-        for row in _observations(records, at.raw[0]) if self.layout.format == "long" else records:
+        for row in _observations(records, at) if self.layout.format == "long" else records:
             rows += 1
             try:
                 if row.wrong is not None:
@@ -100,7 +114,7 @@ class Job:
         return found
 
     def _observation(self, rows: Sequence[Sequence[Any]], at: "Places") -> tuple[Any, Key, float]:
-        outcome = self.outcome([[(cells[at.raw[1]], cells[at.raw[2]]) for cells in rows]])
+        outcome = self.outcome([[(cells[at.raw[1]], cells[at.raw[2]]) for cells in rows], at.naming])
         ends = {self._rest(cells, at) for cells in rows}
         if len(ends) > 1:
             columns = " and ".join(repr(self.source.columns[place]) for place in at.rest)
@@ -115,13 +129,14 @@ class Job:
         return key, weight_of(cells[at.count])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Places:
-    """At which places of a row its parts are."""
+    """At which places of a row its parts are, and whether the choices of a long table name an item."""
 
     raw: list[int]
     key: list[int]
     count: int | None
+    naming: bool | None
 
     @property
     def rest(self) -> list[int]:
@@ -129,9 +144,10 @@ class Places:
         return self.key + ([] if self.count is None else [self.count])
 
 
-def _observations(rows: Iterator[Row], name_at: int) -> Iterator[Row]:
+def _observations(rows: Iterator[Row], at: Places) -> Iterator[Row]:
     """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
     found: dict[Any, list[Row]] = {}
+    name_at, item_at, chosen_at = at.raw
     for row in rows:
         name = row.cells[name_at] if len(row.cells) > name_at else None
         if isinstance(name, list | dict) or (row.wrong is None and text(name) == ""):
@@ -140,6 +156,9 @@ def _observations(rows: Iterator[Row], name_at: int) -> Iterator[Row]:
             yield row
         else:
             found.setdefault(name, []).append(row)
+    if at.naming is None:
+        good = [row.cells for alternatives in found.values() for row in alternatives if row.wrong is None]
+        at.naming = names_items((cells[item_at] for cells in good), (cells[chosen_at] for cells in good))
     for alternatives in found.values():
         first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
         yield first._replace(cells=tuple(row.cells for row in alternatives))
