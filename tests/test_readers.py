@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from rankstream import Assortments, ChoiceCounts
+from rankstream.cli import app
 from rankstream.readers import outside_sensitivity, read, read_counts, with_outside
 from rankstream.readers.ballots import choices_from_ballots
 from rankstream.readers.job import Job
@@ -202,6 +204,10 @@ def test_items_that_look_like_flags() -> None:
 
 def test_one_offer_for_all() -> None:
     frame = pd.DataFrame({"depvar": ["gc", "er", "gc"], "ic.gc": [8.5, 9.6, 7.1], "ic.er": [1, 0, 1]})
+    with pytest.raises(
+        ValueError, match=r"choice '2' is not in its offer 'pie;tea': .* as in items=train_av:1;car_av:2"
+    ):
+        read(coded()[1:], "wide")
     with pytest.raises(ValueError, match=r"availability 8.5 of the item 'ic.gc' is not 0 or 1.* as in offered=a;b"):
         read(frame)
     for columns in ("offered=gc;er;hp", {"offered": ["gc", "er", "hp"], "chosen": "depvar"}):
@@ -229,6 +235,21 @@ def test_what_numbered_offers_hold(tmp_path: Path) -> None:
         read(long(), contents=held())
     with pytest.raises(ValueError, match="or say by columns that this only numbers offers, as in offer_id=offer"):
         read(listed().rename(columns={"offer_id": "offer"}))
+
+
+def test_the_command_line_reads_them_too(tmp_path: Path) -> None:
+    out = tmp_path / "model.json"
+    for kind, options in {
+        "long, choices named": ["--columns", "observation=case,item=alt,chosen=choice"],
+        "wide, choices coded": ["--columns", "items=tea_AV:1;AV_pie:2;cake.avail:7"],
+        "transactions, offers numbered": ["--contents", str(given_as(held(), "jsonl", tmp_path))],
+    }.items():
+        path = given_as(FORMATS[kind][0](), "csv", tmp_path)
+        done = CliRunner().invoke(app, ["fit", str(path), "--out", str(out), "--json", *options])
+        assert done.exit_code == 0, done.output
+        assert (json.loads(done.stdout)["choices"], json.loads(done.stdout)["offers"]) == (5, 3)
+    done = CliRunner().invoke(app, ["compare", str(path), "--columns", "chosen:choice"])
+    assert str(done.exception).startswith("The columns 'chosen:choice' are not of the form 'observation=case,item=alt'")
 
 
 def test_files_of_other_programs_name_a_remedy(tmp_path: Path) -> None:

@@ -16,6 +16,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Format = Annotated[
     str | None, typer.Option(help="transactions, long, wide, counts or rankings; without it, told by the columns.")
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Which column is what: observation=case,item=alt,chosen=choice or items=car_av:1;bus_av:2."),
+]
+Contents = Annotated[Path | None, typer.Option(help="A table of what each numbered offer holds: offer_id and item.")]
 OnError = Annotated[str, typer.Option(help="At a bad record: stop, or skip and tell.")]
 Rejects = Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")]
 
@@ -68,13 +73,18 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
     json: AsJson = False,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
     """Estimate a model from a file of choices, and save it."""
     from rankstream import fit_command
 
-    fit_command.run(data, out, method, budget, tolerance, seed, json, format=format, on_error=on_error, rejects=rejects)
+    fit_command.run(
+        data, out, method, budget, tolerance, seed, json,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
+    )  # fmt: skip
 
 
 @app.command()
@@ -115,13 +125,18 @@ def plot(
     places: Annotated[int, typer.Option(min=1, help="How many of their favourites tell types apart.")] = 2,
     offer: Annotated[str | None, typer.Option(help="For substitution: items joined by ';', not all.")] = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
     """Draw customer types, who gains, or the fit to data."""
     from rankstream import plot_command
 
-    plot_command.run(model, out, kind, data, top, places, offer, format=format, on_error=on_error, rejects=rejects)
+    plot_command.run(
+        model, out, kind, data, top, places, offer,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
+    )  # fmt: skip
 
 
 @app.command()
@@ -154,6 +169,8 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
@@ -165,8 +182,9 @@ def compare(
 
     names = [name.strip() for name in models.split(",")] if models else None
     compare_command.run(
-        data, names, holdout, folds, seed, json, plot, format=format, on_error=on_error, rejects=rejects
-    )
+        data, names, holdout, folds, seed, json, plot,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
+    )  # fmt: skip
 
 
 @app.command()

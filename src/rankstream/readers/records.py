@@ -99,7 +99,7 @@ class Choices:
                 raise self._unknown(chosen)
             shown = self.separator.join(offer)
             remedy = "correct the record"
-            if self.layout.format == "wide":
+            if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
                 remedy += ", or say by columns what it means, as in items=train_av:1;car_av:2"
             elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
                 remedy += ", or say by columns that this only numbers offers, as in offer_id=offer"
