@@ -266,6 +266,13 @@ def test_little_memory_is_given_up_where_it_does_not_do(monkeypatch: pytest.Monk
     same(read_counts(long()))
 
 
+def test_items_that_come_late_in_a_long_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    monkeypatch.setattr("rankstream.readers.job.HEAD", 2)
+    same(read_counts(long()))
+    same(read_counts(named()))
+
+
 def test_globs_and_lists_of_files(tmp_path: Path) -> None:
     transactions()[:2].to_csv(tmp_path / "day-1.csv", index=False)
     transactions()[2:].to_csv(tmp_path / "day-2.csv", index=False)

@@ -70,12 +70,12 @@ class Group:
 
 
 def groups(
-    connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, split: Split
+    connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, split: Split, head: int | None = None
 ) -> Iterator[Group]:
-    """The distinct records of a table."""
+    """The distinct records of a table; of a long one, with the items and flags of its first rows, or of all."""
     key, (weight, good) = _keys(source, split), _weight(source, layout)
     is_long = layout.format == "long"
-    pairs = Alternatives(connection, source, table, layout) if is_long else None
+    pairs = Alternatives(connection, source, table, layout, head) if is_long else None
     query = (
         pairs.query(key, weight, good, split.parts is not None) if pairs else _flat(table, layout, key, weight, good)
     )

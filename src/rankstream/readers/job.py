@@ -20,6 +20,7 @@ from rankstream.readers.tables import Source, connected
 Key = Any
 Tally = dict[Key, dict[Any, float]]
 LITTLE = "100MB"
+HEAD = 200_000
 
 
 @dataclass(frozen=True)
@@ -42,26 +43,31 @@ class Job:
         """The tally by one GROUP BY; None where anything is not as it should be.
 
         Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
+        The first rows of a long table mostly hold all items, so that one scan does.
         """
+        heads = (HEAD, None) if self.layout.format == "long" else (None,)
+        return next((found for head in heads if (found := self._tried(memory, head)) is not None), None)
+
+    def _tried(self, memory: str | None, head: int | None) -> tuple[Tally, int] | None:
         import duckdb
 
         try:
-            return self._grouped(memory or LITTLE)
+            return self._grouped(memory or LITTLE, head)
         except (duckdb.OutOfMemoryException, duckdb.IOException):
-            with suppress(duckdb.Error):
-                return self._grouped(None) if memory is None else None
+            with suppress(duckdb.Error, BadRecordError):
+                return self._grouped(None, head) if memory is None else None
         except (duckdb.Error, BadRecordError):
             pass
         return None
 
-    def _grouped(self, memory: str | None) -> tuple[Tally, int] | None:
+    def _grouped(self, memory: str | None, head: int | None) -> tuple[Tally, int] | None:
         tally: Tally = defaultdict(lambda: defaultdict(float))
         rows = 0
         with connected(memory) as connection:
             table = self.source.table(connection)
             if table is None:
                 return None
-            for group in groups(connection, self.source, table, self.layout, self.split):
+            for group in groups(connection, self.source, table, self.layout, self.split, head):
                 if not group.good:
                     return None
                 key = group.key[0] if self.split.parts is not None else self.split.label(group.key)

@@ -39,14 +39,18 @@ class Alternatives:
 
     There are few of them, so that a table of millions of rows is grouped without keeping any list of rows. Where the
     choice is named on each row, only the items are numbered, and the name belongs to the observation as a whole.
+    Only the first rows are looked at for pairs if ``head`` says how many: an observation with others is then not good.
     """
 
-    def __init__(self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> None:
+    def __init__(
+        self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, head: int | None = None
+    ) -> None:
         self.source, self.table = source, table
         self.observation, self.item, self.flag = layout.raw
         self.counted = layout.count is not None
         item, flag = identifier(self.item), identifier(self.flag)
-        found = f"SELECT DISTINCT {item} AS i, {flag} AS f FROM {table}"
+        rows = table if head is None else f"(SELECT {item}, {flag} FROM {table} LIMIT {head})"
+        found = f"SELECT DISTINCT {item} AS i, {flag} AS f FROM {rows}"
         connection.execute(f"CREATE TEMP TABLE found AS {found}").fetchall()
         items, cells = (
             [source.decode(cell) for (cell,) in connection.execute(f"SELECT DISTINCT {column} FROM found").fetchall()]
@@ -78,7 +82,7 @@ class Alternatives:
         cells += [f"{identifier(self.flag)} AS f"]
         rows = f"SELECT {', '.join(cells)}, {weight} AS w, {good} AS good FROM {self.table}"
         same = "" if self.naming else " AND a.f IS NOT DISTINCT FROM p.f"
-        numbered = f"({rows}) AS a JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
+        numbered = f"({rows}) AS a LEFT JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
         words = [f"bit_or({self._bit(word)})" for word in range(self.words)]
         parts = [f"{bits} AS r{word}" for word, bits in enumerate(words)]
         parts += [f"min({name}) AS {name}" for name in keys] + (["min(a.f) AS chosen"] if self.naming else [])
