@@ -1,9 +1,10 @@
 """One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -109,18 +110,23 @@ class Job:
     def _record(self, cells: Sequence[Any], at: "Places") -> tuple[Any, Key, float]:
         if self.layout.format == "long":
             return self._observation(cells, at)
-        return self._outcome(tuple([cells[place] for place in at.raw])), *self._rest(cells, at)
+        raw = at.pick(cells)
+        is_text = type(raw[0]) is str and type(raw[-1]) is str
+        outcome = self._known(raw, raw) if is_text else self.outcome(raw)
+        return (outcome, (), 1.0) if at.alone else (outcome, *self._rest(cells, at))
 
-    def _outcome(self, raw: tuple[Any, ...]) -> Any:
-        if type(raw[0]) is not str or type(raw[-1]) is not str:
-            return self.outcome(raw)
-        found = self.known.get(raw)
+    def _known(self, name: tuple[Any, ...], raw: Sequence[Any]) -> Any:
+        found = self.known.get(name)
         if found is None:
-            found = self.known[raw] = self.outcome(raw)
+            found = self.known[name] = self.outcome(raw)
         return found
 
     def _observation(self, rows: Sequence[Sequence[Any]], at: "Places") -> tuple[Any, Key, float]:
-        outcome = self.outcome([[(cells[at.raw[1]], cells[at.raw[2]]) for cells in rows], at.naming])
+        entries = tuple([at.pick(cells)[1:] for cells in rows])
+        is_text = all(type(cell) is str for entry in entries for cell in entry)
+        outcome = self._known(entries, (entries, at.naming)) if is_text else self.outcome((entries, at.naming))
+        if at.alone:
+            return outcome, (), 1.0
         ends = {self._rest(cells, at) for cells in rows}
         if len(ends) > 1:
             columns = " and ".join(repr(self.source.columns[place]) for place in at.rest)
@@ -144,6 +150,12 @@ class Places:
     count: int | None
     naming: bool | None
 
+    def __post_init__(self) -> None:
+        self.alone = not self.key and self.count is None
+        self.pick: Callable[[Sequence[Any]], tuple[Any, ...]] = (
+            itemgetter(*self.raw) if len(self.raw) > 1 else lambda cells: (cells[self.raw[0]],)
+        )
+
     @property
     def rest(self) -> list[int]:
         """What belongs to an observation as a whole."""
@@ -164,7 +176,14 @@ def _observations(rows: Iterator[Row], at: Places) -> Iterator[Row]:
             found.setdefault(name, []).append(row)
     if at.naming is None:
         good = [row.cells for alternatives in found.values() for row in alternatives if row.wrong is None]
-        at.naming = names_items((cells[item_at] for cells in good), (cells[chosen_at] for cells in good))
+        at.naming = names_items(*(_distinct(cells[place] for cells in good) for place in (item_at, chosen_at)))
     for alternatives in found.values():
         first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
         yield first._replace(cells=tuple(row.cells for row in alternatives))
+
+
+def _distinct(cells: Iterable[Any]) -> list[Any]:
+    """The cells that are text, each once, and all others."""
+    texts: set[str] = set()
+    others = [cell for cell in cells if type(cell) is not str or texts.add(cell)]  # type: ignore[func-returns-value]
+    return [*texts, *others]
