@@ -194,6 +194,12 @@ def test_columns_are_told_by_usual_names_or_by_option(frame: pd.DataFrame, colum
     same(read_counts(frame, columns=columns))
 
 
+def test_what_was_offered_goes_before_other_columns() -> None:
+    same(read_counts(transactions().assign(id=range(5), mode="cash")))
+    same(read_counts(long().assign(assortment=7)))
+    same(read_counts(wide().assign(offer_id=7)))
+
+
 def test_items_that_look_like_flags() -> None:
     rows = [(1, 0, 1), (1, 1, 1), (2, 0, 0), (2, 1, 0)]
     frame = pd.DataFrame(rows, columns=["id", "item", "choice"])

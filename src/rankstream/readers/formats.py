@@ -124,6 +124,8 @@ def _missing(format: str | None, roles: Mapping[str, str]) -> list[str]:  # noqa
 
 
 def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: int) -> bool:
+    if known == "long" and roles.get("offered", "").lower() == "offered":
+        return False
     return all(role in roles for role in needed) and (known != "wide" or n_items > 1)
 
 
