@@ -28,11 +28,13 @@ def rankstream(
 ) -> None:
     """Non-parametric choice models, estimated and certified while the choices arrive.
 
-    Begin with 'rankstream demo'. With choices of your own, 'fit' makes a model file;
-    'predict', 'show' and 'plot' tell what is in it. 'stream' keeps a model current as
-    choices come, and 'drift' tells what changed.
+    Begin with 'demo'. With choices of your own, 'fit' makes a model file;
+    'predict', 'show' and 'plot' tell what is in it. 'stream' keeps a model
+    current while choices come, 'drift' tells what changed, and 'compare'
+    which kind of model suits your data.
 
-    Every command takes --json and --seed. Exit codes: 0 done, 1 interrupted or failed, 2 bad input.
+    Every command takes --json and --seed.
+    Exit codes: 0 done, 1 interrupted or failed, 2 bad input.
     """
 
 

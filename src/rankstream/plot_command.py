@@ -122,6 +122,8 @@ def draw_shares(found: Reading, offer: str | None, period: str, out: Path) -> No
     axes = plots.shares_over_time(list(found.groups.values()), wanted, figure.subplots(), times)
     names = ", ".join(map(str, wanted))
     axes.set(title=f"Shares over time, by {period}: {shortened(names, 60)}", xlabel="")
+    if len(wanted) <= 5:  # beside the bars, not on them
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     locator = dates.AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
