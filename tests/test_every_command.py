@@ -24,6 +24,10 @@ MODEL = RankingModel(
 LATER = RankingModel(
     MODEL.items, [("pie", "tea", "nothing"), ("nothing", "tea", "pie")], [0.75, 0.25], no_choice_code=2
 )
+OTHER = RankingModel(
+    ["rum", *MODEL.items], [("rum", "nothing", "tea", "pie"), ("tea", "pie", "nothing", "rum")], [0.5, 0.5],
+    no_choice_code=3,
+)  # fmt: skip
 ROWS = [
     f"2024-0{month}-02,{offer},{chosen},{count}"
     for month, counts in ((1, (70, 30, 80, 20)), (2, (30, 70, 79, 21)))
@@ -59,6 +63,7 @@ FILES = {
     "LINES": "lines.jsonl",
     "STUDY": "mine.toml",
     "OFFERS": "offers.txt",
+    "OTHER": "other.json",
     "OUT": "out",
     "PICTURE": "picture.png",
     "ODD": "odd",
@@ -69,6 +74,7 @@ FILES = {
 def folder(tmp_path: Path) -> Path:
     MODEL.save(tmp_path / "model.json")
     LATER.save(tmp_path / "later.json")
+    OTHER.save(tmp_path / "other.json")
     for name, text in (("DATA", DATA), ("LINES", LINES), ("STUDY", STUDY), ("OFFERS", "tea;nothing\n")):
         (tmp_path / FILES[name]).write_text(text)
     return tmp_path
@@ -94,6 +100,38 @@ def test_json_is_one_document_and_nothing_else(
         assert len(rows) == 2
         assert rows[1].split(",")[rows[0].split(",").index("instance")] == "3"
         assert "from seed 3 on" in (folder / "out" / "report.md").read_text()
+
+
+TEXTS = {
+    "fit": (GOOD["fit"], ["predicted if      20 %      40 %      span", "Assumed: 20 % took 'gone' in"]),
+    "fit once": (["fit", "DATA", "-o", "OUT", "--outside-share", "0.2"], ["Assumed: 20 % took 'no choice'; the data"]),
+    "drift": (GOOD["drift at"], ["1 of 2 offers moved beyond noise", "  nothing +40.0 points in nothing;tea: p = "]),
+    "drift new": (["drift", "DATA", "LINES"], ["No longer seen: 1 offers\n  nothing;pie"]),
+    "drift models": (
+        [*GOOD["drift models"], "--least", "0.5"],
+        ["by their first two favourites, changes of 50 points or more: 1 appeared, 1 vanished, 0 grew", "tea > pie"],
+    ),
+    "drift item": (["drift", "MODEL", "OTHER"], ["Items known only after: rum", "(nothing)"]),
+}
+
+
+@pytest.mark.parametrize(("words", "lines"), TEXTS.values(), ids=TEXTS)
+def test_people_read_sentences(
+    folder: Path, words: list[str], lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(folder, words) == 0
+    text = capsys.readouterr().out
+    for line in lines:
+        assert line in text
+
+
+def test_times_divide_at_their_beginning(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"2024-05-16 {hour:02}:30,tea;pie,tea,{10**hour}" for hour in range(4)]
+    (folder / "data.csv").write_text("\n".join(["time,offered,chosen,count", *rows]) + "\n")
+    for at in ("2024-05-16 02:00", "2024-05-16T02"):
+        assert run(folder, ["drift", "DATA", "--at", at, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["offers"][0]
+        assert (found["before"], found["after"]) == (11, 1100)
 
 
 BAD = {

@@ -139,9 +139,10 @@ def describe_assumption(found: Sensitivity, no_choice: str) -> dict[str, Any]:
 def as_text(content: dict[str, Any]) -> str:
     """The same in sentences."""
     what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else f"{content['rankings']} rankings"
+    offers = "offer" if content["offers"] == 1 else "offers"
     ended = "" if content["converged"] else " (stopped before the tolerance was met)"
     lines = [
-        f"{round(content['choices'], 1):,.12g} choices from {content['offers']:,} offers; a model of {what}{ended}.",
+        f"{round(content['choices'], 1):,.12g} choices from {content['offers']:,} {offers}; a model of {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; l2 distance "
         f"{content['distance']:.4f}, and no ranking model is nearer than {content['proven_least_distance']:.4f}.",
     ]

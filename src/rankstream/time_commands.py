@@ -43,11 +43,11 @@ def drift(
     before: Annotated[Path, typer.Argument(help="Choices (CSV, JSON lines, Parquet, PrefLib), or a model file.")],
     after: Annotated[Path | None, typer.Argument(help="The same of a later time.")] = None,
     at: Annotated[str | None, typer.Option(help="Instead: the time, as 2024-05-16, that divides the choices.")] = None,
-    level: Annotated[float, typer.Option(help="Choices: how likely a false finding may be.")] = 0.05,
+    level: Annotated[float, typer.Option(help="Choices: how likely, or how large, that may be.")] = 0.05,
     control: Annotated[
         str,
         typer.Option(
-            help="Choices: holm (any) or fdr (the share) of findings false.", autocompletion=words("holm", "fdr")
+            help="Choices: holm bounds any false finding, fdr their share.", autocompletion=words("holm", "fdr")
         ),
     ] = "holm",
     least: Annotated[float, typer.Option(min=0.0, max=1.0, help="Models: the least change of a share told.")] = 0.01,
