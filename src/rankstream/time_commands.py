@@ -43,7 +43,7 @@ def drift(
     before: Annotated[Path, typer.Argument(help="Choices (CSV, JSON lines, Parquet, PrefLib), or a model file.")],
     after: Annotated[Path | None, typer.Argument(help="The same of a later time.")] = None,
     at: Annotated[str | None, typer.Option(help="Instead: the time, as 2024-05-16, that divides the choices.")] = None,
-    level: Annotated[float, typer.Option(help="Choices: how likely, or how large, that may be.")] = 0.05,
+    level: Annotated[float, typer.Option(help="Choices: the false findings allowed, by --control.")] = 0.05,
     control: Annotated[
         str,
         typer.Option(
