@@ -125,6 +125,18 @@ def test_people_read_sentences(
         assert line in text
 
 
+def test_intervals_of_a_model_with_an_assumed_share(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assumed = ["--outside-share", "0.2", "--no-choice", "gone"]
+    assert run(folder, ["fit", "DATA", "-o", "OUT", *assumed]) == 0
+    words = ["predict", "OUT", "--offer", "tea;gone", "--interval", "0.9", "--data", "DATA", "--json"]
+    capsys.readouterr()
+    assert run(folder, [*words, *assumed]) == 0
+    found = json.loads(capsys.readouterr().out)[0]
+    assert found["intervals"]["gone"][0] < found["shares"]["gone"] < found["intervals"]["gone"][1]
+    assert run(folder, words) == 2
+    assert run(folder, ["plot", "OUT", "-o", "PICTURE", "--kind", "fit", "--data", "DATA", *assumed]) == 0
+
+
 def test_times_divide_at_their_beginning(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"2024-05-16 {hour:02}:30,tea;pie,tea,{10**hour}" for hour in range(4)]
     (folder / "data.csv").write_text("\n".join(["time,offered,chosen,count", *rows]) + "\n")

@@ -15,6 +15,7 @@ from rankstream.options import (
     ModelFile,
     NoChoice,
     OnError,
+    OutsideShare,
     Rejects,
     Top,
     words,
@@ -77,11 +78,15 @@ def predict(
     data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The simulated choices behind intervals.")] = 0,
     json: AsJson = False,
+    outside_share: OutsideShare = None,
+    no_choice: NoChoice = None,
+    format: Format = None,  # noqa: A002
 ) -> None:
     """Tell how likely each item of an offer is to be chosen."""
     from rankstream import model_commands
 
-    model_commands.predict(model, offer or [], offers, json, interval, data, seed)
+    reading = {"outside_share": outside_share, "no_choice": no_choice, "format": format}
+    model_commands.predict(model, offer or [], offers, json, interval, data, seed, **reading)
 
 
 def show(
@@ -117,6 +122,7 @@ def plot(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Types of over two places of a max-entropy model.")] = 0,
     json: AsJson = False,
+    outside_share: OutsideShare = None,
     no_choice: NoChoice = None,
     format: Format = None,  # noqa: A002
     on_error: OnError = "stop",
@@ -127,7 +133,7 @@ def plot(
 
     plot_command.run(
         model, out, kind, data, top, places, offer, period, seed, json,
-        no_choice=no_choice, format=format, on_error=on_error, rejects=rejects,
+        outside_share=outside_share, no_choice=no_choice, format=format, on_error=on_error, rejects=rejects,
     )  # fmt: skip
 
 
@@ -141,9 +147,7 @@ def compare(
         ),
     ] = "assortments",
     folds: Annotated[int, typer.Option(min=2, help="How many parts are tested; of time, in the order of lines.")] = 5,
-    outside_share: Annotated[
-        float | None, typer.Option(min=0.0, max=0.999, help="The share assumed to have bought nothing.")
-    ] = None,
+    outside_share: OutsideShare = None,
     no_choice: NoChoice = None,
     seed: Annotated[int, typer.Option(min=0, help="The dealing out, and the models' starts.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,

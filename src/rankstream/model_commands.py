@@ -22,10 +22,12 @@ def predict(
     interval: float | None = None,
     data: Path | None = None,
     seed: int = 0,
+    **reading: Any,
 ) -> None:
     """Print the choice probabilities of offers, each a text of items joined by ";", or a line of a file.
 
-    With an interval, they come with its ends, from a bootstrap on the data that the model was fitted to.
+    With an interval, they come with its ends, from a bootstrap on the data that the model was fitted to; these must be
+    read as they were then (with the options of ``readers.read``).
     """
     if bool(offers) == (file is not None):
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
@@ -39,7 +41,7 @@ def predict(
     if interval is None or data is None:
         found = [{item: (share,) for item, share in model.predict(items).items()} for items in wanted]
     else:
-        found = with_intervals(model, data, wanted, interval, seed)
+        found = with_intervals(model, data, wanted, interval, seed, **reading)
     if as_json:
         print_json([_as_content(text, shares) for text, shares in zip(texts, found, strict=True)])
         return
@@ -51,7 +53,7 @@ def predict(
 
 
 def with_intervals(
-    model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int
+    model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int, **reading: Any
 ) -> list[dict[Label, tuple[float, ...]]]:
     """Shares with the ends of their intervals; progress goes to standard error, and only on a terminal."""
     from rankstream.intervals import Bootstrap
@@ -59,7 +61,7 @@ def with_intervals(
     from rankstream.validate import number_between
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    counts = read(data).counts
+    counts = read(data, **reading).counts
     with progress("refitting") as tell:
         found = Bootstrap(
             counts, "max-entropy" if isinstance(model, EntropyModel) else "primal-dual", seed=seed, model=model,

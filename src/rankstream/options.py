@@ -36,4 +36,7 @@ Rejects = Annotated[Path | None, typer.Option(help="Where to write the records t
 NoChoice = Annotated[
     str | None, typer.Option(help="The item in every offer that an empty choice means: the no-choice item.")
 ]
+OutsideShare = Annotated[
+    float | None, typer.Option(min=0.0, max=0.999, help="The share assumed to have bought nothing.")
+]
 Top = Annotated[int, typer.Option(min=1, max=1000, help="How many customer types.")]
