@@ -9,7 +9,6 @@ from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items
 from rankstream.model_files import is_model, load_model
-from rankstream.model_plots import shortened
 from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
 from rankstream.readers import Reading, read
@@ -118,10 +117,9 @@ def draw_shares(found: Reading, offer: str | None, period: str, out: Path) -> No
             raise ValueError(f"Nobody was offered {offer!r} and nothing else: name an offer that the choices hold.")
         wanted = known[items]
     times = [(datetime.strptime(str(key), PERIODS[period]) - EPOCH).total_seconds() / 86_400 for key in found.groups]
-    figure = Figure(figsize=(8.5, 4.8), layout="constrained")
+    figure = Figure(figsize=(8.5 + 1.6 * (len(wanted) // 15), 4.8), layout="constrained")  # its legend grows
     axes = plots.shares_over_time(list(found.groups.values()), wanted, figure.subplots(), times)
-    names = ", ".join(map(str, wanted))
-    axes.set(title=f"Shares over time, by {period}: {shortened(names, 60)}", xlabel="")
+    axes.set(title=f"Shares over time, by {period}", xlabel="")
     if len(wanted) <= 5:  # beside the bars, not on them
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     locator = dates.AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
