@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rankstream import distances, learners, oracles
 from rankstream._types import Label
@@ -43,6 +43,9 @@ class Live:
     >>> round(live.snapshot().model.predict(("tea", "pie"))["tea"], 1), live.records
     (0.8, 3)
     """
+
+    detect: ClassVar[bool] = False
+    threshold: ClassVar[float | None] = None
 
     def __init__(
         self, *, half_life: float | None = None, window: int | None = None, rounds: int = 20, seed: int = 0
@@ -97,6 +100,16 @@ class Live:
         if self.run is None or self.counts is None:
             raise ValueError("There is no model before the first record.")
         return self.run.solver.snapshot(self.run.state, self.counts)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model yet."""
+        return self.run is not None
+
+    @property
+    def rankings(self) -> int:
+        """How many rankings the model has."""
+        return 0 if self.run is None else len(self.run.state.weights)
 
     @property
     def model(self) -> RankingModel:
