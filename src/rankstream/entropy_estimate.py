@@ -1,5 +1,6 @@
 """The maximum-entropy fit as an Estimate: with the certificate and the history that every method has."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def entropy_estimate(
 def raw_certificate(model: EntropyModel | RankingModel, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
     """How far a model is from the counts in the plain l2 distance, and how near any ranking model could be.
 
-    What is proven is the better of the residual's own direction and of the zero dual, which proves 0.
+    What is proven is the better of the residual's own direction and of the zero dual, which proves 0 without rounding.
     """
     assortments, target = counts.assortments, counts.target()
     fitted = model.probabilities(assortments)
@@ -46,10 +47,11 @@ def raw_certificate(model: EntropyModel | RankingModel, counts: ChoiceCounts, or
     residual = fitted - data
     length = float(np.linalg.norm(residual))
     duals = [residual / length, np.zeros_like(residual)] if length > 0.0 else [residual]
-    return max(
+    best = max(
         (
             certify(Sums(fitted, data, dual, 1.0, latest=data), distances.L2(assortments), oracle, seen=target.seen)
             for dual in duals
         ),
         key=lambda found: found.lower,
     )
+    return replace(best, lower=max(best.lower, 0.0))
