@@ -224,6 +224,10 @@ def test_one_offer_for_all() -> None:
 
 def test_what_numbered_offers_hold(tmp_path: Path) -> None:
     joined = pd.DataFrame({"offer_id": list(NUMBERS.values()), "offered": list(NUMBERS)})
+    spaced = listed().assign(offer_id=[f"{' ' * (row % 2)}{number}" for row, number in enumerate(listed()["offer_id"])])
+    same(read_counts(spaced))
+    with pytest.raises(ValueError, match="row 4: the offer has no number"):
+        read(listed().assign(offer_id=[10, 10, 20, 20, np.nan, 30, 30, 40, 40]))
     for contents in (joined, held().rename(columns={"offer_id": "offer"}), given_as(held(), "csv", tmp_path)):
         same(read_counts(sold(), contents=contents))
         same(read_counts(listed(), contents=contents))

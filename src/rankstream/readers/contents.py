@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rankstream.readers.formats import Layout
 from rankstream.readers.lines import Row
@@ -11,7 +12,22 @@ from rankstream.readers.records import labels_of, text
 from rankstream.readers.roles import roles_of
 from rankstream.readers.tables import Source, connected, identifier
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 Contents = dict[str, tuple[str, ...]]
+
+
+def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
+    """The table with lists of items in place of the numbers of offers, none where there is no number."""
+    words = f"trim(CAST({source.scalar(layout.raw[0])} AS VARCHAR))"
+    number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
+    connection.execute(
+        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, "
+        f"list_sort(list(DISTINCT {identifier(layout.raw[1])})) AS held_items FROM {table} GROUP BY held_number"
+    ).fetchall()
+    joined = f"(SELECT * FROM {table} LEFT JOIN held ON {number} = held_number)"
+    return joined, replace(layout, raw=("held_items", layout.raw[1]))
 
 
 def own_contents(source: Source, layout: Layout) -> Contents:

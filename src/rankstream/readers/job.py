@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankstream.readers.ballots import ballot_of
+from rankstream.readers.contents import own_contents
 from rankstream.readers.formats import Layout
 from rankstream.readers.grouping import Split, groups
 from rankstream.readers.lines import Row
@@ -68,7 +69,8 @@ class Job:
             table = self.source.table(connection)
             if table is None:
                 return None
-            for group in groups(connection, self.source, table, self.layout, self.split, head):
+            own = self.choices.contents is None
+            for group in groups(connection, self.source, table, self.layout, self.split, head, own):
                 if not group.good:
                     return None
                 key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
@@ -78,6 +80,8 @@ class Job:
 
     def slowly(self, problems: Problems) -> tuple[Tally, int]:
         """The tally row by row, each bad record with its place."""
+        if self.layout.by_id and self.choices.contents is None:
+            self.choices.contents = own_contents(self.source, self.layout)
         places = {column: place for place, column in enumerate(self.source.columns)}
         at = Places(
             [places[column] for column in self.layout.raw],

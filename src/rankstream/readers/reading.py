@@ -11,7 +11,7 @@ import numpy as np
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 from rankstream.readers.ballots import choices_from_ballots
-from rankstream.readers.contents import Contents, listed_contents, own_contents
+from rankstream.readers.contents import Contents, listed_contents
 from rankstream.readers.formats import Layout, recognise
 from rankstream.readers.grouping import PERIODS, Split
 from rankstream.readers.job import Job, Key, Tally
@@ -130,7 +130,7 @@ def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Sp
 
 
 def _contents(data: Source, layout: Layout, contents: Any, separator: str) -> Contents | None:
-    """What each offer holds, where the records only number them."""
+    """What each offer holds, where the records only number them and do not tell it themselves."""
     if contents is None and not layout.by_id:
         return None
     if not layout.by_id:
@@ -141,7 +141,7 @@ def _contents(data: Source, layout: Layout, contents: Any, separator: str) -> Co
         raise ValueError(
             f"{data.name} only numbers its offers: say by contents, a table of offers and items, what they hold."
         )
-    return _translated(lambda: own_contents(data, layout))
+    return None
 
 
 def _counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None) -> dict[Key, ChoiceCounts]:

@@ -108,7 +108,10 @@ class Choices:
 
     def _offer(self, value: Any) -> tuple[str, ...]:
         if self.contents is not None:
-            return self._settled(self._held(text(value), self.contents))
+            held = self._held(text(value), self.contents)
+            if held not in self._known:
+                self._known[held] = self._settled(held)
+            return self._known[held]
         if not isinstance(value, str):
             return self._settled(labels_of(value, self.separator))
         if value not in self._known:
