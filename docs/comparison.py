@@ -30,9 +30,9 @@ OPENING = f"""# The models compared, measured
 
 Made by `python docs/comparison.py`; read [how to compare models](compare-models.md) first. Each line is the mean of
 {len(SEEDS)} markets of 10 items and "nothing" (seeds {SEEDS[0]} to {SEEDS[-1]}), with offers of up to 5 items drawn
-at random, and 100 others to test on. Whole offers are held out, in {FOLDS} folds. A number is how far a model is behind the best in nats per
-held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best and all that is within
-noise of it.
+at random, and 100 others to test on. Whole offers are held out, in {FOLDS} folds. A number is how far a model is
+behind the best in nats per held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best
+and all that is within noise of it.
 
 Mind what the truth is. In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational
 Study Details"), which is what `latent-class` assumes, and with K = 1 what `mnl` assumes. In the second part customers
