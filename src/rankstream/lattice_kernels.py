@@ -9,7 +9,7 @@ with the bit MORE if another one follows. So most transitions are one sum of two
 
 import numpy as np
 
-from rankstream._types import Bits, Codes, Vec, Words
+from rankstream._types import Bits, Bytes, Codes, Vec, Words
 from rankstream.kernels import LAST, compiled, inner, keep_within
 
 MORE = np.uint32(0x80000000)
@@ -29,97 +29,137 @@ def find(states: Bits, wanted: np.uint64) -> int:
 
 
 @inner
-def rank_of(subset: np.uint64, item: int) -> int:
-    """How many members of the subset come before an item."""
-    below = subset & ((np.uint64(1) << np.uint64(item)) - np.uint64(1))
+def size_of(bits: np.uint64) -> int:
+    """How many bits are set."""
     count = 0
-    while below:
-        below &= below - np.uint64(1)
+    while bits:
+        bits &= bits - np.uint64(1)
         count += 1
     return count
+
+
+@inner
+def lowest(bits: np.uint64) -> int:
+    """The place of the lowest bit that is set."""
+    return size_of((bits & (~bits + np.uint64(1))) - np.uint64(1))
+
+
+@inner
+def look_inside(state: np.uint64, sets: Bits, inside: Bits, after: Bits) -> None:
+    """Mark the offers inside a state, and find where placing each item leads to: the union of those without it."""
+    one = np.uint64(1)
+    inside[:] = 0
+    after[:] = 0
+    for j in range(sets.size):
+        if sets[j] & ~state:
+            continue
+        inside[j >> 6] |= one << np.uint64(j & 63)
+        for i in range(after.size):
+            if not sets[j] >> np.uint64(i) & one:
+                after[i] |= sets[j]
+
+
+@inner
+def find_parent(item: int, state: np.uint64, holding: Bits, inside: Bits, after: Bits) -> int:
+    """The item whose next state still holds this one at a cost that the fewest entries bring here; -1 if none helps."""
+    one = np.uint64(1)
+    parent, fewest = -1, 0
+    for w in range(inside.size):
+        fewest += size_of(inside[w] & holding[item, w])
+    for k in range(after.size):
+        if k == item or not state >> np.uint64(k) & one or not after[k] >> np.uint64(item) & one:
+            continue
+        both = 1
+        for w in range(inside.size):
+            both += size_of(inside[w] & holding[item, w] & holding[k, w])
+        if both < fewest:
+            parent, fewest = k, both
+    return parent
+
+
+@compiled
+def plan_program(states: Bits, sets: Bits, holding: Bits, inside: Bits, after: Bits, parents: Bytes) -> int:
+    """Find the parents of all transitions, and return the length of the program.
+
+    ``sets[j]`` are the items of offer j, ``holding[i]`` the offers that hold item i. ``inside`` and ``after`` are space
+    to work in, a bit for each offer and an entry for each item.
+    """
+    length, count = 0, 0
+    for s in range(states.size):
+        look_inside(states[s], sets, inside, after)
+        length += 1
+        for i in range(after.size):
+            if not states[s] >> np.uint64(i) & np.uint64(1):
+                continue
+            parent = find_parent(i, states[s], holding, inside, after)
+            added = 0
+            for w in range(inside.size):
+                common = inside[w] & holding[i, w]
+                added += size_of(common & holding[parent, w] if parent >= 0 else common)
+            parents[count] = parent
+            length += 2 + max(added, 1)
+            count += 1
+    return length
 
 
 @compiled
 def write_program(
     states: Bits,
     sets: Bits,
+    holding: Bits,
+    inside: Bits,
+    after: Bits,
+    parents: Bytes,
     entry_of: Codes,
     codes: Codes,
     zero: int,
     states_before: int,
     first: Codes,
-    both: Codes,
-    after: Bits,
     program: Words,
     items: Codes,
     following: Codes,
-) -> int:
-    """Write the program of one component and return its length; an empty ``program`` only counts.
+) -> None:
+    """Write the program of one component as planned; ``entry_of[j, i]`` are the entries of offer j.
 
-    ``sets[j]`` are the items of offer j, ``entry_of[j, i]`` its entries. Placing item i from state R leads to the union
-    of the offers inside R without i; it costs the entries of i in the offers inside R that hold i, or those that also
-    hold some item k on top of the cost of i in the state that placing k leads to, whichever is shorter. ``both`` and
-    ``after`` are space to work in, an entry for each pair of items and for each item.
+    Placing item i from state R leads to the union of the offers inside R without i; it costs the entries of i in the
+    offers inside R that hold i, or those that also hold its parent k on top of the cost of i in the state that placing
+    k leads to.
     """
     one = np.uint64(1)
-    n_items = codes.size
-    at, count = 0, 0
-    writing = program.size > 0
-    start = first[0]
+    at, count, start = 0, 0, first[0]
     for s in range(states.size):
-        state = states[s]
         first[s] = start + count
-        for i in range(n_items):
-            after[i] = 0
-            for k in range(n_items):
-                both[i, k] = 0
-        for j in range(sets.size):
-            if sets[j] & ~state:
-                continue
-            for i in range(n_items):
-                if not sets[j] >> np.uint64(i) & one:
-                    after[i] |= sets[j]
-                    continue
-                for k in range(n_items):
-                    if sets[j] >> np.uint64(k) & one:
-                        both[i, k] += 1
+        look_inside(states[s], sets, inside, after)
+        program[at] = np.uint32(size_of(states[s]))
         at += 1
-        head = at - 1
-        members = 0
-        for i in range(n_items):
-            if not state >> np.uint64(i) & one:
+        for i in range(codes.size):
+            if not states[s] >> np.uint64(i) & one:
                 continue
-            members += 1
-            parent, fewest = -1, both[i, i]
-            for k in range(n_items):
-                stays = after[k] >> np.uint64(i) & one
-                if k != i and state >> np.uint64(k) & one and stays and both[i, k] + 1 < fewest:
-                    parent, fewest = k, both[i, k] + 1
-            if writing:
-                items[count] = codes[i]
-                following[count] = states_before + find(states, after[i])
-                program[at] = np.uint32(following[count])
-                program[at + 1] = np.uint32(zero)
-                program[at + 2] = np.uint32(zero)
-                if parent >= 0:
-                    below = find(states, after[parent])
-                    program[at + 1] = np.uint32(zero + 1 + first[below] + rank_of(states[below], i))
+            parent = parents[count]
+            items[count] = codes[i]
+            following[count] = states_before + find(states, after[i])
+            program[at] = np.uint32(following[count])
+            program[at + 1] = np.uint32(zero)
+            program[at + 2] = np.uint32(zero)
+            if parent >= 0:
+                below = find(states, after[parent])
+                before = size_of(states[below] & ((one << np.uint64(i)) - one))
+                program[at + 1] = np.uint32(zero + 1 + first[below] + before)
             at += 2
             added = 0
-            for j in range(sets.size):
-                inside = not sets[j] & ~state and sets[j] >> np.uint64(i) & one
-                if inside and (parent < 0 or sets[j] >> np.uint64(parent) & one):
-                    if writing:
-                        program[at + added] = np.uint32(entry_of[j, i])
-                        if added > 0:
-                            program[at + added - 1] |= MORE
+            for w in range(inside.size):
+                bits = inside[w] & holding[i, w]
+                if parent >= 0:
+                    bits &= holding[parent, w]
+                while bits:
+                    program[at + added] = np.uint32(entry_of[64 * w + lowest(bits), i])
+                    if added > 0:
+                        program[at + added - 1] |= MORE
+                    bits &= bits - one
                     added += 1
-            at += added if added else 1
+            at += max(added, 1)
             count += 1
-        if writing:
-            program[head] = np.uint32(members)
     first[states.size] = start + count
-    return at
 
 
 @inner

@@ -99,15 +99,32 @@ class LatticeOracle:
 
 
 def unions(sets: Bits, most: int) -> Bits:
-    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
-    found = np.zeros(1, dtype=np.uint64)
-    for one in np.unique(sets):
-        found = np.unique(np.concatenate((found, found | one)))
+    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``.
+
+    Small sets come first: one that is a union of others already adds nothing.
+    """
+    found, different = np.zeros(1, dtype=np.uint64), np.unique(sets)
+    for one in different[np.argsort(np.bitwise_count(different), kind="stable")]:
+        place = int(np.searchsorted(found, one))
+        if place < found.size and found[place] == one:
+            continue
+        both = np.sort(np.concatenate((found, found | one)), kind="stable")
+        found = both[np.append(True, both[1:] != both[:-1])]
         if found.size > most:
             raise TooManyUnionsError(
                 f"There are more than {most:,} unions of offers: use another oracle (oracles.auto)."
             )
     return found
+
+
+def holders(sets: Bits, n_items: int) -> Bits:
+    """For every item the offers that hold it, a bit for each, in words of 64."""
+    held: Bits = np.zeros((n_items, (sets.size + 63) // 64), dtype=np.uint64)
+    for j, items in enumerate(sets.tolist()):
+        for i in range(n_items):
+            if items >> i & 1:
+                held[i, j >> 6] |= np.uint64(1 << (j & 63))
+    return held
 
 
 def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, Codes]:
@@ -131,11 +148,13 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
         states = unions(sets, most - n_states)
         first = np.zeros(states.size + 1, dtype=np.int64)
         first[0] = n_transitions
-        space = np.zeros((codes.size, codes.size), dtype=np.int64), np.zeros(codes.size, dtype=np.uint64)
-        fixed = (states, sets, entry_of, codes, reduced.n_entries, n_states, first, *space)
-        program = np.zeros(lattice_kernels.write_program(*fixed, words, nothing, nothing), dtype=np.uint32)
-        here, there = np.zeros((2, int(first[-1]) - n_transitions), dtype=np.int64)
-        lattice_kernels.write_program(*fixed, program, here, there)
+        holding = holders(sets, codes.size)
+        space = np.zeros(holding.shape[1], dtype=np.uint64), np.zeros(codes.size, dtype=np.uint64)
+        here, there = np.zeros((2, int(np.bitwise_count(states).sum())), dtype=np.int64)
+        lattice = states, sets, holding, *space, np.zeros(here.size, dtype=np.int8)
+        program = np.zeros(lattice_kernels.plan_program(*lattice), dtype=np.uint32)
+        fixed = entry_of, codes, reduced.n_entries, n_states, first
+        lattice_kernels.write_program(*lattice, *fixed, program, here, there)
         programs.append(program)
         tops.append(n_states + states.size - 1)
         firsts.append(first[:-1])
