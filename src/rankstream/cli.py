@@ -62,7 +62,7 @@ def fit(
     method: Annotated[str, typer.Option(help="auto, max-entropy or primal-dual.")] = "auto",
     budget: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds, then the best model so far; max-entropy is not cut short."),
+        typer.Option(min=0.0, help="Seconds, then the best model so far with its certificate, by any method."),
     ] = 60.0,
     tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
     seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,

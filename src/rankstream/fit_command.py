@@ -66,7 +66,7 @@ def describe(fit: Estimate[Any], observations: float, offers: int, out: Path) ->
 def as_text(content: dict[str, Any]) -> str:
     """The same in sentences."""
     what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else f"{content['rankings']} rankings"
-    ended = "" if content["converged"] else " (stopped before the tolerance was met)"
+    ended = "" if content["converged"] else " (cut short before it was good enough)"
     return (
         f"{content['choices']:,} choices from {content['offers']:,} offers; a model of {what}{ended}.\n"
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; l2 distance "

@@ -12,6 +12,7 @@ from rankstream.baselines.parametric import Fitted, data_log_likelihood, frozen,
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.validate import number_between, whole_number
+from rankstream.watch import Watch, unwatched
 
 SMOOTHING = 3.0
 
@@ -62,13 +63,14 @@ def fit_markov_chain(
     tolerance: float = 1e-8,
     max_steps: int = 3000,
     seed: int = 0,
+    watch: Watch = unwatched,
 ) -> MarkovChain:
     """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
     are random. Transitions are many: for each item, ``smoothing`` imaginary moves follow the logit's, so that what the
     data cannot tell is as in the logit, and the optimum exists. A start ends when three steps gain less than
-    ``tolerance`` nats per observation.
+    ``tolerance`` nats per observation, all of them when ``watch`` says that it is enough.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
@@ -87,7 +89,10 @@ def fit_markov_chain(
     for number in range(whole_number("starts", starts, least=1)):
         noise = np.exp(generator.gumbel(size=len(problem.start))) if number else 1.0
         start = problem.normalise(problem.start * noise)
-        climbs.append(climb(problem.step, problem.normalise, start, tolerance * data.observations, max_steps))
+        enough = tolerance * data.observations
+        climbs.append(climb(problem.step, problem.normalise, start, enough, max_steps, watch, "Markov chain"))
+        if climbs[-1].stopped:
+            break
     best = max(climbs, key=lambda end: end.heights[-1])
     arrival, transitions = (np.ascontiguousarray(part) for part in problem.parts(best.point))
     shares = np.empty(offers.n_coordinates)

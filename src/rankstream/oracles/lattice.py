@@ -99,10 +99,17 @@ class LatticeOracle:
 
 
 def unions(sets: Bits, most: int) -> Bits:
-    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
-    found = np.zeros(1, dtype=np.uint64)
-    for one in np.unique(sets):
-        found = np.unique(np.concatenate((found, found | one)))
+    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``.
+
+    Small sets come first: one that is a union of others already adds nothing.
+    """
+    found, different = np.zeros(1, dtype=np.uint64), np.unique(sets)
+    for one in different[np.argsort(np.bitwise_count(different), kind="stable")]:
+        place = int(np.searchsorted(found, one))
+        if place < found.size and found[place] == one:
+            continue
+        both = np.sort(np.concatenate((found, found | one)), kind="stable")
+        found = both[np.append(True, both[1:] != both[:-1])]
         if found.size > most:
             raise TooManyUnionsError(
                 f"There are more than {most:,} unions of offers: use another oracle (oracles.auto)."
