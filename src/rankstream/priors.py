@@ -53,13 +53,21 @@ CLASSES = 10
 Guides = tuple[MNL, LatentClass, MarkovChain]
 
 
-def fit_guides(counts: ChoiceCounts, classes: int = CLASSES, seed: int = 0, watch: Watch = unwatched) -> Guides:
+def fit_guides(
+    counts: ChoiceCounts,
+    classes: int = CLASSES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+    start: Guides | None = None,
+) -> Guides:
     """A logit, latent classes and a Markov chain, fitted to the same counts: what the default prior mixes.
 
     When ``watch`` says that it is enough, the last two end where they are; half the time is for each.
+    ``start`` are guides fitted to nearly the same counts, from which they begin.
     """
-    mixture = fit_latent_class(counts, classes=classes, seed=seed, watch=until(watch, 0.5))
-    return fit_mnl(counts), mixture, fit_markov_chain(counts, seed=seed, watch=watch)
+    _, classes_before, chain_before = start or (None, None, None)
+    mixture = fit_latent_class(counts, classes=classes, seed=seed, watch=until(watch, 0.5), start=classes_before)
+    return fit_mnl(counts), mixture, fit_markov_chain(counts, seed=seed, watch=watch, start=chain_before)
 
 
 def of_guides(guides: Guides, weights: Sequence[float]) -> Prior:

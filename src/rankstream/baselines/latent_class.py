@@ -10,7 +10,7 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import Climb, climb
 from rankstream.baselines.em_kernels import mixture_step
 from rankstream.baselines.mnl import fit_mnl, logit_shares
-from rankstream.baselines.parametric import Fitted, data_log_likelihood, observed, restrict
+from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, observed, restrict
 from rankstream.counts import ChoiceCounts
 from rankstream.validate import number_between, whole_number
 from rankstream.watch import Watch, unwatched
@@ -49,6 +49,7 @@ def fit_latent_class(
     folds: int = 4,
     seed: int = 0,
     watch: Watch = unwatched,
+    start: LatentClass | None = None,
 ) -> LatentClass:
     """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
@@ -56,7 +57,8 @@ def fit_latent_class(
     in so many ``folds``) or with the least Bayesian information criterion ("bic"), which keeps to fewer. In each class
     every item gets ``smoothing`` imaginary choices from an offer of all items, as in ``fit_mnl``, and each class as
     many customers. A start ends when three steps gain less than ``tolerance`` nats per observation, all of them when
-    ``watch`` says that it is enough.
+    ``watch`` says that it is enough. With a ``start``, a mixture fitted to nearly the same counts, that is the only
+    one, and its number of classes is kept.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -70,7 +72,10 @@ def fit_latent_class(
     whole_number("starts", starts, least=1)
     whole_number("max_steps", max_steps, least=1)
     data = observed(counts)
-    options = _Options(starts, smoothing, tolerance, max_steps, seed, watch)
+    check_start(data, start)
+    options = _Options(starts, smoothing, tolerance, max_steps, seed, watch, start)
+    if start is not None:
+        return _fit(data, start.n_classes, options)
     if classes not in ("bic", "cv"):
         return _fit(data, whole_number("classes", classes, least=1), options)
     sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
@@ -88,6 +93,7 @@ class _Options(NamedTuple):
     max_steps: int
     seed: int
     watch: Watch
+    start: LatentClass | None
 
 
 def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options) -> LatentClass:
@@ -131,10 +137,11 @@ def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClass:
     problem = _Mixture(data, classes, options.smoothing)
     limits = (options.tolerance * data.observations, options.max_steps, options.watch, "latent classes")
     climbs: list[Climb] = []
-    for _ in range(1 if classes == 1 else options.starts):
+    for _ in range(1 if classes == 1 or options.start else options.starts):
         spread = generator.gumbel(size=(offers.n_items, classes)) if classes > 1 else np.zeros((offers.n_items, 1))
-        start = problem.normalise(np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()]))
-        climbs.append(climb(problem.step, problem.normalise, start, *limits))
+        drawn = np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()])
+        begin = problem.normalise(drawn) if options.start is None else problem.point(options.start)
+        climbs.append(climb(problem.step, problem.normalise, begin, *limits))
         if climbs[-1].stopped:
             break
     best = max(climbs, key=lambda end: end.heights[-1])
@@ -173,6 +180,10 @@ class _Mixture:
     def parts(self, point: Vec) -> tuple[Vec, Vec]:
         """The mixture and the attractions."""
         return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
+
+    def point(self, model: LatentClass) -> Vec:
+        """The point of a mixture over the same items."""
+        return np.concatenate([model.mixture, model.attraction.T.ravel()])
 
     def normalise(self, point: Vec) -> Vec:
         """Scale the mixture, and the attractions of each class, to the sum 1."""
