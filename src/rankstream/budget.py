@@ -1,9 +1,6 @@
 """Fitting within a time budget: the best model so far, with its certificate, whatever the size of the data."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -15,7 +12,7 @@ from rankstream.entropy_estimate import FITTING, entropy_estimate, raw_certifica
 from rankstream.estimation import Method, make_solver
 from rankstream.runs import Estimate, Run
 from rankstream.validate import number_between
-from rankstream.watch import Deadline, Watch, until
+from rankstream.watch import Deadline, Watch, interrupts, until
 
 ROUNDS = 10_000
 
@@ -64,23 +61,3 @@ def _nearest(counts: ChoiceCounts, tolerance: float, seed: int, watch: Watch) ->
                 break
         found = run.result()
     return replace(found, certificate=raw_certificate(found.model.probabilities(offers), counts, oracle))
-
-
-@contextmanager
-def interrupts() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C is pressed, which then waits for the round to end; twice does not wait."""
-    asked: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, _: object) -> None:
-        asked.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)

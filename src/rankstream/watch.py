@@ -1,6 +1,9 @@
 """Watching a fit: whoever watches is told what is going on, and says when that is enough."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
@@ -54,3 +57,23 @@ class Deadline:
         enough = bool(self.asked) or passed >= share * self.seconds
         self.stopped |= enough
         return enough
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C is pressed, which then waits for the round to end; twice does not wait."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
