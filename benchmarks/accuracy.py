@@ -6,6 +6,7 @@ The models are those that people would pick, and ours. Ratios are to the best ri
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,21 @@ def markets() -> Iterator[tuple[str, Callable[[int], tuple[Assortments, Assortme
 
 
 def ballots(path: str) -> Callable[[int], tuple[Assortments, Assortments, Truth]]:
-    """Real rankings (PrefLib): choices from random subsets of 1 to 5 candidates, plus "nobody further"."""
+    """Real rankings (PrefLib): choices from random subsets of 1 to 5 candidates, plus "nobody further".
+
+    40 subsets to learn from and 100 to test on; with few candidates, two thirds of all there are and the others.
+    """
     nobody = "nobody further"
     candidates = [name for name in readers.read(path).counts.assortments.items if name != nobody]
+    largest = min(5, len(candidates))
+    n_menus = min(140, sum(comb(len(candidates), size) for size in range(1, largest + 1)))
+    n_train = min(40, 2 * n_menus // 3)
 
     def make(seed: int) -> tuple[Assortments, Assortments, Truth]:
         random = np.random.default_rng(seed)
         menus: dict[frozenset[str], list[str]] = {}
-        while len(menus) < 140:
-            size = int(random.integers(1, min(5, len(candidates)) + 1))
+        while len(menus) < n_menus:
+            size = int(random.integers(1, largest + 1))
             menu = [candidates[k] for k in sorted(random.choice(len(candidates), size, replace=False).tolist())]
             menus.setdefault(frozenset(menu), menu)
         every = list(menus.values())
@@ -97,7 +104,7 @@ def ballots(path: str) -> Callable[[int], tuple[Assortments, Assortments, Truth]
         def truth(offers: Assortments) -> Vec:
             return np.concatenate([shares[offer] for offer in offers.offers])
 
-        return Assortments(whole[:40], items), Assortments(whole[40:], items), truth
+        return Assortments(whole[:n_train], items), Assortments(whole[n_train:], items), truth
 
     return make
 
@@ -122,7 +129,9 @@ def main() -> None:
     models = SPARSE if options.sparse else MODELS
     seeds, sizes = (1, (2_000, 0)) if options.quick else (options.seeds, SIZES)
     for name, make in [(options.ballots, ballots(options.ballots))] if options.ballots else markets():
-        print(f"\n{name}; 40 offers, tested on 100 others; RMSE x 1000, mean of {seeds} seeds")
+        learned, others, _ = make(0)
+        print(f"\n{name}; {learned.n_offers} offers, tested on {others.n_offers} others; ", end="")
+        print(f"RMSE x 1000, mean of {seeds} seeds")
         print(
             f"{'choices':<20}" + "".join(f"{size:>10,}" if size else f"{'exact':>10}" for size in sizes) + "   seconds"
         )

@@ -1,5 +1,6 @@
 """Draws the figures of the documentation: ``make figures``."""
 
+import os
 import shutil
 from doctest import DocTestParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from rankstream.plots import BLUE, ORANGE
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-PAGES = ("tour.md", "example.md")
+PAGES = ("tour.md", "example.md", *(["election.md"] if "RANKSTREAM_DATA" in os.environ else []))
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))
 
 

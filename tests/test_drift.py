@@ -2,12 +2,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
-from rankstream.customer_types import type_changes
+from rankstream.customer_types import favourite_changes, type_changes
 from rankstream.drift import adjust, drift_report
 from rankstream.windows import DecayingCounts
 
@@ -119,3 +119,34 @@ def test_types_are_those_who_choose_alike() -> None:
     assert "vanished: tea > pie > rum, 40.0 % to 0.0 %" in str(changes)
     with pytest.raises(ValueError, match="does not know the item 'gin'"):
         type_changes(before, after, [("tea", "gin")])
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**31), st.booleans())
+def test_favourites_are_counted_ranking_by_ranking(seed: int, named: bool) -> None:
+    random = np.random.default_rng(seed)
+    models, shares = [], []
+    for items in (["tea", "pie", "cake", "no"], ["no", "tea", "rum", "pie"]):
+        rankings = [tuple(random.permutation(items).tolist()) for _ in range(4)]
+        rankings = sorted(set(rankings))
+        models.append(RankingModel(items, rankings, random.dirichlet(np.ones(len(rankings)))))
+        found: dict[tuple[str, ...], float] = {}
+        for ranking, weight in zip(models[-1].rankings, models[-1].weights.tolist(), strict=True):
+            first = tuple(str(item) for item in ranking if item in ("tea", "pie", "no"))[:2]
+            key = first[: first.index("no")] if named and "no" in first else first
+            found[key] = found.get(key, 0.0) + weight
+        shares.append(found)
+    changes = favourite_changes(models[0], models[1], "no" if named else None, least=0.0)
+    listed = [one for word in ("appeared", "vanished", "grew", "shrank") for one in getattr(changes, word)]
+    for one in listed:
+        assert one.before == pytest.approx(shares[0].get(one.ranking, 0.0), abs=1e-12)
+        assert one.after == pytest.approx(shares[1].get(one.ranking, 0.0), abs=1e-12)
+    assert {one.ranking for one in listed} == {
+        key for key in {**shares[0], **shares[1]} if shares[0].get(key, 0.0) != shares[1].get(key, 0.0)
+    }
+
+
+def test_models_of_other_items_have_no_types_in_common() -> None:
+    one = RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
+    with pytest.raises(ValueError, match="share 1 items"):
+        favourite_changes(one, RankingModel(["tea", "rum"], [("tea", "rum")], [1.0]))

@@ -141,7 +141,7 @@ def test_from_the_shell_it_is_exit_code_2(folder: Path) -> None:
 
 
 def test_help_is_a_tour() -> None:
-    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100", "NO_COLOR": "1"}).output
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}).output
     commands = [line.split()[1] for line in text.split("Commands")[1].splitlines()[1:] if len(line.split()) > 3]
-    assert commands == ["demo", "fit", "predict", "show", "plot", "stream", "compare", "reproduce"]
+    assert commands == ["demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce"]
     assert "--install-completion" in text

@@ -12,22 +12,32 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream import simulate
+from rankstream import simulate, stream_command
+from rankstream._types import Vec
 from rankstream.cli import app
 from rankstream.follow import record_of
 from rankstream.live import Live, Record
 from rankstream.model_files import load_model
+from rankstream.watched import Watched
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
+OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)
 
 
-def some_lines(size: int, seed: int = 0) -> list[str]:
+def some_lines(size: int, seed: int = 0, shares: Vec | None = None) -> list[str]:
     offers = MARKET.assortments
-    drawn = simulate.draw_choices(offers, MARKET.frequencies(), size, np.random.default_rng(seed))
+    drawn = simulate.draw_choices(
+        offers, MARKET.frequencies() if shares is None else shares, size, np.random.default_rng(seed)
+    )
     return [
         json.dumps({"offered": list(offers.offers[offers.owner[k]]), "chosen": offers.items[offers.members[k]]})
         for k in drawn.tolist()
     ]
+
+
+def switched_lines(size: int) -> list[str]:
+    """Choices of other people from the same offers."""
+    return some_lines(size, seed=5, shares=OTHER.truth.probabilities(MARKET.assortments))
 
 
 def call(*words: object, text: str | None = None) -> Result:
@@ -69,27 +79,40 @@ def test_a_file_is_followed_and_the_rest_is_read_later(tmp_path: Path) -> None:
     assert np.abs(model.probabilities(MARKET.assortments) - MARKET.frequencies()).mean() < 0.05
 
 
-def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: Path) -> None:
-    lines = some_lines(6000, seed=1)
+def state(out: Path) -> dict[str, bytes]:
+    """Everything in a checkpoint."""
+    with np.load(out / "state.npz") as archive:
+        return {name: archive[name].tobytes() for name in archive.files}
+
+
+@pytest.mark.parametrize("more", [[], ["--detect"]])
+def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: Path, more: list[str]) -> None:
+    lines = some_lines(3000, seed=1) + (switched_lines(1500) if more else [])
     source, out, moments = tmp_path / "choices.jsonl", tmp_path / "out", random.Random(0)
     source.write_text("")
     written = 0
     command = [sys.executable, "-m", "rankstream.cli", "stream", str(source), "--out", str(out), "--every", "0.02"]
-    for _ in range(5):
+    command += more
+    for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 1.5 + moments.random()
         while time.monotonic() < end:
-            more = lines[written : written + moments.randrange(1, 40)]
+            fresh = lines[written : written + moments.randrange(1, 40)]
             with source.open("a") as file:
-                file.write("".join(line + "\n" for line in more))
-            written += len(more)
+                file.write("".join(line + "\n" for line in fresh))
+            written += len(fresh)
             time.sleep(0.03)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     with source.open("a") as file:
         file.write("".join(line + "\n" for line in lines[written:]))
     subprocess.run([*command, "--to-end"], check=True, stdout=subprocess.DEVNULL)
-    assert tallies(out) == counted(lines)
+    if more:  # to the last bit what it is without a stop, alarms included
+        assert call(source, "--out", tmp_path / "whole", "--to-end", *more).exit_code == 0
+        assert state(out) == state(tmp_path / "whole")
+        assert Watched.load(out / "state.npz")[0].alarms
+    else:
+        assert tallies(out) == counted(lines)
     assert not list(out.glob(".*.tmp"))
 
 
@@ -212,3 +235,53 @@ def test_a_slow_pipe_is_saved_while_it_waits(tmp_path: Path) -> None:
     process.stdin.close()
     assert process.wait(timeout=60) == 0
     assert sum(tallies(tmp_path).values()) == 2.0
+
+
+def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("\n".join(some_lines(2000) + switched_lines(1000)) + "\n")
+    done = call(source, "--out", tmp_path / "json", "--to-end", "--detect", "--json")
+    told = [json.loads(line) for line in done.output.splitlines()]
+    changes = [change for line in told for change in line["changes"]]
+    assert 2000 < changes[0]["record"] < 2700
+    assert len(changes) == told[-1]["alarms"]
+    assert "the counts begin again" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
+    watched, _ = Watched.load(tmp_path / "json" / "state.npz")
+    assert watched.records == 3000
+    assert watched.counts.observations < 2500
+    assert load_model(tmp_path / "json" / "model.json") == watched.model
+
+
+def test_how_records_are_batched_makes_no_difference_to_a_watched_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "choices.jsonl"
+    counted_lines = [line.replace("}", ', "count": 7}') for line in some_lines(100, seed=3)]
+    source.write_text("\n".join(some_lines(730) + counted_lines + switched_lines(600)) + "\n")
+    for size in (1000, 37):
+        monkeypatch.setattr(stream_command, "BATCH", size)
+        done = call(source, "--out", tmp_path / str(size), "--to-end", "--detect", "--threshold", 8)
+        assert done.exit_code == 0, done.output
+    assert state(tmp_path / "1000") == state(tmp_path / "37")
+
+
+def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("\n".join([*some_lines(30), '{"offered": "a;b", "chosen": "a", "count": 0.5}']) + "\n")
+    for words, message in (
+        (["--detect", "--window", 9], "leave --window out"),
+        (["--threshold", 9], "give both, or neither"),
+        (["--detect"], "line 31: its count 0.5 is not a whole number"),
+        (["--detect", "--threshold", 9], "begun with threshold 15.0, not 9.0"),
+        (["--window", 9], "begun with window None, not 9"),
+    ):
+        assert message in str(call(source, "--out", tmp_path / "out", "--to-end", *words).exception)
+    assert not (tmp_path / "out" / "model.json").exists()  # before the first block there is none
+    with pytest.raises(ValueError, match="before the first 50 choices"):
+        _ = Watched.load(tmp_path / "out" / "state.npz")[0].model
+    assert call(source, "--out", tmp_path / "plain", "--to-end", "--on-error", "skip").exit_code == 0
+    assert "begun with detect False, not True" in str(
+        call(source, "--out", tmp_path / "plain", "--to-end", "--detect").exception
+    )
+    with pytest.raises(ValueError, match="without a change detector"):
+        Watched.load(tmp_path / "plain" / "state.npz")

@@ -1,12 +1,7 @@
 """The command ``rankstream compare``: from a file of choices to a table, JSON or a picture."""
 
-import json
-from math import isfinite
 from pathlib import Path
 from typing import Any, cast
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
 from rankstream import plots
 from rankstream.comparison import Comparison
@@ -14,6 +9,7 @@ from rankstream.evaluate import compare
 from rankstream.pictures import check_picture, save_picture
 from rankstream.readers import read
 from rankstream.splits import Holdout
+from rankstream.terminal import print_json, print_note, print_plain, progress
 
 
 def run(
@@ -32,25 +28,23 @@ def run(
     """
     if plot is not None:
         check_picture(plot)
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     found_data = read(data, parts=folds + 1 if holdout == "time" else None, **reading)
     if found_data.problems.total:
-        console.print(found_data.problems.summary())
+        print_note(found_data.problems.summary())
     counts = list(found_data.groups.values()) or found_data.counts
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
-        task = bar.add_task("splitting", total=None)
+    with progress("splitting") as tell:
         found = compare(
             counts,
             models,
             holdout=cast(Holdout, holdout),
             folds=folds,
             seed=seed,
-            watch=lambda name, done, total: bar.update(task, description=name, completed=done, total=total),
+            watch=tell,
         )
-    text = json.dumps(as_content(found), indent=2, ensure_ascii=False, allow_nan=False) if as_json else found.table()
-    Console(highlight=False, soft_wrap=True, markup=False, emoji=False).print(text)
+    if as_json:
+        print_json(as_content(found))
+    else:
+        print_plain(found.table())
     if plot is not None:
         draw(found, plot)
     return found
@@ -58,10 +52,6 @@ def run(
 
 def as_content(found: Comparison) -> dict[str, Any]:
     """The comparison as what JSON can hold."""
-    models = [
-        {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in record.items()}
-        for record in found.to_records()
-    ]
     return {
         "winner": found.winner,
         "verdict": found.verdict,
@@ -70,7 +60,7 @@ def as_content(found: Comparison) -> dict[str, Any]:
         "observations": found.observations,
         "uniform": found.uniform,
         "hindsight": found.hindsight,
-        "models": models,
+        "models": found.to_records(),
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream._types import Label
+from rankstream.answers import Predicts, first_two, substitution
 from rankstream.assortments import Assortments
 from rankstream.model import RankingModel
 from rankstream.validate import number_between
@@ -72,6 +73,37 @@ def type_changes(
         ranking = (now if key in now else then)[key][0]
         share = tuple(types[key][1] if key in types else 0.0 for types in (then, now))
         changes.append(TypeChange(ranking, *share))
+    return _sorted(changes, least)
+
+
+def favourite_changes(
+    before: Predicts, after: Predicts, no_choice: Label | None = None, least: float = 0.01
+) -> TypeChanges:
+    """Compare the customer types of two models of any kind, those being one type whose first two favourites agree.
+
+    The favourites are those among the items that both models know. Shares are exact, and nothing is drawn: who has a
+    second favourite is who takes it once the first is gone. Who likes ``no_choice`` first or second has a shorter
+    ranking.
+
+    >>> items = ["tea", "pie", "no"]
+    >>> before = RankingModel(items, [("tea", "no", "pie"), ("no", "tea", "pie")], [0.6, 0.4])
+    >>> after = RankingModel(items, [("tea", "pie", "no"), ("no", "pie", "tea")], [0.6, 0.4])
+    >>> print(favourite_changes(before, after, "no"))
+    appeared: tea > pie, 0.0 % to 60.0 %
+    vanished: tea, 60.0 % to 0.0 %
+    """
+    number_between("least", least, 0.0, 1.0)
+    shared = [item for item in before.items if item in set(after.items)]
+    if len(shared) < 2:
+        raise ValueError(f"The models share {len(shared)} items: compare models that know the same ones.")
+    then, now = (
+        {one.ranking: one.share for one in first_two(substitution(model, shared), no_choice)}
+        for model in (before, after)
+    )
+    return _sorted([TypeChange(key, then.get(key, 0.0), now.get(key, 0.0)) for key in {**now, **then}], least)
+
+
+def _sorted(changes: list[TypeChange], least: float) -> TypeChanges:
     changes = sorted((one for one in changes if abs(one.change) >= least), key=lambda one: -abs(one.change))
     rose, fell = ([one for one in changes if one.change * sign > 0.0] for sign in (1.0, -1.0))
     return TypeChanges(

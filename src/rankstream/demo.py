@@ -1,6 +1,7 @@
 """The demonstration: a simulated market whose model is estimated while the choices arrive."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +13,7 @@ from rankstream.estimation import Estimate, Run, make_solver
 from rankstream.model import RankingModel
 from rankstream.pictures import save_picture
 from rankstream.simulate import NOTHING, Market
+from rankstream.terminal import print_json
 from rankstream.watch import interrupts
 
 Found = Estimate[RankingModel]
@@ -22,12 +24,22 @@ COLUMNS = (
 )
 
 
-def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3, max_rounds: int = 10_000) -> Found:
-    """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``."""
+def run(
+    out: Path,
+    seed: int = 0,
+    per_round: int = 200,
+    tolerance: float = 1e-3,
+    max_rounds: int = 10_000,
+    as_json: bool = False,
+) -> Found:
+    """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``.
+
+    As JSON, the text goes to standard error instead.
+    """
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: name a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     market = simulate.market(seed, items=ITEMS, unseen=True)
     with interrupts() as asked:
         console.print(
@@ -39,6 +51,8 @@ def run(out: Path, seed: int = 0, per_round: int = 200, tolerance: float = 1e-3,
     estimate.model.save(out / "model.json")
     draw(market, estimate, out / "demo.png")
     console.print(f"\nSaved {out / 'model.json'} and {out / 'demo.png'}.")
+    if as_json:
+        print_json(describe(market, estimate) | {"model": str(out / "model.json"), "picture": str(out / "demo.png")})
     return estimate
 
 
@@ -82,6 +96,22 @@ def report(console: Console, market: Market, estimate: Found) -> None:
     console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
     for item, predicted, share in zip(NEVER_OFFERED, estimate.model.probabilities(offer), true, strict=True):
         console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")
+
+
+def describe(market: Market, estimate: Found) -> dict[str, Any]:
+    """The same as what JSON can hold."""
+    offer = Assortments([NEVER_OFFERED])
+    shares = {"predicted": estimate.model.probabilities(offer), "true": market.truth.probabilities(offer)}
+    return {
+        "converged": bool(estimate.converged),
+        "rounds": estimate.rounds,
+        "choices": int(estimate.history.observations[-1]),
+        "mean_absolute_error": float(estimate.history.mae[-1]),
+        "distance": estimate.certificate.upper,
+        "gap": estimate.certificate.gap,
+        "rankings": len(estimate.model.weights),
+        "unseen_offer": {name: dict(zip(NEVER_OFFERED, found.tolist(), strict=True)) for name, found in shares.items()},
+    }
 
 
 def draw(market: Market, estimate: Found, path: Path) -> None:

@@ -2,54 +2,25 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._types import Codes, Label, Vec
+from rankstream.alarms import Alarm, DetectorSettings
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
-from rankstream.checkpoint import read, write
+from rankstream.checkpoint import Checkpoint, read, write
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
-from rankstream.packing import Parts, pack
+from rankstream.packing import Packed, Parts, pack
 from rankstream.tracks import Track, start_track
-from rankstream.validate import number_between, whole_number, whole_numbers
+from rankstream.validate import whole_numbers
 from rankstream.windows import DecayingCounts
 
-
-@dataclass(frozen=True)
-class Alarm:
-    """A change that was noticed: at which record, since which record the evidence has grown, and how large it was."""
-
-    record: int
-    since: int
-    statistic: float
-
-
-@dataclass(frozen=True)
-class DetectorSettings:
-    """How a ChangeDetector works; see there."""
-
-    half_life: float = 500.0
-    threshold: float = 15.0
-    epsilon: float = 1e-3
-    block: int = 50
-    rounds: int = 50
-    memory: int = 100
-    distance: str = "l2"
-    learner: str = "mirror-descent"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        number_between("half_life", self.half_life, 1e-300)
-        number_between("threshold", self.threshold, 0.0)
-        if not 0.0 < number_between("epsilon", self.epsilon, 0.0, 1.0) < 1.0:
-            raise ValueError(f"epsilon is {self.epsilon}: it must lie strictly between 0 and 1.")
-        for name in ("block", "rounds", "memory"):
-            whole_number(name, getattr(self, name), least=1)
+__all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 
 
 class ChangeDetector:
@@ -140,16 +111,18 @@ class ChangeDetector:
             self._compare()
 
     def _score(self, where: Codes) -> int:
-        """Add up the evidence of these records, up to the first at which it is enough; returns how many were used."""
-        path = self.statistic + np.cumsum(self._log_ratio[where])
-        lows = np.minimum.accumulate(np.minimum(path, 0.0))
-        evidence = path - lows
-        passed = np.flatnonzero(evidence > self.settings.threshold)
-        used = int(passed[0]) + 1 if passed.size else where.size
-        quiet = np.flatnonzero(evidence[:used] == 0.0)
-        if quiet.size:
-            self.since = self.records + int(quiet[-1]) + 1
-        self.statistic = float(evidence[used - 1])
+        """Add up the evidence of these records, up to the first at which it is enough; returns how many were used.
+
+        One by one, so that it is the same to the last bit however the records come in batches.
+        """
+        used, evidence = 0, self.statistic
+        for used, ratio in enumerate(self._log_ratio[where].tolist(), start=1):
+            evidence = max(0.0, evidence + ratio)
+            if evidence == 0.0:
+                self.since = self.records + used
+            if evidence > self.settings.threshold:
+                break
+        self.statistic = evidence
         self.records += used
         return used
 
@@ -177,13 +150,17 @@ class ChangeDetector:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, from which ``load`` goes on exactly (see ``checkpoint``)."""
+        write(path, *self.packed())
+
+    def packed(self) -> tuple[list[Packed], dict[str, Any]]:
+        """Everything, as what ``checkpoint.write`` takes."""
         more = {
             "detector": asdict(self.settings),
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
             **{name: getattr(self, name) for name in ("records", "statistic", "since")},
         }
-        write(path, [pack(track.solver, track.state, track.counts) for track in (self.served, self.fast)], more)
+        return [pack(track.solver, track.state, track.counts) for track in (self.served, self.fast)], more
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
@@ -191,9 +168,14 @@ class ChangeDetector:
         runs, more = read(path, Parts())
         if "detector" not in more or len(runs) != 2:
             raise ValueError(f"{path} holds a run, but no change detector: read it with checkpoint.load.")
+        return cls.unpacked(runs, more)
+
+    @classmethod
+    def unpacked(cls, runs: list[Checkpoint], more: dict[str, Any]) -> "ChangeDetector":
+        """What ``packed`` gave, and ``checkpoint.read`` read."""
         tracks = [Track(run.solver, run.state, run.counts) for run in runs if run.counts is not None]
         if len(tracks) != 2:
-            raise ValueError(f"{path} is a change detector without its counts: go back to an older one.")
+            raise ValueError("There is a change detector without its counts: go back to an older file.")
         detector = cls(tracks[0].counts.assortments, DetectorSettings(**more["detector"]))
         detector.served, detector.fast = tracks
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]

@@ -141,9 +141,9 @@ class EntropyModel:
         """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
         return substitution(self, offer)
 
-    def segments(self, top: int | None = None, size: int = 1000) -> list[Segment]:
+    def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
         """Types of customers, largest first, among ``size`` rankings drawn from the model."""
-        return self.draw(size).segments(top)
+        return self.draw(size, seed).segments(top)
 
     def _broad_offers(self, seed: int) -> Assortments:
         """The fitted offers, and random ones of all sizes; the no-choice item is in all of them."""

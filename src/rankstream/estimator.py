@@ -23,6 +23,7 @@ from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
+from rankstream.reweighing import can_reweigh, reweigh
 from rankstream.validate import number_between, whole_number
 from rankstream.windows import DecayingCounts
 
@@ -253,8 +254,8 @@ class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Play rounds on the counts, with a new run or the one so far, and keep what comes out.
 
-        ``weighted``: a distance given by name weighs offers by their observations, as in ``estimate``; in a stream of
-        batches they are not known yet.
+        ``weighted``: a distance given by name weighs offers by their observations, as in ``estimate``. In a stream of
+        batches their weights change, which not all distances and learners can follow (``reweighing``).
         """
         run = self._run if not anew and self._run is not None else None
         if run is None:
@@ -266,6 +267,8 @@ class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
             run = Run(solver, self.tolerance, self.stop)
         if run.solver.assortments != counts.assortments:
             run.solver, run.state = grow(run.solver, run.state, counts.assortments)
+        if not anew and isinstance(self.distance, str) and can_reweigh(run.solver) and counts.observations:
+            run.solver, run.state = reweigh(run.solver, run.state, observation_weights(counts))
         target = counts.target()
         run.state.forget(self.memory * run.solver.learner.round_weight(run.state.round + 1))
         if anew:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rankstream import distances, learners, oracles
 from rankstream._types import Label
@@ -13,6 +13,7 @@ from rankstream.counts import ChoiceCounts
 from rankstream.growth import grow
 from rankstream.model import RankingModel
 from rankstream.packing import Parts, pack
+from rankstream.reweighing import reweigh
 from rankstream.runs import Run
 from rankstream.solver import Snapshot, Solver
 from rankstream.validate import whole_number
@@ -32,8 +33,9 @@ class Record(NamedTuple):
 class Live:
     """Batches of records in, a current model out; ``save`` and ``load`` make it survive anything.
 
-    Earlier rounds count for at most ``MEMORY`` rounds together, so that the model follows the counts; the counts may
-    forget, too, with a half-life or a window in observations.
+    Offers weigh by their observations, as in ``estimate``. Earlier rounds count for at most ``MEMORY`` rounds together,
+    so that the model follows the counts; the counts may forget, too, with a half-life or a window in observations: then
+    an offer that is no longer made counts for less and less.
 
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
@@ -41,6 +43,9 @@ class Live:
     >>> round(live.snapshot().model.predict(("tea", "pie"))["tea"], 1), live.records
     (0.8, 3)
     """
+
+    detect: ClassVar[bool] = False
+    threshold: ClassVar[float | None] = None
 
     def __init__(
         self, *, half_life: float | None = None, window: int | None = None, rounds: int = 20, seed: int = 0
@@ -85,6 +90,8 @@ class Live:
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
         elif self.run.solver.assortments != offers:
             self.run.solver, self.run.state = grow(self.run.solver, self.run.state, offers)
+        weights = distances.observation_weights(counts)
+        self.run.solver, self.run.state = reweigh(self.run.solver, self.run.state, weights)
         self.run.state.forget(MEMORY)
         self.run.advance_many(counts.target(), self.rounds)
 
@@ -93,6 +100,16 @@ class Live:
         if self.run is None or self.counts is None:
             raise ValueError("There is no model before the first record.")
         return self.run.solver.snapshot(self.run.state, self.counts)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model yet."""
+        return self.run is not None
+
+    @property
+    def rankings(self) -> int:
+        """How many rankings the model has."""
+        return 0 if self.run is None else len(self.run.state.weights)
 
     @property
     def model(self) -> RankingModel:

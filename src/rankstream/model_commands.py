@@ -1,17 +1,15 @@
 """The commands that ask a saved model: ``rankstream predict`` and ``rankstream show``."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from rankstream._types import Label
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.model_files import load_model
+from rankstream.terminal import console, print_json, print_plain, progress
 
 Model = RankingModel | EntropyModel
 
@@ -24,10 +22,12 @@ def predict(
     interval: float | None = None,
     data: Path | None = None,
     seed: int = 0,
+    **reading: Any,
 ) -> None:
     """Print the choice probabilities of offers, each a text of items joined by ";", or a line of a file.
 
-    With an interval, they come with its ends, from a bootstrap on the data that the model was fitted to.
+    With an interval, they come with its ends, from a bootstrap on the data that the model was fitted to; these must be
+    read as they were then (with the options of ``readers.read``).
     """
     if bool(offers) == (file is not None):
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
@@ -41,10 +41,9 @@ def predict(
     if interval is None or data is None:
         found = [{item: (share,) for item, share in model.predict(items).items()} for items in wanted]
     else:
-        found = with_intervals(model, data, wanted, interval, seed)
+        found = with_intervals(model, data, wanted, interval, seed, **reading)
     if as_json:
-        content = [_as_content(text, shares) for text, shares in zip(texts, found, strict=True)]
-        print_plain(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json([_as_content(text, shares) for text, shares in zip(texts, found, strict=True)])
         return
     for text, shares in zip(texts, found, strict=True):
         print_plain(text)
@@ -54,7 +53,7 @@ def predict(
 
 
 def with_intervals(
-    model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int
+    model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int, **reading: Any
 ) -> list[dict[Label, tuple[float, ...]]]:
     """Shares with the ends of their intervals; progress goes to standard error, and only on a terminal."""
     from rankstream.intervals import Bootstrap
@@ -62,15 +61,11 @@ def with_intervals(
     from rankstream.validate import number_between
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    counts = read(data).counts
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("refitting"), BarColumn(), console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
-        task = bar.add_task("refitting", total=None)
+    counts = read(data, **reading).counts
+    with progress("refitting") as tell:
         found = Bootstrap(
             counts, "max-entropy" if isinstance(model, EntropyModel) else "primal-dual", seed=seed, model=model,
-            watch=lambda done, total: bar.update(task, completed=done, total=total),
+            watch=lambda done, total: tell("refitting", done, total),
         )  # fmt: skip
     return [dict(found.predict(offer, interval).items()) for offer in offers]
 
@@ -115,12 +110,12 @@ def as_items(text: str, by_name: dict[str, Label]) -> list[Label]:
     return [by_name[name] for name in names]
 
 
-def show(model_path: Path, top: int, as_json: bool) -> None:
+def show(model_path: Path, top: int, as_json: bool, seed: int = 0) -> None:
     """Print the customer types, the shares from everything, and who gains when an item goes."""
     model = load_model(model_path)
-    content = describe(model, top)
+    content = describe(model, top, seed)
     if as_json:
-        print_plain(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return
     kind = "all rankings, by maximum entropy" if isinstance(model, EntropyModel) else f"{len(model.weights)} rankings"
     print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types:")
@@ -133,19 +128,19 @@ def show(model_path: Path, top: int, as_json: bool) -> None:
         gains = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(row["gains"].items())[:3] if share > 0)
         table.add_row(row["item"], f"{100 * row['share']:.1f} %", gains)
     print_plain("")
-    _console().print(table)
+    console().print(table)
 
 
-def describe(model: Model, top: int) -> dict[str, Any]:
-    """What ``show`` tells, as what JSON can hold."""
+def describe(model: Model, top: int, seed: int = 0) -> dict[str, Any]:
+    """What ``show`` tells, as what JSON can hold; the types of a model of all rankings are drawn with the seed."""
     if len(model.items) < 2:
         raise ValueError("The model knows one item only: there is nothing to show.")
     moves = model.substitution()
+    types = model.segments(top, seed=seed) if isinstance(model, EntropyModel) else model.segments(top)
     return {
-        "segments": [
-            {"ranking": [str(item) for item in segment.ranking], "share": segment.share}
-            for segment in model.segments(top)
-        ],
+        "kind": "max-entropy" if isinstance(model, EntropyModel) else "rankings",
+        "rankings": None if isinstance(model, EntropyModel) else len(model.weights),
+        "segments": [{"ranking": [str(item) for item in segment.ranking], "share": segment.share} for segment in types],
         "items": [
             {
                 "item": str(item),
@@ -155,12 +150,3 @@ def describe(model: Model, top: int) -> dict[str, Any]:
             for item, share in zip(moves.items, moves.before, strict=True)
         ],
     }
-
-
-def _console() -> Console:
-    return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-
-def print_plain(text: str) -> None:
-    """To standard output, as it is."""
-    _console().print(text)

@@ -2,11 +2,20 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 from rankstream.entropy_model import FORMAT as ENTROPY_FORMAT
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a model; others may hold choices."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return re.match(rb'\s*{\s*"format"\s*:\s*"rankstream-', file.read(1000)) is not None
 
 
 def load_model(path: str | os.PathLike[str]) -> RankingModel | EntropyModel:

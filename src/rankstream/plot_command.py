@@ -1,43 +1,74 @@
-"""The command ``rankstream plot``: a picture of a saved model, or of how well it fits a file of choices."""
+"""The command ``rankstream plot``: a picture of a saved model, of its fit to choices, or of shares over time."""
 
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-from rich.console import Console
+from typing import Any
 
 from rankstream import plots
 from rankstream.counts import ChoiceCounts
-from rankstream.model_commands import Model, as_items, print_plain
-from rankstream.model_files import load_model
+from rankstream.entropy_model import EntropyModel
+from rankstream.model_commands import Model, as_items
+from rankstream.model_files import is_model, load_model
+from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
-from rankstream.readers import read
+from rankstream.readers import Reading, read
+from rankstream.readers.grouping import PERIODS
+from rankstream.terminal import print_json, print_note, print_plain
 
-Kind = Literal["segments", "substitution", "fit"]
+EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 
 
 def run(
-    model_path: Path, out: Path, kind: str, data: Path | None, top: int, places: int, offer: str | None, **reading: Any
+    path: Path,
+    out: Path,
+    kind: str,
+    data: Path | None,
+    top: int,
+    places: int,
+    offer: str | None,
+    period: str | None,
+    seed: int,
+    as_json: bool,
+    **reading: Any,
 ) -> None:
     """Load, draw, save; what is wrong is told before any work is done."""
-    if kind not in get_args(Kind):
-        raise ValueError(f"There is no kind {kind!r} of picture: choose one of {', '.join(map(repr, get_args(Kind)))}.")
+    check(kind, data, offer, period)
+    check_picture(out)
+    if kind == "shares":
+        if is_model(path):
+            raise ValueError(f"{path} is a model: shares over time are drawn from a file of choices.")
+        draw_shares(_read(path, period=period or "month", **reading), offer, period or "month", out)
+    else:
+        model = load_model(path)
+        if data is not None:
+            draw_fit(model, _read(data, **reading).counts, out)
+        elif kind == "segments":
+            draw_segments(model, out, top, places, seed)
+        else:
+            draw_substitution(model, offer, out)
+    if as_json:
+        print_json({"picture": str(out), "kind": kind})
+    else:
+        print_plain(f"Saved {out}.")
+
+
+def check(kind: str, data: Path | None, offer: str | None, period: str | None) -> None:
+    """Refuse options that do not go together."""
+    if kind not in KINDS:
+        raise ValueError(f"There is no kind {kind!r} of picture: choose one of {', '.join(map(repr, KINDS))}.")
     if (kind == "fit") != (data is not None):
         raise ValueError("A picture of the fit, and no other, needs the choices: give --kind fit and --data together.")
-    if offer is not None and kind != "substitution":
+    if offer is not None and kind not in ("substitution", "shares"):
         raise ValueError(f"A picture of kind {kind!r} is about no single offer: leave --offer out.")
-    check_picture(out)
-    model = load_model(model_path)
-    if data is not None:
-        found = read(data, **reading)
-        if found.problems.total:
-            console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
-            console.print(found.problems.summary())
-        draw_fit(model, found.counts, out)
-    elif kind == "segments":
-        draw_segments(model, out, top, places)
-    else:
-        draw_substitution(model, offer, out)
-    print_plain(f"Saved {out}.")
+    if period is not None and kind != "shares":
+        raise ValueError(f"A picture of kind {kind!r} is about no periods: leave --period out.")
+
+
+def _read(path: Path, **reading: Any) -> Reading:
+    found = read(path, **reading)
+    if found.problems.total:
+        print_note(found.problems.summary())
+    return found
 
 
 def draw_fit(model: Model, counts: ChoiceCounts, out: Path) -> None:
@@ -49,12 +80,13 @@ def draw_fit(model: Model, counts: ChoiceCounts, out: Path) -> None:
     save_picture(figure, out)
 
 
-def draw_segments(model: Model, out: Path, top: int = 10, places: int = 2) -> None:
-    """The customer types, with room for their names."""
+def draw_segments(model: Model, out: Path, top: int = 10, places: int = 2, seed: int = 0) -> None:
+    """The customer types, with room for their names; of a model of all rankings, more than two places are drawn."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = plots.segments(model, figure.subplots(), top, places)
+    drawn = model.draw(1000, seed) if isinstance(model, EntropyModel) and places > 2 else model
+    axes = plots.segments(drawn, figure.subplots(), top, places)
     figure.set_figheight(1.4 + 0.32 * len(axes.patches))
     save_picture(figure, out)
 
@@ -68,4 +100,29 @@ def draw_substitution(model: Model, offer: str | None, out: Path) -> None:
     side = 3.5 + max(0.22, 0.5 - 0.02 * max(0, len(moves.items) - 8)) * len(moves.items)
     figure = Figure(figsize=(side + 0.8, side), layout="constrained")
     plots.substitution(moves, figure.subplots())
+    save_picture(figure, out)
+
+
+def draw_shares(found: Reading, offer: str | None, period: str, out: Path) -> None:
+    """The shares of an offer, period by period; without one, of the offer that was made most often."""
+    from matplotlib import dates
+    from matplotlib.figure import Figure
+
+    offers = found.counts.assortments
+    wanted = offers.offers[int(found.counts.totals.argmax())]
+    if offer is not None:
+        items = frozenset(as_items(offer, {str(item): item for item in offers.items}))
+        known = {frozenset(one): one for one in offers.offers}
+        if items not in known:
+            raise ValueError(f"Nobody was offered {offer!r} and nothing else: name an offer that the choices hold.")
+        wanted = known[items]
+    times = [(datetime.strptime(str(key), PERIODS[period]) - EPOCH).total_seconds() / 86_400 for key in found.groups]
+    figure = Figure(figsize=(8.5 + 1.6 * (len(wanted) // 15), 4.8), layout="constrained")  # its legend grows
+    axes = plots.shares_over_time(list(found.groups.values()), wanted, figure.subplots(), times)
+    axes.set(title=f"Shares over time, by {period}", xlabel="")
+    if len(wanted) <= 5:  # beside the bars, not on them
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02))
+    locator = dates.AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     save_picture(figure, out)

@@ -1,17 +1,19 @@
 """The command ``rankstream stream``: follow choices as they arrive, and keep a current model on disk."""
 
-import json
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rich.console import Console
-
+from rankstream.alarms import Alarm
 from rankstream.follow import Line, lines, record_of
 from rankstream.live import Live, Record
+from rankstream.terminal import as_json as to_json
+from rankstream.terminal import console as make_console
+from rankstream.watched import Watched, load_live
 
 BATCH = 1000
 
@@ -26,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Follower:
-    """Records into a ``Live`` model, step by step, and everything onto disk every few seconds.
+    """Records into a ``Live`` or ``Watched`` model, step by step, and everything onto disk every few seconds.
 
     ``state.npz`` holds counts, solver and the place in the source, written at once: whenever the process dies, the next
     one goes on behind the last record that the file knows of, so that no record is lost or counted twice.
@@ -39,13 +41,15 @@ class Follower:
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out} is a file: name a folder for state and model with --out.")
         out.mkdir(parents=True, exist_ok=True)
+        for left in (*out.glob(".state.npz.*.tmp"), *out.glob(".model.json.*.tmp")):
+            left.unlink(missing_ok=True)  # by a process that was killed while it wrote
         self.source, self.out, self.on_error = source, out, on_error
         given = {name: value for name, value in live.items() if value is not None}
-        self.live, self.resumed = Live(**given), False
-        self.at = Step([], 0, 0, 0)
+        self.live: Live | Watched
+        self.resumed, self.at = False, Step([], 0, 0, 0)
         self.busy, self.stopped = False, False
         if (out / "state.npz").exists():
-            self.live, more = Live.load(out / "state.npz")
+            self.live, more = load_live(out / "state.npz")
             if more["source"] != source:
                 raise ValueError(
                     f"{out} follows {more['source']!r}, not {source!r}: name another folder with --out, or that source."
@@ -57,11 +61,19 @@ class Follower:
                         f"{out} was begun with {name} {before}, not {value}: name another folder with --out."
                     )
             self.at, self.resumed = Step([], *more["at"]), True
+        else:
+            self.live = begin(given)
+        self.told = len(self.alarms)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """The changes noticed so far."""
+        return self.live.alarms if isinstance(self.live, Watched) else []
 
     def save(self) -> None:
         """Everything that a restart needs, then the model."""
         self.live.save(self.out / "state.npz", {"source": self.source, "at": self.at[1:]})
-        if self.live.records:
+        if self.live.ready:
             self.live.model.save(self.out / "model.json")
 
     def take(self, step: Step) -> None:
@@ -84,6 +96,8 @@ class Follower:
             if isinstance(line, Line):
                 try:
                     record = record_of(line.text)
+                    if record is not None and isinstance(self.live, Watched):
+                        self.live.check(record)
                 except ValueError as error:
                     if self.on_error == "stop":
                         yield Step(batch, place, number, skipped)
@@ -117,12 +131,23 @@ class Follower:
 END: Final = "end"
 
 
+def begin(given: dict[str, Any]) -> Live | Watched:
+    """A model that has seen nothing yet."""
+    if not given.get("detect"):
+        if "threshold" in given:
+            raise ValueError("--threshold is the evidence that --detect takes for a change: give both, or neither.")
+        return Live(**given)
+    if "window" in given:
+        raise ValueError("With --detect the counts begin again when the market changes: leave --window out.")
+    return Watched(**{name: value for name, value in given.items() if name != "detect"})
+
+
 def run(
     source: str, out: Path, every: float, to_end: bool, on_error: str, as_json: bool, live: dict[str, Any]
 ) -> Follower:
     """Follow until the end, Ctrl-C or a signal to terminate; the state is saved whichever it is."""
     follower = Follower(source, out, live, on_error)
-    console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    console = make_console()
     if follower.resumed and not as_json:
         console.print(f"Going on after {follower.live.records:,} records of {source}.")
     last, told = time.monotonic(), -1
@@ -130,7 +155,7 @@ def run(
         try:
             for step in follower.steps(to_end):
                 follower.take(step)
-                if time.monotonic() - last >= every:
+                if time.monotonic() - last >= every or len(follower.alarms) > follower.told:
                     follower.busy = True
                     follower.save()
                     console.print(_status(follower, as_json))
@@ -146,23 +171,28 @@ def run(
 
 
 def _status(follower: Follower, as_json: bool) -> str:
-    live = follower.live
+    live, changes = follower.live, follower.alarms[follower.told :]
+    follower.told += len(changes)
     content: dict[str, Any] = {"records": live.records, "line": follower.at.number, "skipped": follower.at.skipped}
-    if live.run is not None and live.counts is not None:
+    if live.ready and live.counts is not None:
         certificate = live.certificate
         content |= {
             "offers": live.counts.assortments.n_offers,
             "items": live.counts.assortments.n_items,
-            "rankings": len(live.run.state.weights),
+            "rankings": live.rankings,
             "distance": certificate.upper,
             "gap": certificate.gap,
         }
+    if isinstance(live, Watched):
+        content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": [asdict(one) for one in changes]}
     if as_json:
-        return json.dumps(content)
+        return to_json(content, indent=None)
     shown = f"{live.records:,} records saved"
     if "gap" in content:
         shown += (
             f"; {content['offers']:,} offers of {content['items']} items; {content['rankings']:,} rankings, "
             f"l2 distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
         )
+    for one in changes:
+        shown += f"; a change noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
     return shown + (f"; {follower.at.skipped:,} bad lines skipped" if follower.at.skipped else "")

@@ -49,9 +49,10 @@ def _draw(folder: Path, part: Part, results: Results) -> None:
 def _sections(parts: list[Part], found: Found, instances: int) -> Iterator[str]:
     yield "# The paper's computational study, reproduced"
     names = " ".join(part.name for part in parts)
+    begins = f" from seed {parts[0].seed} on" if parts and parts[0].seed else ""
     yield (
-        f"Made by `rankstream reproduce` {__version__} with {instances} instances a cell (some parts use fewer, as "
-        f"their settings say): {names}. Numbers by cell: `summary.csv`."
+        f"Made by `rankstream reproduce` {__version__} with {instances} instances a cell{begins} (some parts use "
+        f"fewer, as their settings say): {names}. Numbers by cell: `summary.csv`."
     )
     yield f"How the paper was read where it leaves a choice:\n\n{READINGS}"
     yield "## Claim by claim"

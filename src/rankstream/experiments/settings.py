@@ -65,11 +65,12 @@ class Part:
     number: int
     cells: tuple[dict[str, Any], ...]
     most_instances: int | None = None
+    seed: int = 0
 
     def runs(self, instances: int) -> list[Run]:
-        """Every run, instance by instance."""
+        """Every run, instance by instance; the first is that of the seed, which the paper leaves open."""
         count = instances if self.most_instances is None else min(instances, self.most_instances)
-        return [Run(**cell, instance=number) for number in range(count) for cell in self.cells]
+        return [Run(**cell, instance=self.seed + number) for number in range(count) for cell in self.cells]
 
 
 GRIDS = {

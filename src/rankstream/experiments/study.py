@@ -1,9 +1,10 @@
 """The study itself: which runs are missing, playing them on several cores, and telling how it went."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
@@ -14,6 +15,7 @@ from rankstream.experiments.report import solver_ratio, write_report
 from rankstream.experiments.settings import Part, Run, choose
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results
+from rankstream.terminal import print_json
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,20 @@ class Effort:
         speed = f"{self.rounds / self.seconds:>9,.0f} oracle calls/s"
         return f"{self.part.name:<28}{self.fits:>6,} fits {self.rounds:>11,} rounds {self.seconds:>7.1f} s  {speed}"
 
+    def content(self) -> dict[str, Any]:
+        """The same as what JSON can hold."""
+        return {"name": self.part.name, "fits": self.fits, "rounds": self.rounds, "seconds": self.seconds}
 
-def reproduce(names: list[str], instances: int, jobs: int, folder: Path) -> Path:
-    """Run parts of the study, or all of it, and write the report; its path is returned."""
-    console = Console(highlight=False, soft_wrap=True)
-    parts = choose(names)
-    start = time.perf_counter()
-    store = run_parts(parts, instances, jobs, folder, console)
+
+def reproduce(names: list[str], instances: int, jobs: int, folder: Path, seed: int = 0, as_json: bool = False) -> Path:
+    """Run parts of the study, or all of it, and write the report; its path is returned.
+
+    Instances are the markets of ``seed`` and the numbers after it. As JSON, the text goes to standard error instead.
+    """
+    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
+    parts = [replace(part, seed=seed) for part in choose(names)]
+    start, efforts = time.perf_counter(), list[Effort]()
+    store = run_parts(parts, instances, jobs, folder, console, efforts.append)
     middle = time.perf_counter()
     report = write_report(store, parts, instances)
     now = time.perf_counter()
@@ -45,10 +54,20 @@ def reproduce(names: list[str], instances: int, jobs: int, folder: Path) -> Path
     if any(part.name == "solvers" for part in parts):
         console.print("\n" + solver_ratio({part.name: Results(store.rows(part.runs(instances))) for part in parts}))
     console.print(f"\nWrote {report}.")
+    if as_json:
+        told = {"instances": instances, "seed": seed, "seconds": now - start}
+        print_json({"report": str(report), **told, "parts": [effort.content() for effort in efforts]})
     return report
 
 
-def run_parts(parts: list[Part], instances: int, jobs: int, folder: Path, console: Console) -> Store:
+def run_parts(
+    parts: list[Part],
+    instances: int,
+    jobs: int,
+    folder: Path,
+    console: Console,
+    ended: Callable[[Effort], None] | None = None,
+) -> Store:
     """Run what is not in the folder yet, with one progress bar, and write the tables.
 
     Ctrl-C loses only the runs in flight: call again to go on.
@@ -71,7 +90,10 @@ def run_parts(parts: list[Part], instances: int, jobs: int, folder: Path, consol
                 done = len({row.run for row in rows})
                 fits, rounds = fits + done, rounds + sum(_rounds(row) for row in rows)
                 bar.advance(task, done)
-            console.print(str(Effort(part, fits, rounds, time.perf_counter() - start)))
+            effort = Effort(part, fits, rounds, time.perf_counter() - start)
+            console.print(str(effort))
+            if ended is not None:
+                ended(effort)
     store.write_tables(every)
     return store
 

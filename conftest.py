@@ -1,0 +1,17 @@
+"""Shared test set-up: reproducible hypothesis runs, and a reason where a page's data are not at hand."""
+
+import pytest
+from hypothesis import settings
+
+import real_data
+
+settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("rankstream")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the page on real ballots where they are not."""
+    if not real_data.files("Lismore 2015", ".soi"):
+        for item in items:
+            if item.path.name == "election.md":
+                item.add_marker(pytest.mark.skip(reason=real_data.why_not("Lismore 2015")))

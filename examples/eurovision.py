@@ -1,0 +1,108 @@
+"""The Eurovision Song Contest as a stream: every year other countries sing, so offers never return.
+
+Run it as ``python examples/eurovision.py FILE.csv [FOLDER]``. A row of the file is what one country gave another in one
+year: year, from country, to country, points; only finals are taken. A voter chooses the song with its most points.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from math import log
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rankstream.cli import app
+from rankstream.live import Live, Record
+from rankstream.model_files import load_model
+
+COLUMNS = {
+    "year": ("year",),
+    "voter": ("from_country", "from country", "from_country_id"),
+    "song": ("to_country", "to country", "to_country_id"),
+    "points": ("points", "total_points"),
+    "round": ("(semi-) final", "round"),
+    "jury": ("jury or televoting",),
+}
+HALF_LIVES = (None, 200.0)
+EPSILON = 0.1  # of a uniform choice, mixed into predictions
+
+
+def votes(table: pd.DataFrame) -> pd.DataFrame:
+    """The finals, with the columns year, voter, song and points; nobody votes for the own song."""
+    plain = {str(column).strip().lower(): column for column in table.columns}
+    found = {role: plain[name] for role, names in COLUMNS.items() for name in names[::-1] if name in plain}
+    for role in ("year", "voter", "song", "points"):
+        if role not in found:
+            raise ValueError(f"The columns are {list(table.columns)}: there is none for the {role}.")
+    chosen = table.rename(columns={column: role for role, column in found.items()})
+    if "round" in chosen:
+        chosen = chosen[chosen["round"].astype(str).str.lower().isin(["f", "final", "grand-final"])]
+    chosen = chosen[[role for role in found if role != "round"]].dropna()
+    for role in ("voter", "song"):
+        chosen[role] = chosen[role].astype(str).str.strip()
+    return chosen[chosen["voter"] != chosen["song"]]
+
+
+def contests(table: pd.DataFrame) -> Iterator[tuple[int, list[Record]]]:
+    """Year by year, what each voter chose of all songs in the final."""
+    for year, ballots in votes(table).groupby("year", sort=True):
+        songs = tuple(sorted(ballots["song"].unique()))
+        voters = [role for role in ("voter", "jury") if role in ballots]
+        best = ballots.sort_values("points", ascending=False, kind="stable").groupby(voters, sort=True).first()
+        yield int(str(year)), [Record(songs, song) for song in best[best["points"] > 0]["song"]]
+
+
+def walk_forward(table: pd.DataFrame, half_life: float | None) -> float:
+    """The mean log-likelihood of each contest's choices, predicted from the contests before it."""
+    live, scores = Live(half_life=half_life, rounds=50), []
+    for _, records in contests(table):
+        if live.records:
+            model = live.model
+            known = set(model.items)
+            offer = [song for song in records[0].offered if song in known]
+            shares = model.predict(offer) if offer else {}
+            for record in records:
+                share = shares.get(record.chosen, 0.0)
+                scores.append(log((1.0 - EPSILON) * share + EPSILON / len(record.offered)))
+        live.observe(records)
+    return sum(scores) / len(scores)
+
+
+def main(path: str, folder: Path) -> str:
+    """Write the stream, follow it with ``rankstream stream``, score half-lives, and draw the last favourites."""
+    table = pd.read_csv(path)
+    years = list(contests(table))
+    stream = folder / "contests.jsonl"
+    lines = (json.dumps({"offered": r.offered, "chosen": r.chosen}) for _, records in years for r in records)
+    stream.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    state = folder / "live"
+    app(["stream", str(stream), "--out", str(state), "--to-end", "--half-life", "200"], standalone_mode=False)
+    model = load_model(state / "model.json")
+    last = years[-1][1][0].offered
+    told = sorted(model.predict(last).items(), key=lambda pair: pair[1])
+    figure = Figure(figsize=(6, 0.25 * len(last) + 1), layout="constrained")
+    axes = figure.subplots()
+    axes.barh([str(name) for name, _ in told], [100 * share for _, share in told])
+    axes.set(xlabel="first choices, %", title=f"The final of {years[-1][0]}, as the stream sees it")
+    figure.savefig(folder / "eurovision.png", dpi=120)
+    countries = {country for _, records in years for record in records for country in record.offered}
+    uniform = sum(-log(len(record.offered)) for _, records in years[1:] for record in records)
+    uniform /= sum(len(records) for _, records in years[1:])
+    report = [f"{len(years)} contests, {sum(len(r) for _, r in years):,} choices, {len(countries)} countries"]
+    report.append(f"{'nats per choice, the contest to come':40} {'uniform':>10} {uniform:8.4f}")
+    for half_life in HALF_LIVES:
+        name = "no forgetting" if half_life is None else f"half-life {half_life:g}"
+        report.append(f"{'':34} {name:>16} {walk_forward(table, half_life):8.4f}")
+    return "\n".join(report)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit("Name a CSV file, and a folder if you like: python examples/eurovision.py FILE.csv FOLDER")
+    out = Path(sys.argv[2] if len(sys.argv) == 3 else tempfile.mkdtemp(prefix="eurovision-"))
+    out.mkdir(parents=True, exist_ok=True)
+    print(main(sys.argv[1], out))
+    print(f"In {out}: contests.jsonl, live/model.json, eurovision.png")

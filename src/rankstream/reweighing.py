@@ -1,0 +1,77 @@
+"""Reweighing: go on with a run when offers come to count for more or less, as they do where the past is forgotten.
+
+The paper fixes the distance. Here the past is read as that of a game under the new one: the same rankings answered
+the same costs, all made smaller by one factor, the largest for which the prices are still allowed. So
+``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed distance: it starts anew.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankstream._types import Vec
+from rankstream.distances import L1, L2
+from rankstream.learners import DualAveraging, MirrorDescent
+from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.solver import Solver, State
+
+
+def can_reweigh(solver: Solver) -> bool:
+    """Whether the solver's parts are of the kinds that ``reweigh`` knows."""
+    plain = type(solver.distance) in (L1, L2) and not solver.distance.smoothing
+    return plain and type(solver.learner) in (DualAveraging, MirrorDescent)
+
+
+def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Solver, State]:
+    """A solver and a state under other weights of the offers that go on where these stand.
+
+    For ``L1`` and ``L2`` without smoothing. An offer whose new weight is 0 keeps its old one, for the costs it was
+    played with cannot be taken back: silence it by a target that has not seen it. What the learner has gathered is
+    measured in the new weights. The old solver and state are left alone.
+
+    >>> from rankstream import Assortments, distances, learners, oracles
+    >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
+    >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
+    >>> state = solver.init()
+    >>> for _ in range(100):
+    ...     state = solver.step(state, [0.5, 0.5, 0.25, 0.75])
+    >>> heavier, state = reweigh(solver, state, [1.0, 3.0])
+    >>> heavier.distance.offer_weights.tolist(), heavier.certificate(state).gap < 0.5
+    ([1.0, 3.0], True)
+    """
+    distance = solver.distance
+    if not can_reweigh(solver):
+        kinds = f"{type(distance).__name__} with {type(solver.learner).__name__}"
+        raise ValueError(
+            f"{kinds} cannot be reweighed: 'l1' and 'l2' without smoothing can, with dual averaging or mirror descent."
+        )
+    old: Vec = distance.offer_weights  # type: ignore[attr-defined]
+    new = np.fromiter(weights, np.float64)
+    new = np.where(new > 0.0, new, old) if new.shape == old.shape else new
+    other: Any = replace(distance, weights=tuple(new.tolist()))  # type: ignore[type-var]
+    after = Solver(solver.assortments, other, solver.learner, solver.oracle)
+    if not state.round:
+        return after, after.init()
+    if not old.all():
+        raise ValueError("An offer weighs 0 so far, and costs cannot be undone: give it a small weight instead.")
+    ratio = (new / old)[other.assortments.owner]
+    smaller = float(ratio.min())
+    moved = state.copy()
+    moved.sums.dual *= smaller / ratio
+    moved.sums.answer *= smaller
+    moved.sums.offset *= smaller
+    moved.learner = _learner(after, moved, ratio)
+    return after, moved
+
+
+def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
+    """The learner's state, with what it has gathered measured in the new weights."""
+    learner, distance, before = solver.learner, solver.distance, state.learner
+    if isinstance(learner, DualAveraging):
+        pulls = before.pulls * ratio
+        firmness = learner.firmness(distance) * float(np.sqrt(before.squares))
+        return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, before.squares)
+    dual = distance.prox(-before.image * ratio)
+    return Moved(dual, distance.mirror(dual), learner.step_size(distance))  # type: ignore[attr-defined]

@@ -1,0 +1,61 @@
+"""What the commands print: answers to standard output, notes and progress to standard error."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+Told = Callable[[str, float, float | None], None]
+
+
+def console(stderr: bool = False) -> Console:
+    """Text as it is: no colours by guess, no markup, and lines as long as they are."""
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def print_plain(text: str) -> None:
+    """To standard output, as it is."""
+    console().print(text)
+
+
+def print_note(text: str) -> None:
+    """To standard error, where it is in nobody's way."""
+    console(stderr=True).print(text)
+
+
+def as_json(content: Any, indent: int | None = 2) -> str:
+    r"""JSON that every reader takes: plain ASCII, and null where a number is not finite.
+
+    >>> as_json({"log-likelihood": float("-inf"), "item": "Käse"}, indent=None)
+    '{"log-likelihood": null, "item": "K\\u00e4se"}'
+    """
+    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def print_json(content: Any) -> None:
+    """One document on standard output."""
+    typer.echo(as_json(content))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {str(key): _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not isfinite(content) else content
+
+
+@contextmanager
+def progress(text: str) -> Iterator[Told]:
+    """A function to tell what is going on, how much is done and of how much; seen on a terminal only."""
+    shown = console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), console=shown, disable=not shown.is_terminal, transient=True
+    ) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
