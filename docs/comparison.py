@@ -1,9 +1,11 @@
-"""Writes comparison.md: the models on simulated markets, and on your data where RANKSTREAM_DATA names their folder.
+"""Writes comparison.md: the models on simulated markets, and on real data where RANKSTREAM_DATA names their folder.
 
 Run it with ``python docs/comparison.py``; it takes a few minutes.
 """
 
 import os
+import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from rankstream.comparison import Row, Score, ranked
 from rankstream.evaluate import MODELS, compare
 from rankstream.readers import read_counts
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import accuracy
+
 PAGE = Path(__file__).parent / "comparison.md"
 SEEDS = range(100, 106)
 SIZES = (2_000, 20_000)
@@ -25,14 +30,20 @@ OPENING = f"""# The models compared, measured
 
 Made by `python docs/comparison.py`; read [how to compare models](compare-models.md) first. Each line is the mean of
 {len(SEEDS)} markets of 10 items and "nothing" (seeds {SEEDS[0]} to {SEEDS[-1]}), with offers of up to 5 items drawn
-at random. Whole offers are held out, in {FOLDS} folds. A number is how far a model is behind the best in nats per
-held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best and all that is within
-noise of it.
+at random, and 100 others to test on. Whole offers are held out, in {FOLDS} folds. A number is how far a model is
+behind the best in nats per held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best
+and all that is within noise of it.
 
 Mind what the truth is. In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational
 Study Details"), which is what `latent-class` assumes, and with K = 1 what `mnl` assumes. In the second part customers
-follow ten random rankings, which is what `mirror-descent` assumes. Real customers do neither.
+follow ten random rankings, which is what `mirror-descent` assumes. Real customers do neither; the last part has some.
 """
+
+BALLOTS = f"""Voters choose from random subsets of one to five candidates, plus "nobody further"; the truth is what all
+ballots say. Each line is the mean of {len(SEEDS)} drawings of subsets and of voters."""
+
+
+Maker = Callable[[int], tuple[Callable[[Assortments], Vec], Assortments, Assortments]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Setting:
     """One line: its name, and how to make the truth and the offers of a market."""
 
     name: str
-    make: Callable[[int], tuple[Callable[[Assortments], Vec], Assortments, Assortments]]
+    make: Maker
 
 
 def mixture(segments: int, spread: float, n_offers: int) -> Setting:
@@ -51,6 +62,17 @@ def mixture(segments: int, spread: float, n_offers: int) -> Setting:
         return market.truth.probabilities, market.assortments, market.test
 
     return Setting(f"K = {segments}, L = {spread:g}, {n_offers} offers", make)
+
+
+def voters(path: Path) -> Maker:
+    """Real voters, who choose as their ballots say."""
+    draw = accuracy.ballots(str(path))
+
+    def make(seed: int) -> tuple[Callable[[Assortments], Vec], Assortments, Assortments]:
+        offers, test, truth = draw(seed)
+        return truth, offers, test
+
+    return make
 
 
 def rankers(n_rankings: int, n_offers: int) -> Setting:
@@ -150,25 +172,39 @@ def times(lines: Lines) -> Iterator[str]:
 
 
 def simulated() -> Iterator[str]:
-    """The tables of both groups, with words that follow from the numbers."""
+    """The tables of both groups."""
     for title, settings in GROUPS.items():
-        lines = {f"{setting.name}, {size:,} choices": measure(setting, size) for setting in settings for size in SIZES}
-        yield from (f"## {title}", "", *words(lines), "")
-        yield from table("held-out likelihood", lines, behind)
-        yield "The root mean squared error to the true probabilities of 100 offers that are not in the data:"
-        yield ""
-        yield from table("RMSE to the truth", lines, error_to_truth)
-        yield from (f"The median time of a fit, on one of two busy cores: {', '.join(times(lines))}.", "")
+        yield from results(title, "", settings)
+
+
+def results(title: str, about: str, settings: list[Setting]) -> Iterator[str]:
+    """The tables of some settings, with words that follow from the numbers."""
+    lines = {f"{setting.name}, {size:,} choices": measure(setting, size) for setting in settings for size in SIZES}
+    yield from (f"## {title}", "", *([about, ""] if about else []), *words(lines), "")
+    yield from table("held-out likelihood", lines, behind)
+    yield "The root mean squared error to the true probabilities of offers that are not in the data:"
+    yield ""
+    yield from table("RMSE to the truth", lines, error_to_truth)
+    yield from (f"The median time of a fit, on one of two busy cores: {', '.join(times(lines))}.", "")
+
+
+def title_of(path: Path) -> str:
+    """What a PrefLib file calls itself."""
+    told = re.search(r"^# TITLE: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return told[1].strip() if told else path.stem
 
 
 def real(folder: Path) -> Iterator[str]:
-    """One comparison per CSV file."""
-    files = sorted(folder.glob("*.csv"))
-    if not files:
-        raise ValueError(f"RANKSTREAM_DATA is {folder}, where there is no CSV file: put some there, or unset it.")
-    yield from ("## Your data", "")
-    for file in files:
-        yield from (f"### {file.stem}", "", "```text", compare(read_counts(file), folds=FOLDS).table(), "```", "")
+    """A line for every file of ballots and number of choices, and one comparison per CSV file."""
+    ballots = [path for path in sorted(folder.rglob("*")) if path.suffix in (".soi", ".soc")]
+    tables = sorted(folder.rglob("*.csv"))
+    if not ballots and not tables:
+        raise ValueError(f"RANKSTREAM_DATA is {folder}, where there are neither ballots (.soi) nor CSV files.")
+    if ballots:
+        settings = [Setting(title_of(path), voters(path)) for path in ballots]
+        yield from results("Real ballots", BALLOTS, settings)
+    for file in tables:
+        yield from (f"## {file.stem}", "", "```text", compare(read_counts(file), folds=FOLDS).table(), "```", "")
 
 
 def main() -> None:

@@ -47,7 +47,12 @@ def votes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def contests(table: pd.DataFrame) -> Iterator[tuple[int, list[Record]]]:
-    """Year by year, what each voter chose of all songs in the final."""
+    """Year by year, what each voter chose of all songs in the final; or what is written, where that is the table."""
+    if {"year", "offered", "chosen"} <= set(table.columns):
+        for year, rows in table.groupby("year", sort=True):
+            pairs = zip(rows["offered"], rows["chosen"], strict=True)
+            yield int(str(year)), [Record(tuple(str(offered).split(";")), str(chosen)) for offered, chosen in pairs]
+        return
     for year, ballots in votes(table).groupby("year", sort=True):
         songs = tuple(sorted(ballots["song"].unique()))
         voters = [role for role in ("voter", "jury") if role in ballots]

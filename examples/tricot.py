@@ -55,7 +55,9 @@ def _answer(names: list[str], kinds: tuple[str, ...]) -> str | None:
 
 
 def choices(table: pd.DataFrame) -> ChoiceCounts:
-    """A ranking of three is a choice from the three, and then from the two that are left."""
+    """A ranking of three is a choice from the three, and then from the two that are left; or the choices as written."""
+    if {"offered", "chosen"} <= set(table.columns):
+        return read_counts(table)
     rows = [
         {"offered": list(ranking[place:]), "chosen": ranking[place]}
         for ranking in rankings(table)

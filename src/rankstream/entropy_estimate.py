@@ -1,5 +1,6 @@
 """The maximum-entropy fit as an Estimate: with the certificate and the history that every method has."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,17 +56,18 @@ def _spread(found: entropy.EntropyFit, assortments: Assortments, seen: Mask) -> 
 def raw_certificate(fitted: Vec, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
     """How far a model's probabilities are from the counts in plain l2, and how near any ranking model could be.
 
-    What is proven is the better of the residual's own direction and of the zero dual, which proves 0.
+    What is proven is the better of the residual's own direction and of the zero dual, which proves 0 without rounding.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
     residual = fitted - data
     length = float(np.linalg.norm(residual))
     duals = [residual / length, np.zeros_like(residual)] if length > 0.0 else [residual]
-    return max(
+    best = max(
         (
             certify(Sums(fitted, data, dual, 1.0, latest=data), distances.L2(assortments), oracle, seen=target.seen)
             for dual in duals
         ),
         key=lambda found: found.lower,
     )
+    return replace(best, lower=max(best.lower, 0.0))

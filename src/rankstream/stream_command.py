@@ -189,9 +189,10 @@ def _status(follower: Follower, as_json: bool) -> str:
         return to_json(content, indent=None)
     shown = f"{live.records:,} records saved"
     if "gap" in content:
+        kind = "l2" if isinstance(live, Watched) else "weighted l2"
         shown += (
             f"; {content['offers']:,} offers of {content['items']} items; {content['rankings']:,} rankings, "
-            f"l2 distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
+            f"{kind} distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
         )
     for one in changes:
         shown += f"; a change noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
