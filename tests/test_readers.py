@@ -1,6 +1,7 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from rankstream import Assortments, ChoiceCounts
+from rankstream.cli import app
 from rankstream.readers import outside_sensitivity, read, read_counts, with_outside
 from rankstream.readers.ballots import choices_from_ballots
 from rankstream.readers.job import Job
@@ -67,28 +70,62 @@ def tallies() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["offer", "item", "count"])
 
 
-FORMATS = {
-    "transactions": transactions,
-    "lists": lists,
-    "long": long,
-    "wide": wide,
-    "counts": tallies,
+def named() -> pd.DataFrame:
+    frame = long().drop(columns="price")
+    frame["choice"] = frame["obs_id"].map(lambda number: RECORDS[number][1])
+    return frame.set_axis(["case", "alt", "choice"], axis=1)
+
+
+CODES = {"tea_AV": 1, "AV_pie": 2, "cake.avail": 7}
+
+
+def coded() -> pd.DataFrame:
+    frame = wide()
+    codes = {"tea": 1, "pie": 2, "cake": 7}
+    frame["chosen"] = frame["chosen"].map(codes)
+    return frame.set_axis([*CODES, "CHOICE"], axis=1).assign(ID=3, tea_TT=9.5, CUT=0)
+
+
+NUMBERS = {"tea;pie": 10, "cake;tea": 20, "cake;pie;tea": 30, "pie;tea": 40}
+
+
+def held() -> pd.DataFrame:
+    rows = [(number, item) for offer, number in NUMBERS.items() for item in offer.split(";")]
+    return pd.DataFrame(rows, columns=["offer_id", "item"])
+
+
+def sold() -> pd.DataFrame:
+    numbers = {tuple(sorted(offer.split(";"))): number for offer, number in NUMBERS.items()}
+    rows = [(numbers[tuple(sorted(offer.split(";")))], item) for offer, item in RECORDS]
+    return pd.DataFrame(rows, columns=["offer_id", "chosen"])
+
+
+def listed() -> pd.DataFrame:
+    found = Counter(zip(sold()["offer_id"], sold()["chosen"], strict=True))
+    frame = held()
+    return frame.assign(count=[found[number, item] for number, item in frame.itertuples(index=False)])
+
+
+def chosen_only() -> pd.DataFrame:
+    return transactions().rename(columns={"chosen": "depvar"})[["depvar"]]
+
+
+FORMATS: dict[str, tuple[Callable[[], pd.DataFrame], dict[str, Any], str, int]] = {
+    "transactions": (transactions, {}, "transactions", 5),
+    "lists": (lists, {}, "transactions", 5),
+    "long": (long, {}, "long", 5),
+    "long, choices named": (named, {}, "long", 5),
+    "wide": (wide, {}, "wide", 5),
+    "wide, choices coded": (coded, {"columns": {"items": CODES}}, "wide", 5),
+    "counts": (tallies, {}, "counts", 4),
+    "counts, offers numbered": (listed, {}, "counts", 9),
+    "transactions, offers numbered": (sold, {"contents": held()}, "transactions", 5),
 }
+WAYS = ["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet", "pandas", "polars", "lazy", "arrow"]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize(
-    "way", ["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet", "pandas", "polars", "lazy", "arrow"]
-)
-def test_all_formats_and_sources_give_the_same_counts(
-    kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(Job, "slowly")
-    frame = FORMATS[kind]()
-    if kind == "lists" and way in ("csv", "csv.gz", "tsv"):
-        frame = frame.assign(offered=frame["offered"].map(";".join))
-    path = tmp_path / f"data.{way}"
-    source: Any = path
+def given_as(frame: pd.DataFrame, way: str, folder: Path) -> Any:
+    path = folder / f"data.{way}"
     if way.startswith(("csv", "tsv")):
         frame.to_csv(path, index=False, sep="\t" if way == "tsv" else ",")
     elif way.startswith("jsonl"):
@@ -97,12 +134,153 @@ def test_all_formats_and_sources_give_the_same_counts(
         pq.write_table(pa.Table.from_pandas(frame), path)
     else:
         polars = pl.DataFrame(frame.to_dict(orient="list"))
-        source = {"pandas": frame, "polars": polars, "lazy": polars.lazy(), "arrow": polars.to_arrow()}[way]
-    reading = read(source)
+        return {"pandas": frame, "polars": polars, "lazy": polars.lazy(), "arrow": polars.to_arrow()}[way]
+    return path
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("way", WAYS)
+def test_all_formats_and_sources_give_the_same_counts(
+    kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    make, options, wanted, rows = FORMATS[kind]
+    frame = make()
+    if kind == "lists" and way in ("csv", "csv.gz", "tsv"):
+        frame = frame.assign(offered=frame["offered"].map(";".join))
+    reading = read(given_as(frame, way, tmp_path), **options)
     same(reading.counts)
-    assert reading.format == ("transactions" if kind == "lists" else kind)
-    assert reading.rows == (4 if kind == "counts" else 5)
-    assert reading.problems.total == 0
+    assert (reading.format, reading.rows, reading.problems.total) == (wanted, rows, 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ballots_of_all_sources_give_the_choices_they_imply(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    ballots = [("tea > pie > cake", 3), ("cake > tea > pie", 2), ("pie > cake > tea", 1)]
+    offers = [tuple(offered.split(";")) for offered, _ in RECORDS]
+    implied = [
+        (";".join(offer), next(name for name in ballot.split(" > ") if name in offer), count)
+        for ballot, count in ballots
+        for offer in {tuple(sorted(offer)) for offer in offers}
+    ]
+    wanted = read_counts(pd.DataFrame(implied, columns=["offered", "chosen", "count"]))
+    frame = pd.DataFrame(ballots, columns=["ranking", "count"])
+    found = read_counts(given_as(frame, way, tmp_path), offers=sorted(wanted.assortments.offers, key=len))
+    assert dict(_by_offer(found)) == dict(_by_offer(wanted))
+
+
+def _by_offer(counts: ChoiceCounts) -> Iterator[tuple[Any, float]]:
+    for offer in counts.assortments.offers:
+        for item in offer:
+            yield (frozenset(offer), item), counts.tallies[counts.assortments.coordinate(offer, item)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns"),
+    [
+        (coded(), "chosen=CHOICE,items=tea_AV:1;AV_pie:2;cake.avail:7"),
+        (coded().rename(columns={"CHOICE": "picked"}), {"chosen": "picked", "items": CODES}),
+        (wide().set_axis([*CODES, "chosen"], axis=1).assign(price=3), None),
+        (named().set_axis(["who", "what", "took"], axis=1), "observation=who,item=what,chosen=took"),
+        (named().set_axis(["who", "what", "took"], axis=1), "observation=who,item=what,chosen_item=took"),
+        (long().set_axis(["chid", "alt", "choice", "id"], axis=1).replace({"choice": {0: "FALSE", 1: "TRUE"}}), None),
+        (long().set_axis(["individual", "mode", "choice", "x"], axis=1).replace({"choice": {0: "no", 1: "yes"}}), None),
+        (listed().set_axis(["offer", "item", "count"], axis=1), {"offer_id": "offer"}),
+    ],
+)
+def test_columns_are_told_by_usual_names_or_by_option(frame: pd.DataFrame, columns: Any) -> None:
+    same(read_counts(frame, columns=columns))
+
+
+def test_what_was_offered_goes_before_other_columns() -> None:
+    same(read_counts(transactions().assign(id=range(5), mode="cash")))
+    same(read_counts(long().assign(assortment=7)))
+    same(read_counts(wide().assign(offer_id=7)))
+
+
+def test_items_that_look_like_flags() -> None:
+    rows = [(1, 0, 1), (1, 1, 1), (2, 0, 0), (2, 1, 0)]
+    frame = pd.DataFrame(rows, columns=["id", "item", "choice"])
+    with pytest.raises(ValueError, match="row 0: 2 items are flagged"):
+        read(frame)
+    assert read_counts(frame, columns={"chosen_item": "choice"}).tallies.tolist() == [1, 1]
+
+
+def test_one_offer_for_all() -> None:
+    frame = pd.DataFrame({"depvar": ["gc", "er", "gc"], "ic.gc": [8.5, 9.6, 7.1], "ic.er": [1, 0, 1]})
+    with pytest.raises(
+        ValueError, match=r"choice '2' is not in its offer 'pie;tea': .* as in items=train_av:1;car_av:2"
+    ):
+        read(coded()[1:], "wide")
+    with pytest.raises(ValueError, match=r"availability 8.5 of the item 'ic.gc' is not 0 or 1.* as in offered=a;b"):
+        read(frame)
+    for columns in ("offered=gc;er;hp", {"offered": ["gc", "er", "hp"], "chosen": "depvar"}):
+        counts = read_counts(frame, columns=columns)
+        assert counts.assortments.offers == (("er", "gc", "hp"),)
+        assert counts.tallies.tolist() == [1, 2, 0]
+
+
+def test_what_numbered_offers_hold(tmp_path: Path) -> None:
+    joined = pd.DataFrame({"offer_id": list(NUMBERS.values()), "offered": list(NUMBERS)})
+    spaced = listed().assign(offer_id=[f"{' ' * (row % 2)}{number}" for row, number in enumerate(listed()["offer_id"])])
+    same(read_counts(spaced))
+    with pytest.raises(ValueError, match="row 4: the offer has no number"):
+        read(listed().assign(offer_id=[10, 10, 20, 20, np.nan, 30, 30, 40, 40]))
+    for contents in (joined, held().rename(columns={"offer_id": "offer"}), given_as(held(), "csv", tmp_path)):
+        same(read_counts(sold(), contents=contents))
+        same(read_counts(listed(), contents=contents))
+    with pytest.raises(ValueError, match="row 3: nothing tells what the offer '20' holds"):
+        read(sold(), contents=held().query("offer_id != 20"))
+    with pytest.raises(ValueError, match="does not tell what offers hold: call its columns 'offer_id' and 'item'"):
+        read(sold(), contents=wide())
+    with pytest.raises(ValueError, match="row 1: the offer is empty"):
+        read(sold(), contents=held().assign(item=["tea", "", *["pie"] * 7]))
+    with pytest.raises(ValueError, match="row 0: the offer has no number"):
+        read(sold(), contents=held().assign(offer_id=None))
+    with pytest.raises(ValueError, match="only numbers its offers: say by contents"):
+        read(sold(), columns={"offer_id": "offer_id"})
+    with pytest.raises(ValueError, match="has no numbers of offers to look up"):
+        read(long(), contents=held())
+    with pytest.raises(ValueError, match="or say by columns that this only numbers offers, as in offer_id=offer"):
+        read(listed().rename(columns={"offer_id": "offer"}))
+
+
+def test_the_command_line_reads_them_too(tmp_path: Path) -> None:
+    out = tmp_path / "model.json"
+    for kind, options in {
+        "long, choices named": ["--columns", "observation=case,item=alt,chosen=choice"],
+        "wide, choices coded": ["--columns", "items=tea_AV:1;AV_pie:2;cake.avail:7"],
+        "transactions, offers numbered": ["--contents", str(given_as(held(), "jsonl", tmp_path))],
+    }.items():
+        path = given_as(FORMATS[kind][0](), "csv", tmp_path)
+        done = CliRunner().invoke(app, ["fit", str(path), "--out", str(out), "--json", *options])
+        assert done.exit_code == 0, done.output
+        assert (json.loads(done.stdout)["choices"], json.loads(done.stdout)["offers"]) == (5, 3)
+    done = CliRunner().invoke(app, ["compare", str(path), "--columns", "chosen:choice"])
+    assert str(done.exception).startswith("The columns 'chosen:choice' are not of the form 'observation=case,item=alt'")
+
+
+def test_files_of_other_programs_name_a_remedy(tmp_path: Path) -> None:
+    for ending, words in {"zip": "unpack it", "xlsx": "save it as CSV", "dta": "by pandas", "rda": "write.csv"}.items():
+        path = tmp_path / f"data.{ending}"
+        path.write_bytes(b"\x00\x01")
+        with pytest.raises(ValueError, match=words):
+            read(path)
+
+
+def test_little_memory_is_given_up_where_it_does_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    monkeypatch.setattr("rankstream.readers.job.LITTLE", "1KB")
+    same(read_counts(long()))
+
+
+def test_items_that_come_late_in_a_long_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Job, "slowly")
+    monkeypatch.setattr("rankstream.readers.job.HEAD", 2)
+    same(read_counts(long()))
+    same(read_counts(named()))
 
 
 def test_globs_and_lists_of_files(tmp_path: Path) -> None:
@@ -192,6 +370,20 @@ BAD: list[tuple[str, str, str]] = [
     ("obs,item,chosen\n1,a,1\n1,a,0\n", "repeated item", "line 2: the offer 'a;a' holds"),
     ("obs,item,chosen\n1,a,1\n1,b\n", "malformed", "line 3: there are fewer values"),
     ("obs,item,chosen,count\n1,a,1,2\n1,b,0,3\n", "malformed", "different values of 'count'"),
+    (
+        "case,alt,choice\n1,a,b\n1,b,b\n2,a,b\n2,c,b\n",
+        "not offered",
+        "line 4: the choice 'b' is not in its offer 'a;c'",
+    ),
+    ("case,alt,choice\n1,a,b\n1,b,a\n", "flag", "line 2: one observation names the choices 'b' and 'a'"),
+    ("case,alt,choice\n1,a,a\n1,b,\n", "flag", "line 2: one observation names the choices 'a' and ''"),
+    ("case,alt,choice\n1,a,rum\n1,b,rum\n", "unknown item", "line 2: the item 'rum' is not among the 3 items"),
+    ("a_av,b_av,choice\n1,1,7\n", "unknown item", "line 2: the item '7' is not among the 3 items"),
+    ("offer_id,item,count\n1,a,7\n1,b,7\n,b,1\n", "empty", "line 4: the offer has no number"),
+    ("offer_id,item,count\n1,a,7\n1,b,few\n", "count", "line 3: the count 'few'"),
+    ("offer_id,item,count\n1,,3\n", "empty", "line 2: a row of the offer '1' is bad"),
+    ("offer_id,item,count\n1,a\n", "malformed", "line 2: there are fewer values than columns"),
+    ("offer_id,item,count\n1,x,2\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
     ("a,b,chosen\n1,2,a\n", "flag", "line 2: the availability '2' of the item 'b'"),
     ("a,b,chosen\n0,0,a\n", "empty", "line 2: the offer is empty"),
     ("a,b,chosen\n1,0,b\n", "not offered", "line 2: the choice 'b' is not in its offer 'a'"),
@@ -201,7 +393,8 @@ BAD: list[tuple[str, str, str]] = [
     ("ranking,count\na>x,1\n", "unknown item", "line 2: the item 'x'"),
     ("ranking,count\n,1\n", "empty", "line 2: the ranking is empty"),
 ]
-GOOD = {"offered": "a;b,a", "obs": "9,a,1\n9,b,0", "a": "1,1,b", "offer": "a;b,b", "ranking": "a>b>c"}
+GOOD = {"case": "9,a,a\n9,b,a", "a_av": "1,0,a", "offer_id": "9,a\n9,b"}
+GOOD |= {"offered": "a;b,a", "obs": "9,a,1\n9,b,0", "a": "1,1,b", "offer": "a;b,b", "ranking": "a>b>c"}
 
 
 @pytest.mark.parametrize(("content", "kind", "words"), BAD)
@@ -478,6 +671,8 @@ def test_wrong_sources() -> None:
 
 
 HEADS = [
+    "offer_id,item,count",
+    "a_av,b_av,choice,case",
     "offered,chosen",
     "offered,chosen,count,time",
     "obs,item,chosen",
@@ -536,6 +731,16 @@ def written(kind: str, records: list[Any]) -> pd.DataFrame:
             rows.append(
                 {item: str(int(item in offer)) for item in ("a", "b", "10", "9", "é x")} | {"chosen": chosen} | rest
             )
+        elif kind == "coded":
+            marks = {f"{item}_AV": str(int(item in offer)) for item in ("a", "b", "10", "9", "é x")}
+            rows.append(marks | {"choice": str(100 + ["a", "b", "10", "9", "é x"].index(chosen))} | rest)
+        elif kind == "listed":
+            rows += [
+                {"offer_id": f"o{number}", "item": item} | rest | ({} if item == chosen else {"count": "0"})
+                for item in offer
+            ]
+        elif kind == "named":
+            rows += [{"case": f"o{number}", "alt": item, "choice": space + chosen} | rest for item in offer]
         elif kind == "rankings":
             rows.append({"ranking": f"{space}>".join(offer)} | rest)
         else:
@@ -546,13 +751,18 @@ def written(kind: str, records: list[Any]) -> pd.DataFrame:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(RECORD, min_size=2, max_size=8),
-    st.sampled_from(["transactions", "wide", "long", "rankings"]),
+    st.sampled_from(["transactions", "wide", "coded", "long", "named", "listed", "rankings"]),
     st.sampled_from(["csv", "jsonl", "pandas", "parquet"]),
     st.sampled_from([{}, {"parts": 2}, {"by": "time"}, {"period": "day"}, {"period": "week"}, {"no_choice": "none"}]),
 )
 def test_quick_and_slow_ways_agree(tmp_path: Path, records: list[Any], kind: str, way: str, options: Any) -> None:
     records = [*records, (["a", "b"], 0, "1", "2024-02-01", "")]
     frame = written(kind, records)
+    if kind == "coded":
+        codes = {f"{item}_AV": 100 + place for place, item in enumerate(("a", "b", "10", "9", "é x"))}
+        options = options | {"columns": {"items": codes}}
+    if kind == "named":
+        options = options | {"columns": {"chosen_item": "choice"}}
     source: Any = frame if way == "pandas" else tmp_path / f"data.{way}"
     if way == "csv":
         frame.to_csv(source, index=False)
@@ -599,7 +809,7 @@ OBJECTS = st.recursive(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.sampled_from(HEADS[:6]),
+    st.sampled_from(HEADS[:8]),
     st.lists(st.lists(OBJECTS, min_size=4, max_size=4), max_size=4),
     st.sampled_from(["stop", "skip"]),
     st.sampled_from(["pandas", "jsonl"]),

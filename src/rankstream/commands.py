@@ -10,6 +10,8 @@ from rankstream.options import (
     METHODS,
     PERIODS,
     AsJson,
+    Columns,
+    Contents,
     Data,
     Format,
     ModelFile,
@@ -58,6 +60,8 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
     json: AsJson = False,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
@@ -66,7 +70,7 @@ def fit(
 
     fit_command.run(
         data, out, method, budget, tolerance, seed, json, outside_share, no_choice, offer,
-        format=format, on_error=on_error, rejects=rejects,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
     )  # fmt: skip
 
 
@@ -81,12 +85,16 @@ def predict(
     outside_share: OutsideShare = None,
     no_choice: NoChoice = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
 ) -> None:
     """Tell how likely each item of an offer is to be chosen."""
     from rankstream import model_commands
 
-    reading = {"outside_share": outside_share, "no_choice": no_choice, "format": format}
-    model_commands.predict(model, offer or [], offers, json, interval, data, seed, **reading)
+    model_commands.predict(
+        model, offer or [], offers, json, interval, data, seed, outside_share=outside_share, no_choice=no_choice,
+        format=format, columns=columns, contents=contents,
+    )  # fmt: skip
 
 
 def show(
@@ -125,6 +133,8 @@ def plot(
     outside_share: OutsideShare = None,
     no_choice: NoChoice = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
@@ -133,7 +143,8 @@ def plot(
 
     plot_command.run(
         model, out, kind, data, top, places, offer, period, seed, json,
-        outside_share=outside_share, no_choice=no_choice, format=format, on_error=on_error, rejects=rejects,
+        outside_share=outside_share, no_choice=no_choice,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
     )  # fmt: skip
 
 
@@ -153,6 +164,8 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
@@ -165,7 +178,7 @@ def compare(
     names = [name.strip() for name in models.split(",")] if models else None
     compare_command.run(
         data, names, holdout, folds, seed, json, plot, outside_share=outside_share, no_choice=no_choice,
-        format=format, on_error=on_error, rejects=rejects,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
     )  # fmt: skip
 
 

@@ -84,7 +84,8 @@ class Comparison:
 
     def table(self) -> str:
         """The ranked table as text, with the verdict below."""
-        lines = [_line(HEADINGS), *(_line(_cells(row)) for row in self.rows)]
+        first = max(WIDTHS[0], *(len(row.name) for row in self.rows))
+        lines = [_line(cells, first) for cells in (HEADINGS, *map(_cells, self.rows))]
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {self.observations:,} choices"
         scale = (
             f"Log-likelihood in nats per choice, ± its standard error, with {self.epsilon:g} of a uniform choice mixed "
@@ -148,9 +149,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Sequence[str]) -> str:
-    first, *others = zip(cells, WIDTHS, strict=True)
-    return f"{first[0]:<{first[1]}}" + "".join(f"{cell:>{width}}" for cell, width in others)
+def _line(cells: Sequence[str], first: int) -> str:
+    name, *others = cells
+    return f"{name:<{first}}" + "".join(f"{cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True))
 
 
 def _verdict(rows: Sequence[Row]) -> str:

@@ -29,6 +29,11 @@ Format = Annotated[
         autocompletion=words(*FORMATS),
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Which column is what, as item=alt,chosen=choice or items=car_av:1;bus_av:2."),
+]
+Contents = Annotated[Path | None, typer.Option(help="A table of what each numbered offer holds: offer_id and item.")]
 OnError = Annotated[
     str, typer.Option(help="At a bad record: stop, or skip and tell.", autocompletion=words("stop", "skip"))
 ]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rankstream.options import AsJson, Format, NoChoice, OnError, Rejects, words
+from rankstream.options import AsJson, Columns, Contents, Format, NoChoice, OnError, Rejects, words
 
 
 def stream(
@@ -59,6 +59,8 @@ def drift(
     json: AsJson = False,
     no_choice: NoChoice = None,
     format: Format = None,  # noqa: A002
+    columns: Columns = None,
+    contents: Contents = None,
     on_error: OnError = "stop",
     rejects: Rejects = None,
 ) -> None:
@@ -67,5 +69,5 @@ def drift(
 
     drift_command.run(
         before, after, at, level, control, least, offers, top, seed, json,
-        no_choice=no_choice, format=format, on_error=on_error, rejects=rejects,
+        no_choice=no_choice, format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
     )  # fmt: skip

@@ -2,18 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rankstream.readers.problems import BadRecordError
+from rankstream.readers.roles import THINGS, Columns, check_names, item_name, items_of, parsed, roles_of
 
-NAMES: dict[str, tuple[str, ...]] = {
-    "offered": ("offered", "offer", "assortment"),
-    "chosen": ("chosen", "choice"),
-    "observation": ("observation", "obs_id", "observation_id", "choice_id", "choices_id", "obs", "id"),
-    "item": ("item", "item_id", "items_id", "alternative", "alternative_id", "alt_id", "alt"),
-    "ranking": ("ranking", "ballot"),
-    "count": ("count",),
-    "time": ("time", "timestamp", "date"),
-}
 NEEDED: dict[str, tuple[str, ...]] = {
     "long": ("observation", "item", "chosen"),
     "transactions": ("offered", "chosen"),
@@ -25,27 +18,39 @@ NEEDED: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """A format and the columns that play its parts; ``raw`` are those that make a record what it is."""
+    """A format and the columns that play its parts; ``raw`` are those that make a record what it is.
+
+    ``codes`` are the items of a wide table by what its choices call them; ``naming`` is whether the choices of a long
+    table name an item instead of flagging it, None where that is to be seen; ``always`` is the offer of all records
+    where no column tells, and ``by_id`` says that the first column only numbers the offers.
+    """
 
     format: str
     raw: tuple[str, ...]
     count: str | None = None
     roles: dict[str, str] = field(default_factory=dict)
+    codes: dict[str, str] = field(default_factory=dict)
+    naming: bool | None = None
+    always: tuple[str, ...] | None = None
+    by_id: bool = False
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The columns that are items, of the wide format."""
-        return self.raw[1:]
+        """The items of the wide format, in the order of their columns."""
+        return tuple(map(item_name, self.raw[1:]))
 
 
 def recognise(
     name: str,
     columns: Sequence[str],
     format: str | None = None,  # noqa: A002
-    given: Mapping[str, str | Sequence[str]] | None = None,
+    given: Columns | str | None = None,
     besides: Sequence[str] = (),
+    by_id: bool = False,
 ) -> Layout:
     """The layout of a table with these columns; ``given`` names columns by role, ``besides`` are no items.
+
+    With ``by_id`` the offers are numbers, and what they hold is told elsewhere.
 
     >>> recognise("data", ["obs_id", "alt_id", "choice", "price"]).format
     'long'
@@ -54,67 +59,74 @@ def recognise(
     """
     if format is not None and format not in NEEDED:
         raise ValueError(f"There is no format {format!r}: the formats are {', '.join(NEEDED)}.")
-    _check_names(name, columns)
-    named = dict(given or {})
-    wanted = named.pop("items", None)
-    roles = _roles(name, columns, named)
-    taken = {roles[role] for role in ("chosen", "count", "observation", "time") if role in roles}
-    items = _items(name, columns, wanted, {*taken, *besides})
-    found = format or next((known for known, needed in NEEDED.items() if _fits(known, needed, roles, items)), None)
-    missing = _missing(found, roles)
-    if missing or found is None:
-        has = ", ".join(map(repr, columns)) or "nothing at all"
-        likely = ("transactions", "counts", "long", "rankings")
-        nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
-        missing = missing or _missing(nearest, roles)
-        remedy = f"call its columns {' and '.join(NEEDED[nearest])}, or say which is which by columns"
-        raise ValueError(f"{name} has no column {missing[0]!r} but {has}: {remedy}.")
+    check_names(name, columns)
+    named: dict[str, Any] = dict(parsed(given) if isinstance(given, str) else given or {})
+    wanted, always = named.pop("items", None), _always(named)
+    roles = roles_of(name, columns, named)
+    numbered = "offer_id" in named or ("offer_id" in roles and "offered" not in roles and (by_id or "item" in roles))
+    if numbered:
+        roles["offered"] = roles["offer_id"]
+    known = roles if always is None else roles | {"offered": ""}
+    taken = {roles[role] for role in ("chosen", "count", "observation", "offer_id", "time") if role in roles}
+    items = items_of(name, columns, wanted, {*(part for part in taken if part.lower() not in THINGS), *besides})
+    found = _found(name, columns, known, len(items), "transactions" if always and format is None else format)
     if found == "wide" and not items:
         raise ValueError(f"{name} has no columns for its items: have one of 0 and 1 for each item.")
-    raw = tuple(roles[role] for role in NEEDED[found] if role != "count")
-    return Layout(found, raw + (items if found == "wide" else ()), roles.get("count"), roles)
+    raw = tuple(known[role] for role in NEEDED[found] if role != "count" and known[role])
+    by_number = found in ("transactions", "counts") and (numbered or by_id)
+    naming = True if "chosen_item" in roles and roles["chosen"] == roles["chosen_item"] else None
+    if found != "wide":
+        return Layout(found, raw, roles.get("count"), roles, naming=naming, always=always, by_id=by_number)
+    return Layout(found, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
+
+
+def _always(named: dict[str, Any]) -> tuple[str, ...] | None:
+    """The items of the offer where the user gives those instead of a column."""
+    if not isinstance(named.get("offered"), list | tuple):
+        return None
+    return tuple(map(str, named.pop("offered")))
+
+
+def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
+    """The items by all that a choice may call them: code, name, and column."""
+    codes: dict[str, str] = {}
+    for column, code in items.items():
+        for word in {code, item_name(column), column}:
+            if codes.setdefault(word, item_name(column)) != item_name(column) or word == "":
+                raise ValueError(f"{name} has two items called {word!r}: give each a code of its own.")
+    if len(set(map(item_name, items))) < len(items):
+        raise ValueError(f"{name} has two columns for one item among {', '.join(map(repr, items))}: name one of them.")
+    return codes
+
+
+def _found(
+    name: str,
+    columns: Sequence[str],
+    roles: Mapping[str, str],
+    n_items: int,
+    format: str | None,  # noqa: A002
+) -> str:
+    fitting = (known for known, needed in NEEDED.items() if _fits(known, needed, roles, n_items))
+    found = format or next(fitting, None)
+    missing = _missing(found, roles)
+    if found is not None and not missing:
+        return found
+    has = ", ".join(map(repr, columns)) or "nothing at all"
+    likely = ("transactions", "counts", "long", "rankings")
+    nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
+    missing = missing or _missing(nearest, roles)
+    remedy = f"call its columns {' and '.join(NEEDED[nearest])}, or say which is which by columns"
+    raise ValueError(f"{name} has no column {missing[0]!r} but {has}: {remedy}.")
 
 
 def _missing(format: str | None, roles: Mapping[str, str]) -> list[str]:  # noqa: A002
     return [role for role in NEEDED[format] if role not in roles] if format else []
 
 
-def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], items: Sequence[str]) -> bool:
-    return all(role in roles for role in needed) and (known != "wide" or len(items) > 1)
-
-
-def _check_names(name: str, columns: Sequence[str]) -> None:
-    seen: dict[str, str] = {}
-    for column in columns:
-        other = seen.setdefault(column.lower(), column)
-        if list(columns).count(column) > 1 or other != column:
-            raise ValueError(f"{name} has the columns {other!r} and {column!r}: let them differ in more than case.")
-
-
-def _roles(name: str, columns: Sequence[str], given: Mapping[str, str | Sequence[str]]) -> dict[str, str]:
-    roles: dict[str, str] = {}
-    for role, column in given.items():
-        if role not in NAMES:
-            raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(NAMES)} and items.")
-        if not isinstance(column, str) or column not in columns:
-            raise ValueError(f"{name} has no column {column!r} to be {role!r} but {', '.join(map(repr, columns))}.")
-        roles[role] = column
-    plain = {column.strip().lower(): column for column in columns if column not in roles.values()}
-    for role, names in NAMES.items():
-        known = next((known for known in names if known in plain), None)
-        if role not in roles and known is not None:
-            roles[role] = plain[known]
-    return roles
-
-
-def _items(name: str, columns: Sequence[str], wanted: str | Sequence[str] | None, taken: set[str]) -> tuple[str, ...]:
-    if wanted is None:
-        return tuple(column for column in columns if column not in taken)
-    items = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-    for column in items:
-        if column not in columns:
-            raise ValueError(f"{name} has no column {column!r} to be an item but {', '.join(map(repr, columns))}.")
-    return items
+def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: int) -> bool:
+    if known == "long" and roles.get("offered", "").lower() == "offered":
+        return False
+    return all(role in roles for role in needed) and (known != "wide" or n_items > 1)
 
 
 def bad_count(value: object) -> BadRecordError:

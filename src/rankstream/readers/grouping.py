@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from rankstream.readers.contents import with_contents
 from rankstream.readers.formats import Layout
 from rankstream.readers.long import Alternatives
 from rankstream.readers.problems import BadRecordError
@@ -70,27 +71,42 @@ class Group:
 
 
 def groups(
-    connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, split: Split
+    connection: "DuckDBPyConnection",
+    source: Source,
+    table: str,
+    layout: Layout,
+    split: Split,
+    head: int | None = None,
+    own: bool = True,
 ) -> Iterator[Group]:
-    """The distinct records of a table."""
+    """The distinct records of a table; of a long one, with the items and flags of its first rows, or of all.
+
+    Where offers are numbered, they hold what the table itself lists under the number, unless that is not its ``own``.
+    """
+    if layout.by_id and own:
+        table, layout = with_contents(connection, source, table, layout)
     key, (weight, good) = _keys(source, split), _weight(source, layout)
     is_long = layout.format == "long"
-    pairs = Alternatives(connection, source, table, layout) if is_long else None
+    pairs = Alternatives(connection, source, table, layout, head) if is_long else None
     query = (
         pairs.query(key, weight, good, split.parts is not None) if pairs else _flat(table, layout, key, weight, good)
     )
     if split.parts is not None:
         total = connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
         query = f"SELECT * REPLACE ({_part(total, split.parts)} AS k0) FROM ({query})"
-    names = [f"r{place}" for place in range(pairs.words if pairs else len(layout.raw))]
+    names = pairs.names if pairs else [f"r{place}" for place in range(len(layout.raw))]
     cells = ", ".join(names + [f"k{place}" for place in range(len(key))])
     sums = "count(*), count(*), 0" if layout.count is None and not pairs else "count(*), sum(w), count_if(NOT good)"
     found = connection.execute(f"SELECT {cells}, {sums} FROM ({query}) GROUP BY {cells}")
     while batch := found.fetchmany(BATCH):
         for *values, records, total_weight, bad in batch:
             raw, key_cells = values[: len(names)], tuple(values[len(names) :])
-            decoded = (pairs.entries(raw),) if pairs else tuple(map(source.decode, raw))
+            decoded = (pairs.entries(raw), pairs.naming) if pairs else tuple(_decoded(source, cell) for cell in raw)
             yield Group(decoded, key_cells, records, total_weight or 0.0, bad == 0)
+
+
+def _decoded(source: Source, cell: Any) -> Any:
+    return [source.decode(inner) for inner in cell] if isinstance(cell, list) else source.decode(cell)
 
 
 def _keys(source: Source, split: Split) -> list[str]:

@@ -81,7 +81,9 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
                 for cells in reader:
                     if len(cells) == width + 1 and cells[-1] == "":
                         cells.pop()
-                    if cells and header:
+                    if header and len(cells) == width and "".join(cells).isascii():
+                        yield Row(where, number, cells)
+                    elif cells and header:
                         yield Row(where, number, cells, _shape(cells, width))
                     header = header or bool(cells)
                     number = reader.line_num + 1

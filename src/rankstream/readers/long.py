@@ -1,9 +1,11 @@
 """The long format: a row for each alternative, which a first GROUP BY makes a few whole numbers per observation."""
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankstream.readers.formats import Layout
 from rankstream.readers.problems import BadRecordError
+from rankstream.readers.records import is_flag, text
 from rankstream.readers.tables import Source, identifier
 
 if TYPE_CHECKING:
@@ -13,50 +15,98 @@ BITS = 60
 MOST = 6000
 
 
+def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
+    """Whether the column of choices names an item on each row, where others have a flag of 0 or 1.
+
+    So it is where most of what it holds besides flags are items.
+
+    >>> names_items(["tea", "pie"], ["tea", "pie"]), names_items(["1", "2"], ["0", "1"])
+    (True, False)
+    """
+    other = {_label(cell) for cell in cells if not is_flag(cell)}
+    return len(other) > 0 and 2 * len(other & {_label(item) for item in items}) >= len(other)
+
+
+def _label(cell: Any) -> str:
+    try:
+        return text(cell)
+    except BadRecordError:
+        return ""
+
+
 class Alternatives:
     """The pairs of an item and its flag that occur, numbered, so that an observation is a set of bits.
 
-    There are few of them, so that a table of millions of rows is grouped without keeping any list of rows.
+    There are few of them, so that a table of millions of rows is grouped without keeping any list of rows. Where the
+    choice is named on each row, only the items are numbered, and the name belongs to the observation as a whole.
+    Only the first rows are looked at for pairs if ``head`` says how many: an observation with others is then not good.
     """
 
-    def __init__(self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> None:
+    def __init__(
+        self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, head: int | None = None
+    ) -> None:
         self.source, self.table = source, table
         self.observation, self.item, self.flag = layout.raw
+        self.counted = layout.count is not None
         item, flag = identifier(self.item), identifier(self.flag)
+        rows = table if head is None else f"(SELECT {item}, {flag} FROM {table} LIMIT {head})"
+        found = f"SELECT DISTINCT {item} AS i, {flag} AS f FROM {rows}"
+        connection.execute(f"CREATE TEMP TABLE found AS {found}").fetchall()
+        items, cells = (
+            [source.decode(cell) for (cell,) in connection.execute(f"SELECT DISTINCT {column} FROM found").fetchall()]
+            for column in "if"
+        )
+        self.naming = names_items(items, cells) if layout.naming is None else layout.naming
+        told = "DISTINCT i, NULL AS f" if self.naming else "i, f"
+        number = "CAST(row_number() OVER () - 1 AS INTEGER)"
         connection.execute(
-            f"CREATE TEMP TABLE pairs AS SELECT i, f, CAST(row_number() OVER () - 1 AS INTEGER) AS code "
-            f"FROM (SELECT DISTINCT {item} AS i, {flag} AS f FROM {table})"
+            f"CREATE TEMP TABLE pairs AS SELECT i, f, {number} AS code, code // {BITS} AS word, "
+            f"1::BIGINT << (code % {BITS}) AS bit FROM (SELECT {told} FROM found)"
         ).fetchall()
-        found = connection.execute("SELECT i, f FROM pairs ORDER BY code").fetchall()
-        if len(found) > MOST:
-            raise BadRecordError("flag", f"There are {len(found)} different items and flags: look at them row by row.")
-        self.pairs = [(source.decode(item), source.decode(flag)) for item, flag in found]
-        self.words = -(-len(found) // BITS)
+        pairs = connection.execute("SELECT i, f FROM pairs ORDER BY code").fetchall()
+        if len(pairs) > MOST:
+            raise BadRecordError("flag", f"There are {len(pairs)} different items and flags: look at them row by row.")
+        self.pairs = [(source.decode(item), source.decode(flag)) for item, flag in pairs]
+        self.words = -(-len(pairs) // BITS)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the query that make an observation what it is."""
+        return [f"r{word}" for word in range(self.words)] + (["chosen"] if self.naming else [])
 
     def query(self, key: list[str], weight: str, good: str, in_order: bool) -> str:
         """A row for each observation; what belongs to it as a whole must be the same in all of its rows."""
-        observation = identifier(self.observation)
-        named = f"coalesce(trim(CAST({self.source.scalar(self.observation)} AS VARCHAR)), '') NOT IN ('', 'nan', 'NaN')"
         keys = [f"k{place}" for place in range(len(key))]
         cells = [f"{column} AS {name}" for name, column in zip(keys, key, strict=True)]
-        cells += [f"{observation} AS o", f"{identifier(self.item)} AS i", f"{identifier(self.flag)} AS f"]
-        rows = f"SELECT {', '.join(cells)}, {weight} AS w, {good} AND {named} AS good FROM {self.table}"
-        numbered = f"({rows}) AS a JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i AND a.f IS NOT DISTINCT FROM p.f"
-        words = [f"bit_or({_bit(word)}) AS r{word}" for word in range(self.words)]
-        size = " + ".join(f"bit_count(bit_or({_bit(word)}))" for word in range(self.words))
-        sound = ["bool_and(good)", "min(w) = max(w)", f"{size} = count(*)"]
+        cells += [f"{identifier(self.observation)} AS o", f"{identifier(self.item)} AS i"]
+        cells += [f"{identifier(self.flag)} AS f"]
+        rows = f"SELECT {', '.join(cells)}, {weight} AS w, {good} AS good FROM {self.table}"
+        same = "" if self.naming else " AND a.f IS NOT DISTINCT FROM p.f"
+        numbered = f"({rows}) AS a LEFT JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
+        words = [f"bit_or({self._bit(word)})" for word in range(self.words)]
+        parts = [f"{bits} AS r{word}" for word, bits in enumerate(words)]
+        parts += [f"min({name}) AS {name}" for name in keys] + (["min(a.f) AS chosen"] if self.naming else [])
+        parts += ["min(w) AS w" if self.counted else "1 AS w"]
+        sound = [self._named(), f"{' + '.join(f'bit_count({bits})' for bits in words)} = count(*)"]
+        sound += ["bool_and(good)", "min(w) = max(w)"] if self.counted else []
+        sound += ["(count(a.f) = 0 OR min(a.f) = max(a.f) AND count(a.f) = count(*))"] if self.naming else []
         if not in_order:
             sound += [f"coalesce(min({name}) = max({name}), false) AND count({name}) = count(*)" for name in keys]
-        parts = words + [f"min({name}) AS {name}" for name in keys]
-        query = f"SELECT {', '.join(parts)}, min(w) AS w, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
+        query = f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
         return f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})" if in_order else query
 
-    def entries(self, words: list[int]) -> list[tuple[Any, Any]]:
-        """The items and flags of an observation."""
+    def entries(self, cells: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """The items and flags of an observation, or its items, each with the choice."""
+        chosen = self.source.decode(cells[-1])
         return [
-            self.pairs[BITS * place + bit] for place, word in enumerate(words) for bit in range(BITS) if word >> bit & 1
+            (self.pairs[BITS * place + bit][0], chosen) if self.naming else self.pairs[BITS * place + bit]
+            for place, word in enumerate(cells[: self.words])
+            for bit in range(BITS)
+            if word >> bit & 1
         ]
 
+    def _bit(self, word: int) -> str:
+        return "p.bit" if self.words == 1 else f"CASE WHEN p.word = {word} THEN p.bit ELSE 0 END"
 
-def _bit(word: int) -> str:
-    return f"CASE WHEN p.code // {BITS} = {word} THEN 1::BIGINT << (p.code % {BITS}) ELSE 0 END"
+    def _named(self) -> str:
+        return f"coalesce(trim(CAST({self.source.scalar('o')} AS VARCHAR)), '') NOT IN ('', 'nan', 'NaN')"

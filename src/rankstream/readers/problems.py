@@ -12,7 +12,10 @@ from types import TracebackType
 from typing import Any
 
 SHOWN = 3
-KINDS = ("malformed", "empty", "not offered", "unknown item", "repeated item", "flag", "count", "time", "ranking")
+KINDS = (
+    *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
+    *("flag", "count", "time", "ranking"),
+)
 
 
 class BadRecordError(ValueError):

@@ -1,25 +1,29 @@
 """The one door: ``read`` takes what people have and gives ChoiceCounts, with an account of what was wrong."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 from rankstream.readers.ballots import choices_from_ballots
-from rankstream.readers.formats import recognise
+from rankstream.readers.contents import Contents, listed_contents
+from rankstream.readers.formats import Layout, recognise
 from rankstream.readers.grouping import PERIODS, Split
 from rankstream.readers.job import Job, Key, Tally
 from rankstream.readers.outside import with_outside
 from rankstream.readers.problems import Problems
 from rankstream.readers.records import Choices, order, text
+from rankstream.readers.roles import Columns
 from rankstream.readers.sources import open_source
+from rankstream.readers.tables import Source
 from rankstream.validate import whole_number
 
+Result = TypeVar("Result")
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
 
@@ -45,7 +49,8 @@ def read(
     source: Any,
     format: Format | None = None,  # noqa: A002
     *,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Columns | str | None = None,
+    contents: Any = None,
     items: Iterable[Any] | None = None,
     no_choice: str | None = None,
     outside_share: float | Mapping[Any, float] | None = None,
@@ -63,13 +68,14 @@ def read(
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
-    The format is told by the columns, or by ``format`` and ``columns`` (role to name). All labels become text; items
-    and offers are sorted, so that neither the format nor the order of the rows changes the answer. ``items`` fixes
-    the items and their order. ``no_choice`` names the item that is in every offer and that an empty choice means;
-    ``outside_share`` is the share of people assumed to have left without a purchase, where they were not recorded.
-    ``by``, ``period`` and ``parts`` keep counts apart by columns, by time, or by equal parts in the order of rows.
-    ``offers``, ``ties``, ``nobody`` and ``seed`` are for ballots (see ``choices_from_ballots``); ``memory``, such as
-    "1GB", caps what DuckDB takes before it goes to disk.
+    The format is told by the columns, or by ``format`` and ``columns``: role to name, as a mapping or as text such as
+    "observation=case,item=alt,chosen=choice". Where records number their offers, ``contents`` is a table of what each
+    holds. All labels become text; items and offers are sorted, so that neither the format nor the order of the rows
+    changes the answer. ``items`` fixes the items and their order. ``no_choice`` names the item that is in every offer
+    and that an empty choice means; ``outside_share`` is the share of people assumed to have left without a purchase,
+    where they were not recorded. ``by``, ``period`` and ``parts`` keep counts apart by columns, by time, or by equal
+    parts in the order of rows. ``offers``, ``ties``, ``nobody`` and ``seed`` are for ballots (see
+    ``choices_from_ballots``); ``memory``, such as "1GB", caps what DuckDB takes before it goes to disk.
     """
     problems = Problems(on_error, rejects)
     if not isinstance(separator, str) or not separator:
@@ -82,13 +88,14 @@ def read(
     for column in split.by:
         if column not in data.columns:
             raise ValueError(f"{data.name} has no column {column!r} but {', '.join(map(repr, data.columns))}.")
-    layout = recognise(data.name, data.columns, format, columns, split.by)
+    layout = recognise(data.name, data.columns, format, columns, split.by, contents is not None)
     if period is not None:
         if "time" not in layout.roles:
             raise ValueError(f"{data.name} has no column 'time' to take the {period} from: name it by columns.")
         split = Split(period=period, time=layout.roles["time"])
     ends = no_choice if outside_share is None else None
-    choices = Choices(layout, separator, None if wanted is None else frozenset(wanted), ends)
+    held = _contents(data, layout, contents, separator)
+    choices = Choices(layout, separator, None if wanted is None else frozenset(wanted), ends, held)
     job = Job(data, layout, split, choices)
     with problems:
         tally, rows = job.quickly(memory) or _translated(lambda: job.slowly(problems))
@@ -122,6 +129,21 @@ def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Sp
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))
 
 
+def _contents(data: Source, layout: Layout, contents: Any, separator: str) -> Contents | None:
+    """What each offer holds, where the records only number them and do not tell it themselves."""
+    if contents is None and not layout.by_id:
+        return None
+    if not layout.by_id:
+        raise ValueError(f"{data.name} has no numbers of offers to look up: say which column has them by columns.")
+    if contents is not None:
+        return _translated(lambda: listed_contents(open_source(contents), layout.raw[0], separator))
+    if layout.format != "counts":
+        raise ValueError(
+            f"{data.name} only numbers its offers: say by contents, a table of offers and items, what they hold."
+        )
+    return None
+
+
 def _counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None) -> dict[Key, ChoiceCounts]:
     offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
     named = sorted({item for offer in offers for item in offer}, key=order) if items is None else items
@@ -138,7 +160,7 @@ def _counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None)
     return found
 
 
-def _translated(work: Any) -> Any:
+def _translated(work: Callable[[], Result]) -> Result:
     """What the work gives; an error of DuckDB as one sentence."""
     import duckdb
 

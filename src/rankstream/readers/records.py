@@ -1,6 +1,6 @@
 """From the cells of one record to an offer and a choice, or to what is wrong with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Any
@@ -9,7 +9,8 @@ from rankstream.readers.formats import Layout, bad_count
 from rankstream.readers.problems import BadRecordError
 
 Outcome = tuple[tuple[str, ...], str]
-FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": False}
+FLAGS = {"1": True, "1.0": True, "true": True, "yes": True}
+FLAGS |= {"0": False, "0.0": False, "false": False, "no": False, "": False}
 
 
 def text(value: Any) -> str:
@@ -66,12 +67,16 @@ def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...
 
 @dataclass
 class Choices:
-    """Reads records as choices from offers; ``no_choice`` is in every offer, and what an empty choice means."""
+    """Reads records as choices from offers; ``no_choice`` is in every offer, and what an empty choice means.
+
+    ``contents`` tells what each offer holds where the records only number them.
+    """
 
     layout: Layout
     separator: str = ";"
     items: frozenset[str] | None = None
     no_choice: str | None = None
+    contents: Mapping[str, tuple[str, ...]] | None = None
     _known: dict[Any, tuple[str, ...]] = field(default_factory=dict)
 
     def outcome(self, raw: Sequence[Any]) -> Outcome:
@@ -81,7 +86,8 @@ class Choices:
         elif self.layout.format == "long":
             offer, chosen = self._long(raw)
         else:
-            offer, chosen = self._offer(raw[0]), text(raw[1])
+            offered = raw[0] if self.layout.always is None else self.layout.always
+            offer, chosen = self._offer(offered), text(raw[-1])
         if chosen == "" and self.no_choice is not None:
             chosen = self.no_choice
         if chosen == "":
@@ -92,17 +98,36 @@ class Choices:
             if self.items is not None and chosen not in self.items:
                 raise self._unknown(chosen)
             shown = self.separator.join(offer)
-            raise BadRecordError(
-                "not offered", f"the choice {chosen!r} is not in its offer {shown!r}: correct the record."
-            )
+            remedy = "correct the record"
+            if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
+                remedy += ", or say by columns what it means, as in items=train_av:1;car_av:2"
+            elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
+                remedy += ", or say by columns that this only numbers offers, as in offer_id=offer"
+            raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {shown!r}: {remedy}.")
         return offer, chosen
 
     def _offer(self, value: Any) -> tuple[str, ...]:
+        if self.contents is not None:
+            held = self._held(text(value), self.contents)
+            if held not in self._known:
+                self._known[held] = self._settled(held)
+            return self._known[held]
         if not isinstance(value, str):
             return self._settled(labels_of(value, self.separator))
         if value not in self._known:
             self._known[value] = self._settled(labels_of(value, self.separator))
         return self._known[value]
+
+    def _held(self, number: str, contents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        if number == "":
+            raise BadRecordError("empty", "the offer has no number: give it one.")
+        if number not in contents:
+            raise BadRecordError("unknown offer", f"nothing tells what the offer {number!r} holds: list its items.")
+        if not contents[number]:
+            raise BadRecordError(
+                "empty", f"a row of the offer {number!r} is bad, so that it may lack an item: correct it."
+            )
+        return contents[number]
 
     def _settled(self, labels: Iterable[str]) -> tuple[str, ...]:
         offer = set(labels) | ({self.no_choice} if self.no_choice is not None else set())
@@ -117,15 +142,17 @@ class Choices:
         )
 
     def _wide(self, raw: Sequence[Any]) -> Outcome:
-        names = [text(name) for name in self.layout.items]
+        names, chosen = self.layout.items, text(raw[0])
         offer = [name for name, cell in zip(names, raw[1:], strict=True) if _flag(cell, "availability", name)]
         if not offer:
             raise BadRecordError("empty", "the offer is empty: no item has a 1.")
-        return self._settled(offer), text(raw[0])
+        return self._settled(offer), self.layout.codes.get(chosen, chosen)
 
     def _long(self, raw: Sequence[Any]) -> Outcome:
-        entries: list[tuple[Any, Any]] = raw[0]
+        entries, naming = raw
         offer = labels_of([item for item, _ in entries], self.separator)
+        if naming:
+            return self._settled(offer), _one_name([text(cell) for _, cell in entries])
         chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if _flag(cell, "chosen flag", name)]
         if len(chosen) > 1:
             raise BadRecordError(
@@ -138,8 +165,28 @@ class Choices:
         return self._settled(offer), chosen[0] if chosen else ""
 
 
+def _one_name(names: Sequence[str]) -> str:
+    other = next((name for name in names if name != names[0]), None)
+    if other is not None:
+        raise BadRecordError(
+            "flag", f"one observation names the choices {names[0]!r} and {other!r}: name the same on all of its rows."
+        )
+    return names[0]
+
+
+def is_flag(cell: Any) -> bool:
+    """Whether a cell says yes or no, or nothing."""
+    try:
+        return text(cell).lower() in FLAGS
+    except BadRecordError:
+        return False
+
+
 def _flag(cell: Any, what: str, item: str) -> bool:
     found = FLAGS.get(text(cell).lower())
     if found is None:
-        raise BadRecordError("flag", f"the {what} {cell!r} of the item {item!r} is not 0 or 1: correct the record.")
+        remedy = "correct the record"
+        if what == "availability":
+            remedy += ", or say by columns which are items, or what was offered to all, as in offered=a;b"
+        raise BadRecordError("flag", f"the {what} {cell!r} of the item {item!r} is not 0 or 1: {remedy}.")
     return found

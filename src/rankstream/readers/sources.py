@@ -9,6 +9,12 @@ from rankstream.readers.preflib import ENDINGS, Ballots
 from rankstream.readers.tables import CsvFiles, Frame, JsonFiles, ParquetFiles, Source, is_glob
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+OTHERS = {
+    (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is packed: unpack it, or pack it by gzip",
+    (".xlsx", ".xls", ".ods"): "is a spreadsheet: save it as CSV, or read it by pandas and give the frame",
+    (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is no text: read it by pandas and give the frame",
+    (".rda", ".rdata", ".rds"): "is a file of R: save it as CSV by write.csv there",
+}
 
 
 def open_source(source: Any) -> Source:
@@ -32,6 +38,9 @@ def open_source(source: Any) -> Source:
 
 def _kind(path: Path) -> Any:
     name = path.name.lower().removesuffix(".gz")
+    for endings, remedy in OTHERS.items():
+        if name.endswith(endings):
+            raise ValueError(f"{path} {remedy}.")
     if name.endswith(ENDINGS):
         return Ballots
     if name.endswith((".parquet", ".pq")):

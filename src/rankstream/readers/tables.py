@@ -192,6 +192,7 @@ def connected(memory: str | None = None) -> "DuckDBPyConnection":
         connection = duckdb.connect(config=config)
     except duckdb.Error:
         raise ValueError(f"The memory {memory!r} is no size: write it as '1GB'.") from None
+    connection.execute("SET enable_progress_bar = false").fetchall()
     with suppress(duckdb.Error):  # it knows no zones but UTC then
         connection.execute("SET TimeZone = 'UTC'").fetchall()
     return connection

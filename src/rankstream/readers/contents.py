@@ -1,0 +1,111 @@
+"""What each offer holds, where records only number their offers: told by a table of its own, or by the records."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rankstream.readers.formats import Layout
+from rankstream.readers.lines import Row
+from rankstream.readers.problems import BadRecordError
+from rankstream.readers.records import labels_of, text
+from rankstream.readers.roles import roles_of
+from rankstream.readers.tables import Source, connected, identifier
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Contents = dict[str, tuple[str, ...]]
+
+
+def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
+    """The table with lists of items in place of the numbers of offers, none where there is no number."""
+    words = f"trim(CAST({source.scalar(layout.raw[0])} AS VARCHAR))"
+    number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
+    connection.execute(
+        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, "
+        f"list_sort(list(DISTINCT {identifier(layout.raw[1])})) AS held_items FROM {table} GROUP BY held_number"
+    ).fetchall()
+    joined = f"(SELECT * FROM {table} LEFT JOIN held ON {number} = held_number)"
+    return joined, replace(layout, raw=("held_items", layout.raw[1]))
+
+
+def own_contents(source: Source, layout: Layout) -> Contents:
+    """The items that a table of counts lists under each number of an offer, those with a count of 0 as well.
+
+    An offer with a bad row has nothing in it, since without one of its items it would be another offer.
+    """
+    held: dict[str, set[str]] = defaultdict(set)
+    spoiled: set[str] = set()
+    for row in _pairs(source, layout.raw):
+        number, item = (_label(cell) for cell in (*row.cells, "", "")[:2])
+        if row.wrong is not None or item == "":
+            spoiled.add(number)
+        else:
+            held[number].add(item)
+    return _shared(held) | dict.fromkeys(spoiled, ())
+
+
+def listed_contents(source: Source, number: str, separator: str) -> Contents:
+    """The items of each offer from a table of its own: a row for each offer and item, or for each offer all items."""
+    given = {"offer_id": number} if number in source.columns else {}
+    roles = roles_of(source.name, source.columns, given)
+    if "offer_id" not in roles and "item" in roles and "offered" in roles:
+        roles["offer_id"] = roles.pop("offered")
+    many = roles.get("item", roles.get("offered"))
+    if "offer_id" not in roles or many is None:
+        raise ValueError(f"{source.name} does not tell what offers hold: call its columns {number!r} and 'item'.")
+    held: dict[str, set[str]] = defaultdict(set)
+    for row in _pairs(source, (roles["offer_id"], many)):
+        try:
+            if row.wrong is not None:
+                raise row.wrong
+            label = text(row.cells[0])
+            if label == "":
+                raise BadRecordError("empty", "the offer has no number: give it one.")
+            items = [row.cells[1]] if "item" in roles else row.cells[1]
+            held[label].update(labels_of(items, separator))
+        except BadRecordError as bad:
+            raise ValueError(f"{row.place}: {bad}") from None
+    return _shared(held)
+
+
+def _pairs(source: Source, columns: Sequence[str]) -> Iterable[Row]:
+    """The distinct pairs of cells of two columns; all rows with their places where one cannot be read."""
+    import duckdb
+
+    try:
+        with connected() as connection:
+            table = source.table(connection)
+            cells = ", ".join(map(identifier, columns))
+            found = connection.execute(f"SELECT DISTINCT {cells} FROM {table}").fetchall() if table else None
+        if found is not None and all(_good(cells) for cells in found):
+            return [Row(source.name, 0, tuple(map(source.decode, cells))) for cells in found]
+    except duckdb.Error:
+        pass
+    return _walked(source, columns)
+
+
+def _good(cells: Sequence[Any]) -> bool:
+    return all(cell is not None and _label(cell) != "" for cell in cells)
+
+
+def _walked(source: Source, columns: Sequence[str]) -> Iterator[Row]:
+    places = [source.columns.index(column) for column in columns]
+    for row in source.rows():
+        yield row._replace(cells=tuple(row.cells[place] if place < len(row.cells) else None for place in places))
+
+
+def _label(cell: Any) -> str:
+    try:
+        return text(cell)
+    except BadRecordError:
+        return ""
+
+
+def _shared(held: dict[str, set[str]]) -> Contents:
+    """Equal offers as one tuple, since there may be millions."""
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    return {
+        number: known.setdefault(offer, offer) for number, items in held.items() for offer in [tuple(sorted(items))]
+    }
