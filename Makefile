@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,13 +20,13 @@ setup: $(READY) ## make .venv with everything in it
 demo: setup ## estimate a model from a simulated stream of choices
 	$(BIN)/rankstream demo
 
-test: setup ## run the tests, then those of the kernels once more uncompiled, with coverage
+test: setup ## run the tests, two at a time, then those of the kernels once more uncompiled, with coverage
 	find src -name '*.nb[ic]' -delete  # compiled code is cached by file, not by what it calls in others
-	$(BIN)/python -m pytest --quiet --cov --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report= --cov-fail-under=0 \
+	$(TEST) --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report= --cov-fail-under=0 \
 		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_solver.py \
 		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet --cov --cov-append --cov-report=term \
+	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
 		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
 		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
 		and not prove_more and not all_items_in_one"

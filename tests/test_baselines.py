@@ -20,7 +20,7 @@ from rankstream.baselines import (
 )
 from rankstream.baselines import em_kernels as kernels
 from rankstream.baselines.climb import climb
-from rankstream.baselines.parametric import data_log_likelihood
+from rankstream.baselines.parametric import data_log_likelihood, frozen
 
 Fit = Callable[[ChoiceCounts], Fitted]
 FITS: dict[str, Fit] = {
@@ -55,7 +55,7 @@ def random_chain(n_items: int, seed: int) -> tuple[Vec, Vec]:
 @given(strategies.assortments(), st.integers(1, 4), st.integers(0, 99))
 def test_mixture_step_is_that_of_its_twin(offers: Assortments, classes: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    tallies = generator.poisson(1.5, size=offers.n_coordinates).astype(float)
+    tallies = ChoiceCounts(offers, generator.poisson(1.5, size=offers.n_coordinates)).tallies
     mixture = generator.dirichlet(np.ones(classes))
     attraction = generator.uniform(0.01, 1.0, size=(offers.n_items, classes))
     top, bottom = np.zeros_like(attraction), np.zeros_like(attraction)
@@ -69,7 +69,7 @@ def test_mixture_step_is_that_of_its_twin(offers: Assortments, classes: int, see
 @given(strategies.assortments(), st.integers(0, 99))
 def test_chain_kernels_are_those_of_their_twins(offers: Assortments, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    tallies = generator.poisson(1.5, size=offers.n_coordinates).astype(float)
+    tallies = ChoiceCounts(offers, generator.poisson(1.5, size=offers.n_coordinates)).tallies
     arrival, transitions = random_chain(offers.n_items, seed)
     shares = np.empty(offers.n_coordinates)
     kernels.chain_shares(offers.indptr, offers.members, arrival, transitions, shares)
@@ -88,7 +88,7 @@ def test_elimination_solves_both_ways(n_items: int, seed: int) -> None:
     _, transitions = random_chain(n_items, seed)
     offer = np.random.default_rng(seed).permutation(n_items)[: 1 + seed % (n_items - 1)]
     held, outside = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
-    size = kernels.absent(np.array([0, len(offer)]), offer, 0, held, outside)
+    size = kernels.absent(frozen([0, len(offer)]), frozen(offer), 0, held, outside)
     assert outside[:size].tolist() == [item for item in range(n_items) if item not in offer.tolist()]
     work, pivots = np.empty((n_items, n_items)), np.empty(n_items)
     kernels.factorise(transitions, held, outside, size, work, pivots)
@@ -105,7 +105,7 @@ def test_a_nearly_closed_chain_keeps_its_digits() -> None:
     tiny = 1e-30  # I - rho is singular in floats: 1 - (1 - tiny) is 0
     transitions = np.array([[0.0, 1.0, tiny, 3 * tiny], [1.0, 0.0, tiny, 3 * tiny], [0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0]])
     shares = np.empty(2)
-    kernels.chain_shares(np.array([0, 2]), np.array([2, 3]), np.array([1.0, 0, 0, 0]), transitions, shares)
+    kernels.chain_shares(frozen([0, 2]), frozen([2, 3]), np.array([1.0, 0, 0, 0]), transitions, shares)
     np.testing.assert_allclose(shares, [0.25, 0.75], rtol=1e-14)
 
 

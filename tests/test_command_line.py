@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from rankstream import RankingModel
+from shell import run
 
 COMMAND = [sys.executable, "-m", "rankstream.cli"]
 
 
-def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_apart(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("demo")
-    done = run("demo", "--tolerance", "0.005", cwd=folder)
+    done = run_apart("demo", "--tolerance", "0.005", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "rankstream-demo", done.stdout
 
@@ -39,7 +40,7 @@ def test_demo_reports_rankings_and_shares(demonstration: tuple[Path, str]) -> No
 
 def test_demo_twice_gives_the_same_bytes(demonstration: tuple[Path, str], tmp_path: Path) -> None:
     folder, text = demonstration
-    again = run("demo", "--tolerance", "0.005", cwd=tmp_path)
+    again = run_apart("demo", "--tolerance", "0.005", cwd=tmp_path)
     assert again.stdout == text
     assert (tmp_path / "rankstream-demo" / "model.json").read_bytes() == (folder / "model.json").read_bytes()
 
@@ -65,7 +66,7 @@ def test_interrupted_demo_keeps_what_there_is(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("A market of")
-    time.sleep(3.0)
+    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     text, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

@@ -7,6 +7,7 @@ import pytest
 
 from rankstream import compare_command
 from rankstream.readers import read, read_counts
+from shell import run
 
 GOOD = """offered,chosen,count
 tea;pie,tea,30
@@ -19,7 +20,7 @@ tea;pie;cake,tea,40
 """
 
 
-def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_apart(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rankstream.cli", "compare", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
@@ -80,7 +81,7 @@ def test_what_is_no_text_is_refused(data: Path) -> None:
 
 @pytest.mark.usefixtures("data")
 def test_table_in_a_pipe_is_quiet(tmp_path: Path) -> None:
-    done = run("choices.csv", "--folds", "2", "--models", "mnl, markov-chain", cwd=tmp_path)
+    done = run_apart("choices.csv", "--folds", "2", "--models", "mnl, markov-chain", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout.startswith("model ")
@@ -104,9 +105,8 @@ def test_time_goes_by_lines(data: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_bad_records_are_skipped_on_demand(data: Path, tmp_path: Path) -> None:
     with data.open("a") as file:
         file.write("tea;pie,rum,1\n")
-    done = run(
-        "choices.csv", "--models", "mnl", "--folds", "2", "--on-error", "skip", "--rejects", "bad.csv", cwd=tmp_path
-    )
+    words = ["--models", "mnl", "--folds", "2", "--on-error", "skip", "--rejects", "bad.csv"]
+    done = run("compare", "choices.csv", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("1 record was skipped.\n  1 not offered: choices.csv, line 9: the choice 'rum'")
     assert "rum" in (tmp_path / "bad.csv").read_text()
@@ -127,7 +127,7 @@ def test_bad_records_are_skipped_on_demand(data: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_words_end_with_code_2(tmp_path: Path, words: list[str], error: str) -> None:
-    done = run(*words, cwd=tmp_path)
+    done = run("compare", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"rankstream: {error}")
     assert "Traceback" not in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import shell
 from rankstream.cli import app
 from rankstream.experiments import claims, settings, study
 from rankstream.experiments.claims.verdicts import difference, graded, less, spearman
@@ -111,11 +112,7 @@ def test_settings_of_ones_own_have_names_of_their_own(tmp_path: Path) -> None:
 
 
 def test_unknown_figures_exit_with_2(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rankstream.cli", "reproduce", "8", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-    )
+    done = shell.run("reproduce", "8", "--out", ".", cwd=tmp_path)
     assert done.returncode == 2
     assert "There is no figure '8'" in done.stderr
 

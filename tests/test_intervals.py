@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, entropy, intervals, simulate
 from rankstream.intervals import Bootstrap, draw, predict_interval
+from rankstream.priors import fit_guides
 from rankstream.windows import DecayingCounts
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
@@ -86,6 +87,20 @@ def test_offers_without_choices_are_left_out() -> None:
     assert low < share < high
     with pytest.raises(ValueError, match="hold no observations"):
         Bootstrap(ChoiceCounts(OFFERS))
+
+
+def test_warm_starts_change_little() -> None:
+    counts = next(simulate.market(3, n_items=5, n_offers=8, n_test=2).stream(first=800))
+    guides = fit_guides(counts)
+    again = fit_guides(counts, start=guides)
+    for before, after in zip(guides[1:], again[1:], strict=True):
+        assert after.log_likelihood == pytest.approx(before.log_likelihood, abs=1e-3)
+        assert after.iterations < 0.2 * before.iterations
+    warm, cold = (Bootstrap(counts, replicates=15, warm=warm).spread(counts.assortments) for warm in (True, False))
+    assert np.abs(warm[0] - cold[0]).max() < 1e-9
+    assert float(warm[1].mean()) == pytest.approx(float(cold[1].mean()), rel=0.15)
+    with pytest.raises(ValueError, match="The start is a model of the items 'item 1'"):
+        fit_guides(some(), start=guides)
 
 
 def test_a_given_model_is_in_the_middle() -> None:

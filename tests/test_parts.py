@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, part_kernels
+from rankstream.baselines.parametric import frozen
 from rankstream.corral_kernels import Corral, add_corner, renew
 from rankstream.oracles.parts import Parts
 
@@ -72,7 +73,7 @@ def test_a_renewed_inverse_is_the_inverse() -> None:
 @given(st.lists(st.floats(-3.0, 3.0), min_size=5, max_size=5))
 def test_nearest_shares_are_nearest(values: list[float]) -> None:
     vector, out = np.array(values), np.empty(5)
-    part_kernels.nearest_shares(np.array([0, 2, 5]), vector, out)
+    part_kernels.nearest_shares(frozen([0, 2, 5]), vector, out)
     for begin, end in ((0, 2), (2, 5)):
         assert out[begin:end].sum() == pytest.approx(1.0)
         assert (out[begin:end] >= 0.0).all()

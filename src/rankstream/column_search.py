@@ -1,7 +1,6 @@
 """ColumnSearch: ask the oracle, take its rankings in, choose all weights anew; with bounds and a history."""
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -18,9 +17,9 @@ from rankstream.nearest import NearestMixture
 from rankstream.oracles import Oracle
 from rankstream.pricing import Pricing, by_tie_rule
 from rankstream.runs import COLUMNS, Estimate, History, Stop
+from rankstream.watch import Watch, unwatched
 
 Norm: TypeAlias = L1 | HighNorm | LInf
-Watch: TypeAlias = Callable[[int, float, int], bool]
 
 
 class Master(Protocol):
@@ -55,7 +54,7 @@ class ColumnSearch:
     lower: float = 0.0  # what the dual 0 proves
     exact: bool = True
     best_dual: Vec | None = None
-    watch: Watch | None = None
+    watch: Watch = unwatched
     stopped: bool = False
     rows: "array[float]" = field(default_factory=lambda: array("d"))
 
@@ -92,8 +91,8 @@ class ColumnSearch:
         return self
 
     def _is_stopped(self) -> bool:
-        """Tell whoever watches: round, error, rankings; and hear whether that is enough."""
-        self.stopped = self.watch is not None and self.watch(self.rounds, self.rows[-5], int(self.rows[-2]))
+        error, rankings = self.rows[-5], int(self.rows[-2])
+        self.stopped = self.watch(f"round {self.rounds:,}, error {error:.5f}, {rankings:,} rankings")
         return self.stopped
 
     def _aim(self, master: Master) -> Vec:

@@ -46,7 +46,7 @@ def fit(
     ] = "auto",
     budget: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds, then the best model so far; max-entropy is not cut short."),
+        typer.Option(min=0.0, help="Seconds, then the best model so far with its certificate, by any method."),
     ] = 60.0,
     tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
     outside_share: Annotated[

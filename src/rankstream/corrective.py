@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
 from rankstream.assortments import Assortments
-from rankstream.column_search import ColumnSearch, Norm, Watch
+from rankstream.column_search import ColumnSearch, Norm
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
@@ -17,6 +17,7 @@ from rankstream.oracles import Oracle, Ties
 from rankstream.pricing import Pricing
 from rankstream.runs import Estimate, Stop
 from rankstream.validate import number_between, whole_number
+from rankstream.watch import Watch, unwatched
 
 NAME = "fully-corrective"
 SEED_GAP = 1e-2
@@ -32,7 +33,7 @@ def fit(
     stop: Stop = "gap",
     max_rounds: int = 10_000,
     seed: int = 0,
-    watch: Watch | None = None,
+    watch: Watch = unwatched,
 ) -> Estimate[RankingModel]:
     """The ranking model nearest to frequencies or counts that stand still, to a small certified gap, with few rankings.
 
@@ -40,7 +41,7 @@ def fit(
     the nearest point of a polytope, for l1 and l-infinity by linear programs that start from the l2 rankings. Rankings
     that lose their weight are dropped, and come back if the oracle finds them again. A weight per offer goes with the
     distance object. It ends with tight bounds on both sides, whether a ranking model fits the data or not; earlier if
-    ``watch``, told the round, the error and the number of rankings, says so by True.
+    ``watch``, told the round, the error and the number of rankings, says that it is enough.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit(offers, [0.4, 0.6, 0.5, 0.2, 0.3])       # tea gains when nothing joins: no ranking model does that

@@ -14,6 +14,7 @@ from rankstream.model import RankingModel
 from rankstream.pictures import save_picture
 from rankstream.simulate import NOTHING, Market
 from rankstream.terminal import print_json
+from rankstream.watch import interrupts
 
 Found = Estimate[RankingModel]
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
@@ -40,11 +41,12 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     market = simulate.market(seed, items=ITEMS, unseen=True)
-    console.print(
-        f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different offers; "
-        f"2,000 choices first, then {per_round:,} a round."
-    )
-    estimate = watch(console, market, per_round, tolerance, max_rounds)
+    with interrupts() as asked:
+        console.print(
+            f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different offers; "
+            f"2,000 choices first, then {per_round:,} a round."
+        )
+        estimate = watch(console, market, per_round, tolerance, max_rounds, asked)
     report(console, market, estimate)
     estimate.model.save(out / "model.json")
     draw(market, estimate, out / "demo.png")
@@ -54,8 +56,10 @@ def run(
     return estimate
 
 
-def watch(console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int) -> Found:
-    """Run until the tolerance is met, with a live line on a terminal; Ctrl-C keeps what there is."""
+def watch(
+    console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int, asked: list[int]
+) -> Found:
+    """Run until the tolerance is met, with a live line on a terminal; after Ctrl-C, to the end of the round."""
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
     run = Run(solver, tolerance, certify_every=10)
     gap = "-"
@@ -63,16 +67,15 @@ def watch(console: Console, market: Market, per_round: int, tolerance: float, ma
         SpinnerColumn(), TextColumn("{task.description}"), console=console, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("waiting for the first choices", total=None)
-        try:
-            for _, counts in zip(range(max_rounds), market.stream(per_round), strict=False):
-                done = run.advance(counts)
-                row = run.last
-                gap = gap if np.isnan(row["gap"]) else f"{row['gap']:.4f}"
-                bar.update(task, description=COLUMNS.format(round=run.state.round, shown=gap, **row))
-                if done:
-                    break
-        except KeyboardInterrupt:
-            console.print("Interrupted: going on with the model so far.")
+        for _, counts in zip(range(max_rounds), market.stream(per_round), strict=False):
+            done = run.advance(counts)
+            row = run.last
+            gap = gap if np.isnan(row["gap"]) else f"{row['gap']:.4f}"
+            bar.update(task, description=COLUMNS.format(round=run.state.round, shown=gap, **row))
+            if done or asked:
+                break
+    if asked:
+        console.print("Interrupted: going on with the model so far.")
     return run.result()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import distances, entropy, oracles
+from rankstream._types import Mask, Vec
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate, certify
 from rankstream.counts import ChoiceCounts
@@ -13,36 +14,51 @@ from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.rounds import Sums
 from rankstream.runs import Estimate, History
+from rankstream.watch import Watch, until, unwatched
 
-__all__ = ["EntropyModel", "entropy_estimate", "raw_certificate"]
+__all__ = ["FITTING", "EntropyModel", "entropy_estimate", "raw_certificate"]
+
+FITTING = 0.9
+"""The part of the time that is for the fit; the rest is for its certificate."""
 
 
 def entropy_estimate(
-    assortments: Assortments, counts: ChoiceCounts, **options: Any
+    assortments: Assortments, counts: ChoiceCounts, *, seed: int = 0, watch: Watch = unwatched, **options: Any
 ) -> Estimate[EntropyModel | RankingModel]:
     """Fit, and certify the raw l2 distance with the hard oracle: how far any ranking model could be nearer to the data.
 
-    ``rounds`` are evaluations of the soft program; ``converged`` says that its own duality gap is small enough.
+    ``rounds`` are evaluations of the soft program; ``converged`` says that its own duality gap is small enough. The
+    certificate holds for whatever model there is when ``watch`` says that it is enough.
     """
-    found = entropy.fit(counts, **options)
-    certificate = raw_certificate(found.model, counts, oracles.auto(assortments, seed=options.get("seed", 0)))
+    found = entropy.fit(counts, seed=seed, watch=until(watch, FITTING), **options)
     target = counts.target()
-    residual = found.model.probabilities(assortments) - target.frequencies
-    seen = slice(None) if target.seen is None else target.seen
-    mae = float(np.abs(residual[seen]).mean())
+    seen = np.ones(assortments.n_coordinates, dtype=bool) if target.seen is None else target.seen
+    fitted = _spread(found, assortments, seen)
+    certificate = raw_certificate(fitted, counts, oracles.auto(assortments, seed=seed))
+    mae = float(np.abs(fitted - target.frequencies)[seen].mean())
     size = float(len(found.model.weights)) if isinstance(found.model, RankingModel) else np.nan
     row = (float(counts.observations), mae, mae, certificate.upper, size, certificate.gap)
     history = History(*(np.array([value]) for value in row))
     return Estimate(found.model, certificate, found.evaluations, found.converged, history)
 
 
-def raw_certificate(model: EntropyModel | RankingModel, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
-    """How far a model is from the counts in the plain l2 distance, and how near any ranking model could be.
+def _spread(found: entropy.EntropyFit, assortments: Assortments, seen: Mask) -> Vec:
+    """The fitted probabilities in the order of these offers; the fit holds those that were seen, 0 for the others."""
+    if found.assortments == assortments:
+        return found.fitted
+    out = np.zeros(assortments.n_coordinates)
+    for place in np.flatnonzero(seen).tolist():
+        item = assortments.items[assortments.members[place]]
+        out[place] = found.fitted[found.assortments.coordinate(assortments.offers[assortments.owner[place]], item)]
+    return out
+
+
+def raw_certificate(fitted: Vec, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
+    """How far a model's probabilities are from the counts in plain l2, and how near any ranking model could be.
 
     What is proven is the better of the residual's own direction and of the zero dual, which proves 0 without rounding.
     """
     assortments, target = counts.assortments, counts.target()
-    fitted = model.probabilities(assortments)
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
     residual = fitted - data
     length = float(np.linalg.norm(residual))

@@ -140,7 +140,7 @@ def as_text(content: dict[str, Any]) -> str:
     """The same in sentences."""
     what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else f"{content['rankings']} rankings"
     offers = "offer" if content["offers"] == 1 else "offers"
-    ended = "" if content["converged"] else " (stopped before the tolerance was met)"
+    ended = "" if content["converged"] else " (cut short before it was good enough)"
     lines = [
         f"{round(content['choices'], 1):,.12g} choices from {content['offers']:,} {offers}; a model of {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; l2 distance "

@@ -12,7 +12,7 @@ from rankstream.baselines import observed
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
-from rankstream.priors import Prior, fit_prior
+from rankstream.priors import WEIGHTS, fit_guides, of_guides
 from rankstream.validate import number_between, whole_number
 
 Refit = Literal["max-entropy", "primal-dual"]
@@ -33,8 +33,9 @@ class Bootstrap:
     """Models refitted to simulated data, and how much their predictions differ from the model's.
 
     Every replicate draws as many choices from each offer as were counted, with the model's own probabilities, and is
-    fitted in the same way as the model: by maximum entropy with its prior fitted anew, duals started where the model's
-    ended, or (``"primal-dual"``) as the nearest mixture of rankings, with ties broken by another seed. An interval is
+    fitted in the same way as the model: by maximum entropy with its prior fitted anew, both from where the first fit
+    ended (``warm=False``: from scratch, which takes twice as long), or (``"primal-dual"``) as the nearest mixture of
+    rankings, with ties broken by another seed. An interval is
     share -+ z * sqrt(se^2 + shift^2), cut to [0, 1]: ``se`` is the standard deviation of the replicates' shares,
     ``shift`` the distance of their mean from the share, a bias that the bootstrap sees.
 
@@ -61,6 +62,7 @@ class Bootstrap:
         *,
         model: Model | None = None,
         refit_prior: bool = True,
+        warm: bool = True,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
         if method not in get_args(Refit):
@@ -68,18 +70,14 @@ class Bootstrap:
         whole_number("replicates", replicates, least=2)
         random = np.random.default_rng(whole_number("seed", seed))
         data = observed(_whole(counts))
-        prior = fit_prior(data, seed=seed) if method == "max-entropy" else None
-        first = None if prior is None else entropy.fit(data, prior, seed=seed)
-        self.model: Model = model or (first.model if first is not None else _nearest(data, seed, 1e-3))
+        refit: Callable[[ChoiceCounts, int], Model] = _nearest
+        if method == "max-entropy":
+            refit = _Dense(data, seed, refit_prior, warm)
+        self.model: Model = model or (refit.first.model if isinstance(refit, _Dense) else _nearest(data, seed, 1e-3))
         shares = self.model.probabilities(data.assortments)
         self.models: list[Model] = []
         for number in range(replicates):
-            drawn = draw(data, shares, random)
-            self.models.append(
-                _nearest(drawn, seed + 1 + number, GAP)
-                if first is None
-                else _densely(drawn, "default" if refit_prior else prior, first, seed)
-            )
+            self.models.append(refit(draw(data, shares, random), seed + 1 + number))
             if watch is not None:
                 watch(number + 1, replicates)
 
@@ -142,13 +140,24 @@ def _whole(counts: ChoiceCounts) -> ChoiceCounts:
     return counts
 
 
-def _densely(
-    counts: ChoiceCounts, prior: Prior | Literal["default"] | None, start: entropy.EntropyFit, seed: int
-) -> Model:
-    return entropy.fit(counts, prior or "default", start=start, tolerance=GAP, seed=seed).model
+class _Dense:
+    """Maximum entropy: the first fit, and others from where it ended, in its prior's parameters and in its duals."""
+
+    def __init__(self, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool) -> None:
+        self.seed, self.refit_prior, self.warm = seed, refit_prior, warm
+        self.guides = fit_guides(counts, seed=seed)
+        self.prior = of_guides(self.guides, WEIGHTS)
+        self.first = entropy.fit(counts, self.prior, seed=seed)
+
+    def __call__(self, counts: ChoiceCounts, _: int) -> Model:
+        prior = self.prior
+        if self.refit_prior:
+            prior = of_guides(fit_guides(counts, seed=self.seed, start=self.guides if self.warm else None), WEIGHTS)
+        start = self.first if self.warm else None
+        return entropy.fit(counts, prior, start=start, tolerance=GAP, seed=self.seed).model
 
 
-def _nearest(counts: ChoiceCounts, seed: int, gap: float) -> RankingModel:
+def _nearest(counts: ChoiceCounts, seed: int, gap: float = GAP) -> RankingModel:
     """The mixture of rankings nearest in the distance of ``estimate``, offers weighed by their observations."""
     weighted = distances.L2(counts.assortments, weights=distances.observation_weights(counts))
     return corrective.fit(counts.assortments, counts, weighted, None, "random", gap, "gap", seed=seed).model

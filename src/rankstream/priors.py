@@ -4,12 +4,10 @@ They are what a maximum-entropy model falls back on where the data say nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._types import Vec
 from rankstream.baselines import (
     MNL,
     ChoiceModel,
@@ -21,112 +19,22 @@ from rankstream.baselines import (
     restrict,
 )
 from rankstream.counts import ChoiceCounts
+from rankstream.laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.watch import Watch, until, unwatched
 
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """A distribution over rankings of ``items``: Plackett-Luce classes and, with the rest of the weight, Markov chains.
-
-    ``class_weights[k]`` and ``attraction[k, i]`` belong to class k: rankings are drawn from the top in proportion to
-    attraction. ``chain_weights[c]``, ``arrivals[c, i]`` and ``moves[c, i, k]`` belong to chain c: rankings are orders
-    of first visits. The weights sum to 1.
-    """
-
-    items: tuple[Label, ...]
-    class_weights: Vec
-    attraction: Vec
-    chain_weights: Vec
-    arrivals: Vec
-    moves: Vec
-
-    def __post_init__(self) -> None:
-        size, classes, chains = len(self.items), len(self.class_weights), len(self.chain_weights)
-        shapes = (self.attraction.shape, self.arrivals.shape, self.moves.shape)
-        if shapes != ((classes, size), (chains, size), (chains, size, size)):
-            raise ValueError(
-                f"A prior of {size} items, {classes} classes and {chains} chains has attractions, arrivals and moves "
-                f"of the shapes {shapes}: give one row per class or chain, and one column per item."
-            )
-        parts = (self.class_weights, self.attraction, self.chain_weights, self.arrivals, self.moves)
-        if not all(np.isfinite(part).all() and (part >= 0.0).all() for part in parts):
-            raise ValueError("A prior holds a number that is negative, infinite or NaN: all must be at least 0.")
-        sums = (self.attraction.sum(axis=1), self.arrivals.sum(axis=1), self.moves.sum(axis=2).ravel())
-        if not all(np.allclose(part, 1.0, atol=1e-6) for part in sums):
-            raise ValueError("Attractions, arrivals and moves of a prior must sum to 1 in every row.")
-        if (np.diagonal(self.moves, axis1=1, axis2=2) > 1.0 - 1e-9).any():
-            raise ValueError("A chain of a prior stays at an item for ever: let it move on from every item.")
-        total = float(self.class_weights.sum() + self.chain_weights.sum())
-        if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
-            raise ValueError(f"The weights of a prior must be at least 0 and sum to 1; they sum to {total}.")
-
-    def sample(self, size: int, seed: int | np.random.Generator = 0) -> Codes:
-        """Independent rankings, best first, one per row."""
-        generator = np.random.default_rng(seed)
-        weights = np.concatenate([self.class_weights, self.chain_weights])
-        kinds = generator.choice(len(weights), size=size, p=weights / weights.sum())
-        n_items, n_classes = len(self.items), len(self.class_weights)
-        out = np.empty((size, n_items), dtype=np.int64)
-        for row, kind in enumerate(kinds.tolist()):
-            if kind < n_classes:
-                clocks = generator.exponential(size=n_items) / np.maximum(self.attraction[kind], 1e-300)
-                out[row] = np.argsort(clocks)
-            else:
-                out[row] = _first_visits(self.arrivals[kind - n_classes], self.moves[kind - n_classes], generator)
-        return out
-
-
-def _first_visits(arrival: Vec, moves: Vec, generator: np.random.Generator) -> Codes:
-    left = np.ones(len(arrival), dtype=bool)
-    shares, order = arrival, []
-    while True:
-        item = int(generator.choice(len(arrival), p=shares / shares.sum()))
-        order.append(item)
-        left[item] = False
-        if not left.any():
-            return np.array(order)
-        inside = np.flatnonzero(~left)
-        between = np.eye(len(inside)) - moves[np.ix_(inside, inside)]
-        reached = np.linalg.solve(between, moves[np.ix_(inside, np.flatnonzero(left))])
-        shares = np.zeros(len(arrival))
-        shares[left] = reached[np.searchsorted(inside, item)]
-
-
-def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)) -> Prior:
-    """A mixture of Plackett-Luce models; one row of attractions per class.
-
-    >>> first = plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0]
-    >>> 0.72 < (first == 1).mean() < 0.78
-    np.True_
-    """
-    n_items = len(items)
-    table = np.atleast_2d(np.array(attraction, dtype=np.float64))
-    return Prior(
-        tuple(items), np.array(weights, dtype=np.float64), table / table.sum(axis=1, keepdims=True),
-        np.zeros(0), np.zeros((0, n_items)), np.zeros((0, n_items, n_items)),
-    )  # fmt: skip
-
-
-def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> Prior:
-    """The first-visit orders of one Markov chain."""
-    n_items = len(items)
-    return Prior(
-        tuple(items), np.zeros(0), np.zeros((0, n_items)), np.ones(1),
-        np.array(arrival, dtype=np.float64)[np.newaxis], np.array(moves, dtype=np.float64)[np.newaxis],
-    )  # fmt: skip
-
-
-def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
-    """Several priors over the same items, as one."""
-    if any(part.items != parts[0].items for part in parts):
-        raise ValueError("Priors over different items cannot be mixed: name the same items in the same order.")
-    return Prior(
-        parts[0].items,
-        np.concatenate([weight * part.class_weights for part, weight in zip(parts, weights, strict=True)]),
-        np.concatenate([part.attraction for part in parts]),
-        np.concatenate([weight * part.chain_weights for part, weight in zip(parts, weights, strict=True)]),
-        np.concatenate([part.arrivals for part in parts]),
-        np.concatenate([part.moves for part in parts]),
-    )
+__all__ = [
+    "Prior",
+    "best_weights",
+    "fit_guides",
+    "fit_prior",
+    "markov_chain",
+    "mix",
+    "of_chain",
+    "of_guides",
+    "of_mixture",
+    "plackett_luce",
+    "stacked_prior",
+]
 
 
 def of_mixture(model: LatentClass) -> Prior:
@@ -145,9 +53,21 @@ CLASSES = 10
 Guides = tuple[MNL, LatentClass, MarkovChain]
 
 
-def fit_guides(counts: ChoiceCounts, classes: int = CLASSES, seed: int = 0) -> Guides:
-    """A logit, latent classes and a Markov chain, fitted to the same counts: what the default prior mixes."""
-    return fit_mnl(counts), fit_latent_class(counts, classes=classes, seed=seed), fit_markov_chain(counts, seed=seed)
+def fit_guides(
+    counts: ChoiceCounts,
+    classes: int = CLASSES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+    start: Guides | None = None,
+) -> Guides:
+    """A logit, latent classes and a Markov chain, fitted to the same counts: what the default prior mixes.
+
+    When ``watch`` says that it is enough, the last two end where they are; half the time is for each.
+    ``start`` are guides fitted to nearly the same counts, from which they begin.
+    """
+    _, classes_before, chain_before = start or (None, None, None)
+    mixture = fit_latent_class(counts, classes=classes, seed=seed, watch=until(watch, 0.5), start=classes_before)
+    return fit_mnl(counts), mixture, fit_markov_chain(counts, seed=seed, watch=watch, start=chain_before)
 
 
 def of_guides(guides: Guides, weights: Sequence[float]) -> Prior:
@@ -156,25 +76,35 @@ def of_guides(guides: Guides, weights: Sequence[float]) -> Prior:
     return mix([plackett_luce(logit.items, logit.attraction), of_mixture(mixture), of_chain(chain)], weights)
 
 
-def fit_prior(counts: ChoiceCounts, weights: Sequence[float] = WEIGHTS, classes: int = CLASSES, seed: int = 0) -> Prior:
-    """The default prior: 0.1 logit, 0.45 latent classes, 0.45 Markov chain."""
-    return of_guides(fit_guides(counts, classes, seed), weights)
+def fit_prior(
+    counts: ChoiceCounts,
+    weights: Sequence[float] = WEIGHTS,
+    classes: int = CLASSES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+) -> Prior:
+    """The default prior: 0.1 logit, 0.45 latent classes, 0.45 Markov chain; ``watch`` as in ``fit_guides``."""
+    return of_guides(fit_guides(counts, classes, seed, watch), weights)
 
 
-def stacked_prior(counts: ChoiceCounts, folds: int = FOLDS, classes: int = CLASSES, seed: int = 0) -> Prior:
+def stacked_prior(
+    counts: ChoiceCounts, folds: int = FOLDS, classes: int = CLASSES, seed: int = 0, watch: Watch = unwatched
+) -> Prior:
     """The same with weights that predict best: those of highest likelihood on offers held out, fold by fold.
 
-    With fewer offers than folds there is nothing to hold out, and the weights are the default ones.
+    With fewer offers than folds there is nothing to hold out, and the weights are the default ones. ``watch`` cuts
+    all these fits short alike.
     """
     n_offers = counts.assortments.n_offers
-    guides = fit_guides(counts, classes, seed)
+    guides = fit_guides(counts, classes, seed, until(watch, 1.0 / (folds + 1)))
     if n_offers < folds:
         return of_guides(guides, WEIGHTS)
     order = np.random.default_rng(seed).permutation(n_offers)
     predicted, chosen = [], []
-    for part in np.array_split(order, folds):
+    for number, part in enumerate(np.array_split(order, folds)):
         test = restrict(counts, np.sort(part))
-        rest: Sequence[ChoiceModel] = fit_guides(restrict(counts, np.setdiff1d(order, part)), classes, seed)
+        others, share = restrict(counts, np.setdiff1d(order, part)), (number + 2) / (folds + 1)
+        rest: Sequence[ChoiceModel] = fit_guides(others, classes, seed, until(watch, share))
         predicted.append(np.array([guide.probabilities(test.assortments) for guide in rest]))
         chosen.append(test.tallies)
     return of_guides(guides, best_weights(np.concatenate(predicted, axis=1), np.concatenate(chosen)).tolist())

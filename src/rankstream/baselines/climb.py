@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rankstream._types import Vec
+from rankstream.watch import Watch, unwatched
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +17,7 @@ class Climb:
     steps: int
     converged: bool
     heights: list[float] = field(default_factory=list)
+    stopped: bool = False
 
 
 def climb(
@@ -24,6 +26,8 @@ def climb(
     start: Vec,
     tolerance: float,
     max_steps: int,
+    watch: Watch = unwatched,
+    name: str = "climbing",
 ) -> Climb:
     """Repeat a step until three of them together gain no more than ``tolerance``.
 
@@ -31,11 +35,11 @@ def climb(
     the point where they lead to is extrapolated (Varadhan and Roland 2008), the further the more often that went
     well; if it is lower it is forgotten.
     ``normalise`` makes a positive vector a point again. An extrapolated coordinate keeps a part of its last value, so
-    that no positive number becomes 0 or less.
+    that no positive number becomes 0 or less. ``watch`` is asked after every three steps.
     """
     point, used, heights = start, 0, []
-    converged, longest = False, 1.0
-    while not converged and used < max_steps:
+    converged, stopped, longest = False, False, 1.0
+    while not converged and not stopped and used < max_steps:
         first, height = step(point)
         second, next_height = step(first)
         heights += [height, next_height]
@@ -51,4 +55,5 @@ def climb(
         point = third if better else second
         gain = (far_height if better else next_height) - height
         converged = gain <= tolerance and (better or length == 1.0)
-    return Climb(point, used, converged, heights)
+        stopped = not converged and watch(f"{name}, step {used:,}")
+    return Climb(point, used, converged, heights, stopped)

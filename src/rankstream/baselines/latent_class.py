@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import Climb, climb
 from rankstream.baselines.em_kernels import mixture_step
 from rankstream.baselines.mnl import fit_mnl, logit_shares
-from rankstream.baselines.parametric import Fitted, data_log_likelihood, observed, restrict
+from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, observed, restrict
 from rankstream.counts import ChoiceCounts
 from rankstream.validate import number_between, whole_number
+from rankstream.watch import Watch, unwatched
 
 SMOOTHING = 0.5
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10)
@@ -47,13 +48,17 @@ def fit_latent_class(
     max_steps: int = 3000,
     folds: int = 4,
     seed: int = 0,
+    watch: Watch = unwatched,
+    start: LatentClass | None = None,
 ) -> LatentClass:
     """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The number of ``classes`` is given, or is the one of ``tried`` with the highest likelihood of offers held out ("cv",
     in so many ``folds``) or with the least Bayesian information criterion ("bic"), which keeps to fewer. In each class
     every item gets ``smoothing`` imaginary choices from an offer of all items, as in ``fit_mnl``, and each class as
-    many customers. A start ends when three steps gain less than ``tolerance`` nats per observation.
+    many customers. A start ends when three steps gain less than ``tolerance`` nats per observation, all of them when
+    ``watch`` says that it is enough. With a ``start``, a mixture fitted to nearly the same counts, that is the only
+    one, and its number of classes is kept.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -67,67 +72,78 @@ def fit_latent_class(
     whole_number("starts", starts, least=1)
     whole_number("max_steps", max_steps, least=1)
     data = observed(counts)
-    options = (starts, smoothing, tolerance, max_steps, seed)
+    check_start(data, start)
+    options = _Options(starts, smoothing, tolerance, max_steps, seed, watch, start)
+    if start is not None:
+        return _fit(data, start.n_classes, options)
     if classes not in ("bic", "cv"):
-        return _fit(data, whole_number("classes", classes, least=1), *options)
+        return _fit(data, whole_number("classes", classes, least=1), options)
     sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
     if not sizes:
         raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
     if classes == "cv" and data.assortments.n_offers > 1:
-        return _fit(data, _best_held_out(data, sizes, folds, options), *options)
+        return _fit(data, _best_held_out(data, sizes, folds, options), options)
     return _least_criterion(data, sizes, options)
 
 
-Options = tuple[int, float, float, int, int]
+class _Options(NamedTuple):
+    starts: int
+    smoothing: float
+    tolerance: float
+    max_steps: int
+    seed: int
+    watch: Watch
+    start: LatentClass | None
 
 
-def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: Options) -> LatentClass:
+def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options) -> LatentClass:
     """Try more and more classes until the criterion has risen twice in a row."""
     best, least, risen = None, np.inf, 0
     for size in sizes:
-        fit = _fit(data, size, *options)
+        fit = _fit(data, size, options)
         criterion = fit.n_parameters * np.log(data.observations) - 2.0 * fit.log_likelihood
         risen = 0 if criterion < least else risen + 1
         if criterion < least or best is None:
             best, least = fit, criterion
-        if risen == 2:
+        if risen == 2 or options.watch(f"{size} classes tried"):
             break
     assert best is not None
     return best
 
 
-def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: Options) -> int:
+def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: _Options) -> int:
     """The number of classes whose fits to some of the offers predict the others best; until that fell twice."""
-    order = np.random.default_rng(options[-1]).permutation(data.assortments.n_offers)
+    order = np.random.default_rng(options.seed).permutation(data.assortments.n_offers)
     parts = np.array_split(order, min(whole_number("folds", folds, least=2), len(order)))
     splits = [(restrict(data, np.setdiff1d(order, part)), restrict(data, part)) for part in parts]
     best, highest, fallen = sizes[0], -np.inf, 0
     for size in sizes:
         score = 0.0
         for rest, test in splits:
-            fit = _fit(rest, size, 1, *options[1:])
+            fit = _fit(rest, size, options._replace(starts=1))
             score += data_log_likelihood(test, fit.probabilities(test.assortments))
         fallen = 0 if score > highest else fallen + 1
         if score > highest:
             best, highest = size, score
-        if fallen == 2:
+        if fallen == 2 or options.watch(f"{size} classes tried"):
             break
     return best
 
 
-def _fit(
-    data: ChoiceCounts, classes: int, starts: int, smoothing: float, tolerance: float, max_steps: int, seed: int
-) -> LatentClass:
+def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClass:
     offers = data.assortments
-    logit = fit_mnl(data, smoothing=smoothing).attraction
-    generator = np.random.default_rng(seed)
-    problem = _Mixture(data, classes, smoothing)
-    enough = tolerance * data.observations
+    logit = fit_mnl(data, smoothing=options.smoothing).attraction
+    generator = np.random.default_rng(options.seed)
+    problem = _Mixture(data, classes, options.smoothing)
+    limits = (options.tolerance * data.observations, options.max_steps, options.watch, "latent classes")
     climbs: list[Climb] = []
-    for _ in range(1 if classes == 1 else starts):
+    for _ in range(1 if classes == 1 or options.start else options.starts):
         spread = generator.gumbel(size=(offers.n_items, classes)) if classes > 1 else np.zeros((offers.n_items, 1))
-        start = problem.normalise(np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()]))
-        climbs.append(climb(problem.step, problem.normalise, start, enough, max_steps))
+        drawn = np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()])
+        begin = problem.normalise(drawn) if options.start is None else problem.point(options.start)
+        climbs.append(climb(problem.step, problem.normalise, begin, *limits))
+        if climbs[-1].stopped:
+            break
     best = max(climbs, key=lambda end: end.heights[-1])
     mixture, attraction = problem.parts(best.point)
     attraction = np.ascontiguousarray(attraction.T)
@@ -164,6 +180,10 @@ class _Mixture:
     def parts(self, point: Vec) -> tuple[Vec, Vec]:
         """The mixture and the attractions."""
         return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
+
+    def point(self, model: LatentClass) -> Vec:
+        """The point of a mixture over the same items."""
+        return np.concatenate([model.mixture, model.attraction.T.ravel()])
 
     def normalise(self, point: Vec) -> Vec:
         """Scale the mixture, and the attractions of each class, to the sum 1."""

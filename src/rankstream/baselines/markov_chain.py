@@ -8,10 +8,11 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import climb
 from rankstream.baselines.em_kernels import chain_shares, chain_step
 from rankstream.baselines.mnl import fit_mnl
-from rankstream.baselines.parametric import Fitted, data_log_likelihood, frozen, observed
+from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, frozen, observed
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.validate import number_between, whole_number
+from rankstream.watch import Watch, unwatched
 
 SMOOTHING = 3.0
 
@@ -62,13 +63,16 @@ def fit_markov_chain(
     tolerance: float = 1e-8,
     max_steps: int = 3000,
     seed: int = 0,
+    watch: Watch = unwatched,
+    start: MarkovChain | None = None,
 ) -> MarkovChain:
     """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
     are random. Transitions are many: for each item, ``smoothing`` imaginary moves follow the logit's, so that what the
     data cannot tell is as in the logit, and the optimum exists. A start ends when three steps gain less than
-    ``tolerance`` nats per observation.
+    ``tolerance`` nats per observation, all of them when ``watch`` says that it is enough. With a
+    ``start``, a chain fitted to nearly the same counts, that is the only one.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
@@ -80,14 +84,18 @@ def fit_markov_chain(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_steps", max_steps, least=1)
     data = observed(counts)
+    check_start(data, start)
     offers = data.assortments
     problem = _Chain(data, fit_mnl(data).attraction, smoothing)
     generator = np.random.default_rng(seed)
     climbs = []
-    for number in range(whole_number("starts", starts, least=1)):
+    for number in range(whole_number("starts", starts, least=1) if start is None else 1):
         noise = np.exp(generator.gumbel(size=len(problem.start))) if number else 1.0
-        start = problem.normalise(problem.start * noise)
-        climbs.append(climb(problem.step, problem.normalise, start, tolerance * data.observations, max_steps))
+        begin = problem.normalise(problem.start * noise) if start is None else problem.point(start)
+        enough = tolerance * data.observations
+        climbs.append(climb(problem.step, problem.normalise, begin, enough, max_steps, watch, "Markov chain"))
+        if climbs[-1].stopped:
+            break
     best = max(climbs, key=lambda end: end.heights[-1])
     arrival, transitions = (np.ascontiguousarray(part) for part in problem.parts(best.point))
     shares = np.empty(offers.n_coordinates)
@@ -122,6 +130,10 @@ class _Chain:
     def parts(self, point: Vec) -> tuple[Vec, Vec]:
         """The arrivals and the transitions."""
         return point[: self.n_items], point[self.n_items :].reshape(self.n_items, self.n_items)
+
+    def point(self, model: MarkovChain) -> Vec:
+        """The point of a chain over the same items."""
+        return np.concatenate([model.arrival, model.transitions.ravel()])
 
     def normalise(self, point: Vec) -> Vec:
         """Scale the arrivals, and every row of the transitions, to the sum 1."""

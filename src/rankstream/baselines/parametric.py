@@ -102,6 +102,14 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
     return merged
 
 
+def check_start(data: ChoiceCounts, start: Fitted | None) -> None:
+    """A fit can only start from a model of the same items, in the same order."""
+    if start is not None and start.items != data.assortments.items:
+        raise ValueError(
+            f"The start is a model of the items {', '.join(map(repr, start.items))}: give one of the items to fit."
+        )
+
+
 def data_log_likelihood(counts: ChoiceCounts, probabilities: Vec) -> float:
     """The log-likelihood of the choices in nats; -inf where something was chosen that has probability 0."""
     chosen = counts.tallies > 0.0

@@ -39,16 +39,16 @@ class Reduced:
         """Groups of offers that share items within a group and none between groups: each can be solved by itself."""
         group_of_item: dict[int, int] = {}
         groups: dict[int, list[int]] = {}
+        items: dict[int, set[int]] = {}
         for number, offer in enumerate(self.offers):
             touched = sorted({group_of_item[item] for item in offer if item in group_of_item})
             into = touched[0] if touched else number
-            merged = [number]
-            for group in touched:
-                merged = groups.pop(group) + merged
-            groups[into] = merged
-            for one in merged:
-                for item in self.offers[one]:
-                    group_of_item[item] = into
+            groups.setdefault(into, []).append(number)
+            items.setdefault(into, set()).update(offer)
+            for group in touched[1:]:
+                groups[into] += groups.pop(group)
+                items[into] |= items.pop(group)
+            group_of_item.update(dict.fromkeys(items[into] if len(touched) > 1 else offer, into))
         return tuple(tuple(sorted(group)) for _, group in sorted(groups.items()))
 
     def items_of(self, component: tuple[int, ...]) -> list[int]:

@@ -1,0 +1,50 @@
+"""How well ``--budget`` is kept: the time of maximum-entropy fits as a part of what they had, and what they found.
+
+Offers are random, choices are those of a mixture of five logits; everything is compiled before. A fit that ends by
+itself is the last of its row of budgets. Run with ``python benchmarks/budget.py [--quick]``.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from rankstream import Assortments, ChoiceCounts, simulate
+from rankstream.budget import fit_within
+
+CASES = ((14, 300, 50_000), (16, 600, 100_000), (16, 3_000, 300_000), (20, 1_500, 100_000))
+BUDGETS = (1.0, 5.0, 20.0, 60.0)
+
+
+def case(n_items: int, n_offers: int, choices: int) -> ChoiceCounts:
+    """Counts over random offers of so many items, one of which is in all of them."""
+    items, random = tuple(f"item {number}" for number in range(n_items - 1)), np.random.default_rng(0)
+    truth = simulate.mixed_mnl(items, 5, 5.0, random)
+    offers = Assortments(simulate.random_offers(items, n_offers, random), truth.items)
+    counts = ChoiceCounts(offers)
+    counts.observe_coordinates(simulate.draw_choices(offers, truth.probabilities(offers), choices, random))
+    return counts
+
+
+def main(quick: bool) -> None:
+    """Print the table."""
+    for size in ((6, 12, 1_000), (14, 300, 5_000), (20, 200, 2_000)):
+        fit_within(case(*size), 0.0, "max-entropy")  # compiles
+    print(
+        f"{'items':>5}{'offers':>8}{'choices':>9}{'budget':>8}{'used':>7}{'evaluations':>13}{'distance':>10}{'proven':>8}"
+    )
+    for size in CASES[:2] if quick else CASES:
+        counts = case(*size)
+        for budget in BUDGETS:
+            start = time.perf_counter()
+            found = fit_within(counts, budget, "max-entropy")
+            used = (time.perf_counter() - start) / budget
+            ended = ", ended by itself" if found.converged else ""
+            figures = f"{found.rounds:>13}{found.certificate.upper:>10.3f}{found.certificate.lower:>8.3f}{ended}"
+            print(f"{size[0]:>5}{size[1]:>8,}{size[2]:>9,}{budget:>7g}s{used:>7.0%}{figures}", flush=True)
+            if found.converged:
+                break
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv[1:])

@@ -1,0 +1,79 @@
+"""Watching a fit: whoever watches is told what is going on, and says when that is enough."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Protocol
+
+
+class Watch(Protocol):
+    """What every fit that can be cut short asks, step by step; it ends with what it has when the answer is True."""
+
+    def __call__(self, text: str, share: float = 1.0) -> bool:
+        """Whether this share of what time there is has passed; ``text`` says what is being done."""
+
+
+def unwatched(text: str, share: float = 1.0) -> bool:  # noqa: ARG001
+    """Never enough: the watch of a fit that may take its time."""
+    return False
+
+
+def until(watch: Watch, part: float) -> Watch:
+    """The same watch for one of several tasks in a row: its time ends when this part of the whole has passed.
+
+    >>> asked = []
+    >>> half = until(lambda text, share=1.0: bool(asked.append(share)), 0.5)
+    >>> half("first"), half("second", 0.5), asked
+    (False, False, [0.5, 0.25])
+    """
+    return lambda text, share=1.0: watch(text, part * share)
+
+
+@dataclass
+class Deadline:
+    """A watch by the clock: enough after so many seconds, or once anything is in ``asked``.
+
+    ``tell`` hears what is going on and which part of the time has passed; ``stopped`` says that something was cut
+    short.
+    """
+
+    seconds: float
+    asked: list[int] = field(default_factory=list)
+    tell: Callable[[str, float], None] | None = None
+    clock: Callable[[], float] = monotonic
+    stopped: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.clock()
+
+    def __call__(self, text: str, share: float = 1.0) -> bool:
+        """As ``Watch`` says."""
+        passed = self.clock() - self.start
+        if self.tell is not None:
+            self.tell(text, min(1.0, passed / self.seconds) if self.seconds > 0.0 else 1.0)
+        enough = bool(self.asked) or passed >= share * self.seconds
+        self.stopped |= enough
+        return enough
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C is pressed, which then waits for the round to end; twice does not wait."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

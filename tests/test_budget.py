@@ -1,0 +1,96 @@
+import signal
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+import rankstream as rs
+from rankstream import entropy, priors, simulate
+from rankstream.baselines import fit_latent_class
+from rankstream.budget import fit_within
+from rankstream.entropy_estimate import entropy_estimate
+from rankstream.entropy_model import EntropyModel
+from rankstream.model import RankingModel
+from rankstream.soft_lattice import SoftLattice
+from rankstream.watch import Deadline
+
+
+class Clock:
+    """A clock that moves on by a second whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def counts() -> rs.ChoiceCounts:
+    return next(simulate.market(0, n_items=7, n_offers=20, n_test=1).stream(first=5000))
+
+
+@pytest.fixture(scope="module")
+def whole(counts: rs.ChoiceCounts) -> rs.Estimate[EntropyModel | RankingModel]:
+    return entropy_estimate(counts.assortments, counts)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 10.0, 40.0, 1e9])
+def test_max_entropy_ends_in_time_with_what_is_proven(
+    counts: rs.ChoiceCounts, whole: rs.Estimate[EntropyModel | RankingModel], seconds: float
+) -> None:
+    clock, told = Clock(), list[str]()
+    found = fit_within(counts, seconds, "max-entropy", watch=lambda text, _: told.append(text), clock=clock)
+    assert clock.now <= seconds + 4  # one look for the start and, at the latest, one too many for each of three tasks
+    assert [task for task, _ in groupby(text.split(" ")[0] for text in told)] == ["latent", "Markov", "evaluation"]
+    assert found.converged == (seconds == 1e9)
+    shares = found.model.probabilities(counts.assortments)
+    assert found.certificate.upper == pytest.approx(float(np.linalg.norm(shares - counts.frequencies())))
+    assert found.certificate.lower <= min(found.certificate.upper, whole.certificate.upper)
+    assert whole.certificate.lower <= found.certificate.upper
+    if found.converged:
+        assert isinstance(whole.model, EntropyModel)
+        assert np.array_equal(found.model.duals, whole.model.duals)
+
+
+def test_an_interrupt_ends_max_entropy(counts: rs.ChoiceCounts) -> None:
+    def press(text: str, _: float) -> None:
+        if text.startswith("Markov"):
+            signal.raise_signal(signal.SIGINT)
+
+    found = fit_within(counts, method="max-entropy", watch=press)
+    assert (found.rounds, found.converged) == (1, False)
+    assert found.certificate.lower <= found.certificate.upper
+
+
+def test_the_best_point_is_kept_and_its_gap_holds(counts: rs.ChoiceCounts) -> None:
+    prior = priors.fit_prior(counts)
+    weights = counts.totals[counts.assortments.owner] / entropy.TRUST
+    best = entropy.fit(counts, prior, tolerance=1e-9)
+
+    def cost(fit: entropy.EntropyFit) -> float:
+        """Divergence from the prior, which is -log E exp(-<y, a>) - <y, x>, and the squared errors."""
+        level = SoftLattice(counts.assortments, prior).evaluate(fit.duals)[0]
+        errors = 0.5 * float(weights @ (fit.fitted - counts.frequencies()) ** 2)
+        return -level - float(fit.duals @ fit.fitted) + errors
+
+    costs = []
+    for seconds in (1.0, 3.0, 6.0, 12.0):
+        rough = entropy.fit(counts, prior, tolerance=0.0, watch=Deadline(seconds, clock=Clock()))
+        assert rough.evaluations == seconds
+        assert -1e-9 <= cost(rough) - cost(best) <= rough.gap + 1e-9
+        costs.append(cost(rough))
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_every_part_of_a_prior_can_be_cut_short(counts: rs.ChoiceCounts) -> None:
+    for classes in ("cv", "bic", 3):
+        watch = Deadline(0.0)
+        assert fit_latent_class(counts, classes=classes, watch=watch).iterations == 3
+        assert watch.stopped
+    stacked = priors.stacked_prior(counts, watch=Deadline(0.0))
+    assert stacked.class_weights.sum() + stacked.chain_weights.sum() == pytest.approx(1.0)
+    few, many = stacked.sample(1000, 0, Deadline(2.0, clock=Clock())), stacked.sample(1000, 0)
+    assert len(few) == 200
+    assert np.array_equal(few, many[:200])
