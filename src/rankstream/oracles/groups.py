@@ -49,15 +49,19 @@ class Groups:
         groups: list[list[int]] = []
         while covered.min() < overlap:
             seed = int(covered.argmin())
-            group, whole = self._grow(seed, ties / (1.0 + together) ** 2, covered > 0.0 if partition else None, states)
+            group, whole = self._grow(seed, ties, together, covered > 0.0 if partition else None, states)
             covered[group] += float(overlap) if whole or partition else 1.0
             together[np.ix_(group, group)] += 1.0
             groups.append(sorted(group))
         return groups
 
-    def _grow(self, seed: int, ties: Vec, barred: Mask | None, states: int) -> tuple[list[int], bool]:
-        """The seed and the offers best tied to it, and whether nothing else is tied to them."""
-        group, score, refused = [seed], ties[seed].copy(), 0
+    def _grow(self, seed: int, ties: Vec, together: Vec, barred: Mask | None, states: int) -> tuple[list[int], bool]:
+        """The seed and the offers best tied to it, and whether nothing else is tied to them.
+
+        What ties are worth is computed for the group's own offers alone: for all pairs of thousands of offers it would
+        take far longer than the groups themselves.
+        """
+        group, score, refused = [seed], ties[seed] / (1.0 + together[seed]) ** 2, 0
         connected = ties[seed] > 0.0
         free = np.ones(score.size, dtype=bool) if barred is None else ~barred
         free[seed] = False
@@ -71,7 +75,7 @@ class Groups:
                 refused += 1
                 continue
             group.append(best)
-            score += ties[best]
+            score += ties[best] / (1.0 + together[best]) ** 2
             connected |= ties[best] > 0.0
         connected[group] = False
         return group, not connected.any()
