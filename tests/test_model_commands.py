@@ -33,8 +33,9 @@ def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
 def test_show_tells_segments_and_gains(path: Path) -> None:
     text = call("show", path).output
     assert " 75.0 %  tea > pie" in text
-    assert " 25.0 %  (nothing)" in text
+    assert " 25.0 %  (7)" in text  # in every offer, and not called nothing
     found = json.loads(call("show", path, "--json").output)
+    assert found["no_choice"] == "7"
     assert found["items"][0]["gains"] == {"pie": 1.0, "7": 0.0}
 
 

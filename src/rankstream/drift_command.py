@@ -164,7 +164,7 @@ def text_of_models(content: dict[str, Any], top: int) -> str:
             names = (
                 one["ranking"]
                 if len(one["ranking"]) > 1 or not content["no_choice"]
-                else [*one["ranking"], "(nothing)"]
+                else [*one["ranking"], f"({content['no_choice']})"]
             )
             lines.append(f"  {100 * one['before']:5.1f} % to {100 * one['after']:5.1f} %  {' > '.join(names)}")
     for name, word in (("only_before", "before"), ("only_after", "after")):

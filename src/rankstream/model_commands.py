@@ -119,8 +119,9 @@ def show(model_path: Path, top: int, as_json: bool, seed: int = 0) -> None:
         return
     kind = "all rankings, by maximum entropy" if isinstance(model, EntropyModel) else f"{len(model.weights)} rankings"
     print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types:")
+    last = [] if content["no_choice"] is None else [f"({content['no_choice']})"]
     for segment in content["segments"]:
-        print_plain(f"  {100 * segment['share']:5.1f} %  {' > '.join(segment['ranking']) or '(nothing)'}")
+        print_plain(f"  {100 * segment['share']:5.1f} %  {' > '.join([*segment['ranking'], *last])}")
     table = Table(box=None, pad_edge=False)
     for head in ("item", "share of everything", "who gains when it is gone"):
         table.add_column(head)
@@ -140,6 +141,7 @@ def describe(model: Model, top: int, seed: int = 0) -> dict[str, Any]:
     return {
         "kind": "max-entropy" if isinstance(model, EntropyModel) else "rankings",
         "rankings": None if isinstance(model, EntropyModel) else len(model.weights),
+        "no_choice": None if model.no_choice_code is None else str(model.items[model.no_choice_code]),
         "segments": [{"ranking": [str(item) for item in segment.ranking], "share": segment.share} for segment in types],
         "items": [
             {
