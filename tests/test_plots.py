@@ -74,11 +74,11 @@ def test_customer_types_are_merged_by_their_favourites() -> None:
     rankings.append(("no", "tea", "pie", "rum"))
     model = rs.RankingModel(["tea", "pie", "rum", "no"], rankings, [0.3, 0.3, 0.25, 0.15], no_choice_code=3)
     axes = plots.segments(model, Figure().subplots(), top=2)
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie", "rum > (nothing)"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie", "rum > (no)"]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([60.0, 25.0])  # type: ignore[attr-defined]
     assert axes.get_title().endswith("1 more have 15.0 %")
     axes = plots.segments(model, Figure().subplots(), places=1)
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea", "rum", "(nothing)"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea", "rum", "(no)"]
     whole = rs.RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
     axes = plots.segments(whole, Figure().subplots(), places=3)
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie"]
@@ -95,6 +95,15 @@ def test_the_substitution_matrix_has_numbers_while_there_is_room() -> None:
     named = rs.RankingModel(["$5 tea", "x" * 40], [("$5 tea", "x" * 40)], [1.0])
     labels = [text.get_text() for text in plots.substitution(named, Figure().subplots()).get_xticklabels()]
     assert labels == [r"\$5 tea", "x" * 17 + "…"]
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    names = [f"hand-made bread with $eeds of kind {kind}, {grams} g" for kind in ("A", "BB") for grams in (250, 500)]
+    names += [names[0] + " more", "x" * 18, "x" * 19, "x" * 20]
+    model = rs.RankingModel(names, [names], [1.0])
+    labels = [text.get_text() for text in plots.substitution(model, Figure().subplots()).get_xticklabels()]
+    assert len(set(labels)) == len(names)
+    assert all(len(label.replace(r"\$", "$")) <= 18 for label in labels)
 
 
 def test_the_fit_tells_what_sampling_error_does_not_explain() -> None:

@@ -1,6 +1,7 @@
 """Pictures of one model: its fit to the data, its customer types, and who gains when an item is gone."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -109,11 +110,11 @@ def segments(model: HasSegments, axes: "Axes", top: int = 10, places: int = 2) -
     found = sorted(merged.items(), key=lambda pair: -pair[1])
     shown = found[: whole_number("top", top, least=1)]
     shares = [100 * share for _, share in shown]
-    ends = 0 if nothing is None else places
+    names, last = short_names(model.items), places if nothing is None else places - 1
     bars = axes.barh(range(len(shown)), shares, color=BLUE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
-    axes.set_yticks(range(len(shown)), [_ranking(ranking, ends > len(ranking)) for ranking, _ in shown])
+    axes.set_yticks(range(len(shown)), [_ranking(ranking, names, nothing, last) for ranking, _ in shown])
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
@@ -137,7 +138,7 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
     image = axes.imshow(table, cmap="Blues", vmin=0.0, vmax=top, aspect="equal")
     axes.set_facecolor("#dddddd")
     small = 10 if size <= MOST_NUMBERS else 7
-    names = [shortened(str(item)) for item in moves.items]
+    names = list(short_names(moves.items).values())
     axes.set_xticks(range(size), names, rotation=90 if size > 6 else 35, fontsize=small,
                     ha="center" if size > 6 else "right", rotation_mode=None if size > 6 else "anchor")  # fmt: skip
     rows = [f"{name} ({100 * share:.0f} %)" for name, share in zip(names, moves.before, strict=True)]
@@ -160,6 +161,34 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return cut.replace("$", r"\$")
 
 
-def _ranking(ranking: tuple[Label, ...], then_nothing: bool) -> str:
-    names = [shortened(str(item)) for item in ranking]
-    return " > ".join([*names, "(nothing)"] if then_nothing else names)
+def short_names(items: Iterable[Label]) -> dict[Label, str]:
+    """Names that fit beside an axis, each its own: where long ones begin alike, what tells them apart is kept.
+
+    >>> list(short_names(["rye bread from the oven, 250 g", "rye bread from the oven, 500 g", "tea"]).values())
+    ['rye brea…250 g', 'rye brea…500 g', 'tea']
+    """
+    known = list(items)
+    return dict(zip(known, _apart([str(item) for item in known]), strict=True))
+
+
+def _apart(texts: list[str], alike: int = 0) -> list[str]:
+    """The texts, which begin alike for so many letters, cut short; again where that makes some the same."""
+    half = LONGEST // 2 - 1
+    long = alike >= LONGEST - 1
+    head = [f"{text[:half].rstrip()}…" if long else "" for text in texts]
+    tail = [text[alike:] if long else text for text in texts]
+    names = [shortened(a, LONGEST) + shortened(b, LONGEST - len(a)) for a, b in zip(head, tail, strict=True)]
+    for name in {one for one in names if names.count(one) > 1}:
+        same = [place for place, one in enumerate(names) if one == name]
+        letters = zip(*(texts[place] for place in same), strict=False)
+        more = len(list(takewhile(lambda column: len(set(column)) == 1, letters)))
+        if more > alike:
+            for place, other in zip(same, _apart([texts[place] for place in same], more), strict=True):
+                names[place] = other
+    return names
+
+
+def _ranking(ranking: tuple[Label, ...], names: dict[Label, str], nothing: Label | None, last: int) -> str:
+    """The items, and who would rather take none of the others: the no-choice item in brackets."""
+    shown = [names[item] for item in ranking]
+    return " > ".join(shown if nothing is None or len(ranking) > last else [*shown, f"({names[nothing]})"])

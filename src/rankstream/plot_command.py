@@ -88,6 +88,7 @@ def draw_segments(model: Model, out: Path, top: int = 10, places: int = 2, seed:
     drawn = model.draw(1000, seed) if isinstance(model, EntropyModel) and places > 2 else model
     axes = plots.segments(drawn, figure.subplots(), top, places)
     figure.set_figheight(1.4 + 0.32 * len(axes.patches))
+    figure.set_figwidth(max(8.0, 4.5 + 0.08 * max(len(label.get_text()) for label in axes.get_yticklabels())))
     save_picture(figure, out)
 
 

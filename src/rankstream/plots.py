@@ -10,7 +10,7 @@ from rankstream.baselines import ChoiceModel
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate
-from rankstream.model_plots import BLUE, GREY, ORANGE, predicted_against_observed, segments, shortened, substitution
+from rankstream.model_plots import BLUE, GREY, ORANGE, predicted_against_observed, segments, short_names, substitution
 from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:
@@ -112,11 +112,11 @@ def shares_over_time(
     shares, margins = _shares(periods, tuple(offer))
     colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
-    seen = ~np.isnan(shares).any(axis=1)
+    seen, names = ~np.isnan(shares).any(axis=1), short_names(offer)
     for column, item in enumerate(offer):
         colour, mark = colours[column % 10], MARKERS[column // 10 % len(MARKERS)]
         axes.errorbar(
-            across[seen], shares[seen, column], margins[seen, column], color=colour, label=shortened(str(item)),
+            across[seen], shares[seen, column], margins[seen, column], color=colour, label=names[item],
             fmt=mark if predicted else f"{mark}-", markersize=6 if len(offer) <= 10 else 4,
         )  # fmt: skip
         if predicted:
