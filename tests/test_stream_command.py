@@ -187,6 +187,17 @@ def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
     assert "shorter than what was read" in str(call(source, "--out", tmp_path / "out", "--to-end").exception)
 
 
+def test_a_source_that_gave_nothing_binds_no_folder(tmp_path: Path) -> None:
+    good, wrong = tmp_path / "good.jsonl", tmp_path / "wrong.csv"
+    good.write_text("\n".join(some_lines(3)) + "\n")
+    wrong.write_text("offered,chosen\na;b,a\n")
+    for source in (tmp_path / "missing.jsonl", wrong):
+        assert isinstance(call(source, "--out", tmp_path / "out", "--to-end").exception, ValueError)
+    found = call(good, "--out", tmp_path / "out", "--to-end", "--rounds", 3)
+    assert found.exit_code == 0
+    assert "3 records saved" in found.output
+
+
 def test_growing_offer_by_offer_counts_as_if_all_were_known() -> None:
     records = [record_of(line.encode()) for line in some_lines(300)]
     live = Live(rounds=1)

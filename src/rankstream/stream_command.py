@@ -46,8 +46,7 @@ class Follower:
         self.source, self.out, self.on_error = source, out, on_error
         given = {name: value for name, value in live.items() if value is not None}
         self.live: Live | Watched
-        self.resumed, self.at = False, Step([], 0, 0, 0)
-        self.busy, self.stopped = False, False
+        self.at, self.resumed, self.busy, self.stopped = Step([], 0, 0, 0), False, False, False
         if (out / "state.npz").exists():
             self.live, more = load_live(out / "state.npz")
             if more["source"] != source:
@@ -71,8 +70,9 @@ class Follower:
         return self.live.alarms if isinstance(self.live, Watched) else []
 
     def save(self) -> None:
-        """Everything that a restart needs, then the model."""
-        self.live.save(self.out / "state.npz", {"source": self.source, "at": self.at[1:]})
+        """Everything that a restart needs, then the model; nothing before a line was read: a slip binds no folder."""
+        if self.at.number:
+            self.live.save(self.out / "state.npz", {"source": self.source, "at": self.at[1:]})
         if self.live.ready:
             self.live.model.save(self.out / "model.json")
 
