@@ -56,13 +56,14 @@ def _spread(found: entropy.EntropyFit, assortments: Assortments, seen: Mask) -> 
 def raw_certificate(fitted: Vec, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
     """How far a model's probabilities are from the counts in plain l2, and how near any ranking model could be.
 
-    What is proven is the better of the residual's own direction and of the zero dual, which proves 0 without rounding.
+    What is proven is the best of three duals: the residual's own direction; the same with offers weighed by their
+    observations, which is the best dual of a fit that weighs them so; and zero, which proves 0 without rounding.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
     residual = fitted - data
-    length = float(np.linalg.norm(residual))
-    duals = [residual / length, np.zeros_like(residual)] if length > 0.0 else [residual]
+    weighed = residual * counts.totals[assortments.owner]
+    duals = [way / np.linalg.norm(way) for way in (residual, weighed) if way.any()] + [np.zeros_like(residual)]
     best = max(
         (
             certify(Sums(fitted, data, dual, 1.0, latest=data), distances.L2(assortments), oracle, seen=target.seen)
