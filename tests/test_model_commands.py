@@ -30,6 +30,26 @@ def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
     assert found[1]["shares"] == {"7": 0.25, "pie": 0.75}
 
 
+def test_items_with_semicolons_are_told_in_a_json_list(tmp_path: Path) -> None:
+    RankingModel(["a;x", "b", 7], [("a;x", "b", 7)], [1.0]).save(tmp_path / "model.json")
+    (tmp_path / "offers.txt").write_text('["a;x", 7]\n"b;7"\n')
+    found = call("predict", tmp_path / "model.json", "--offers", tmp_path / "offers.txt", "--json").output
+    assert [one["shares"] for one in json.loads(found)] == [{"a;x": 1.0, "7": 0.0}, {"b": 1.0, "7": 0.0}]
+    assert "does not know" in str(call("predict", tmp_path / "model.json", "--offer", '["a;x", 8').exception)
+
+
+def test_intervals_skip_what_the_fit_skipped(tmp_path: Path) -> None:
+    data, model = tmp_path / "choices.csv", tmp_path / "model.json"
+    data.write_text("offered,chosen,count\na;b,a,60\na;b,b,40\na;b,z,1\n")
+    RankingModel(["a", "b"], [("a", "b"), ("b", "a")], [0.6, 0.4]).save(model)
+    words = ["predict", model, "--offer", "a;b", "--interval", 0.9, "--data", data]
+    assert "not in its offer" in str(call(*words).exception)
+    found = call(*words, "--on-error", "skip", "--rejects", tmp_path / "rejects.csv")
+    assert "1 record was skipped" in found.stderr
+    assert " 60.0 % [" in found.stdout
+    assert (tmp_path / "rejects.csv").exists()
+
+
 def test_show_tells_segments_and_gains(path: Path) -> None:
     text = call("show", path).output
     assert " 75.0 %  tea > pie" in text

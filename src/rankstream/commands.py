@@ -76,7 +76,9 @@ def fit(
 
 def predict(
     model: ModelFile,
-    offer: Annotated[list[str] | None, typer.Option(help="Items joined by ';'; may be given again.")] = None,
+    offer: Annotated[
+        list[str] | None, typer.Option(help="Items joined by ';', or a JSON list; may be given again.")
+    ] = None,
     offers: Annotated[Path | None, typer.Option(help="A text file with an offer in every line.")] = None,
     interval: Annotated[float | None, typer.Option(help="Also intervals, such as 0.95; needs --data.")] = None,
     data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to.")] = None,
@@ -87,13 +89,15 @@ def predict(
     format: Format = None,  # noqa: A002
     columns: Columns = None,
     contents: Contents = None,
+    on_error: OnError = "stop",
+    rejects: Rejects = None,
 ) -> None:
     """Tell how likely each item of an offer is to be chosen."""
     from rankstream import model_commands
 
     model_commands.predict(
         model, offer or [], offers, json, interval, data, seed, outside_share=outside_share, no_choice=no_choice,
-        format=format, columns=columns, contents=contents,
+        format=format, columns=columns, contents=contents, on_error=on_error, rejects=rejects,
     )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The commands that ask a saved model: ``rankstream predict`` and ``rankstream show``."""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from rankstream._types import Label
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.model_files import load_model
-from rankstream.terminal import console, print_json, print_plain, progress
+from rankstream.terminal import console, print_json, print_note, print_plain, progress
 
 Model = RankingModel | EntropyModel
 
@@ -61,10 +63,12 @@ def with_intervals(
     from rankstream.validate import number_between
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    counts = read(data, **reading).counts
+    choices = read(data, **reading)
+    if choices.problems.total:
+        print_note(choices.problems.summary())
     with progress("refitting") as tell:
         found = Bootstrap(
-            counts, "max-entropy" if isinstance(model, EntropyModel) else "primal-dual", seed=seed, model=model,
+            choices.counts, "max-entropy" if isinstance(model, EntropyModel) else "primal-dual", seed=seed, model=model,
             watch=lambda done, total: tell("refitting", done, total),
         )  # fmt: skip
     return [dict(found.predict(offer, interval).items()) for offer in offers]
@@ -90,10 +94,10 @@ def read_offers(file: Path) -> list[str]:
     if not file.is_file():
         raise ValueError(f"There is no file {file}: name a text file with an offer in every line.")
     try:
-        lines = [line.strip().strip('"') for line in file.read_text(encoding="utf-8-sig").splitlines()]
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not a text file in UTF-8 ({error}): save it as one.") from None
-    found = [line for line in lines if line]
+    found = [line[1:-1] if line[0] == line[-1] == '"' else line for line in lines if line]
     found = found[1:] if found and found[0] == "offered" else found
     if not found:
         raise ValueError(f"{file} holds no offers: write one in every line, its items joined by ';'.")
@@ -101,8 +105,11 @@ def read_offers(file: Path) -> list[str]:
 
 
 def as_items(text: str, by_name: dict[str, Label]) -> list[Label]:
-    """The items that a text names, joined by ";"."""
+    """The items that a text names, joined by ";"; those with a ";" in their names can be told in a JSON list."""
     names = [name.strip() for name in text.split(";")]
+    if text.lstrip().startswith("[") and not all(name in by_name for name in names):
+        with suppress(ValueError):
+            names = [str(name).strip() for name in json.loads(text)]
     for name in names:
         if name not in by_name:
             known = ", ".join(map(repr, by_name))
