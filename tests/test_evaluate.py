@@ -100,6 +100,8 @@ def test_data_that_cannot_be_split_are_named() -> None:
         compare(ChoiceCounts(offers))
     with pytest.raises(ValueError, match=r"count 0\.5 is not a whole number"):
         splits(ChoiceCounts(offers, [0.5, 1, 1, 1]), "choices")
+    with pytest.raises(ValueError, match="is 1 offer with choices but 5 folds: hold out choices"):
+        splits(ChoiceCounts(Assortments([("a", "b")]), [3, 1]), "assortments")
     with pytest.raises(ValueError, match="too few for 5 folds"):
         splits(ChoiceCounts(offers, [1, 0, 1, 0]), "choices")
     with pytest.raises(ValueError, match="1 periods with choices"):

@@ -137,3 +137,9 @@ def test_bounds_of_all_methods_agree(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_model_file(data: Path, tmp_path: Path) -> None:
     assert "is a folder" in str(call("fit", data, "-o", tmp_path).exception)
+
+
+def test_one_choice_of_one_item_is_a_model(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("offered,chosen\ntea,tea\n")
+    found = CliRunner().invoke(app, ["fit", str(tmp_path / "one.csv"), "-o", str(tmp_path / "model.json")])
+    assert "1 choice from 1 offer; a model of 1 ranking.\n" in found.stdout

@@ -108,7 +108,7 @@ def fit(
 def has_small_program(counts: ChoiceCounts) -> bool:
     """Whether the exact program is small enough to be run a few dozen times, with room for the offers to predict."""
     offers = counts.assortments
-    if offers.n_offers > 400 or offers.n_items > 64:
+    if offers.n_offers > 400 or not 1 < offers.n_items <= 64:
         return False
     flat = plackett_luce(offers.items, [1.0] * offers.n_items)
     try:

@@ -138,11 +138,13 @@ def describe_assumption(found: Sensitivity, no_choice: str) -> dict[str, Any]:
 
 def as_text(content: dict[str, Any]) -> str:
     """The same in sentences."""
-    what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else f"{content['rankings']} rankings"
-    offers = "offer" if content["offers"] == 1 else "offers"
+    rankings = "1 ranking" if content["rankings"] == 1 else f"{content['rankings']} rankings"
+    what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else rankings
+    offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
     ended = "" if content["converged"] else " (cut short before it was good enough)"
     lines = [
-        f"{round(content['choices'], 1):,.12g} choices from {content['offers']:,} {offers}; a model of {what}{ended}.",
+        f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; "
+        f"a model of {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; l2 distance "
         f"{content['distance']:.4f}, and no ranking model is nearer than {content['proven_least_distance']:.4f}.",
     ]
