@@ -52,7 +52,7 @@ def test_periods_follow_the_lines(data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no column 'offered' but nothing at all"),
+        ("", "holds no records: begin a CSV file with the names"),
         ("offered,picked\n", "no column 'chosen' but 'offered', 'picked'"),
         ("offered,chosen\n", "has 0 records"),
         ("offered,chosen\na;b,c\n", r"line 2: the choice 'c' is not in its offer 'a;b'"),

@@ -86,7 +86,8 @@ class Comparison:
         """The ranked table as text, with the verdict below."""
         first = max(WIDTHS[0], *(len(row.name) for row in self.rows))
         lines = [_line(cells, first) for cells in (HEADINGS, *map(_cells, self.rows))]
-        how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {self.observations:,} choices"
+        choices = f"{round(self.observations, 1):,.12g} choices"  # an assumed share makes parts of choices
+        how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
             f"Log-likelihood in nats per choice, ± its standard error, with {self.epsilon:g} of a uniform choice mixed "
             f"in ({how} tested). A uniform guess has {self.uniform:.4f}; no model can exceed {self.hindsight:.4f}."

@@ -124,7 +124,9 @@ def show(model_path: Path, top: int, as_json: bool, seed: int = 0) -> None:
     if as_json:
         print_json(content)
         return
-    kind = "all rankings, by maximum entropy" if isinstance(model, EntropyModel) else f"{len(model.weights)} rankings"
+    rankings = content["rankings"]
+    number = "all rankings, by maximum entropy" if rankings is None else f"{rankings} rankings"
+    kind = "1 ranking" if rankings == 1 else number
     print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types:")
     last = [] if content["no_choice"] is None else [f"({content['no_choice']})"]
     for segment in content["segments"]:

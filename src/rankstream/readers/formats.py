@@ -111,7 +111,11 @@ def _found(
     missing = _missing(found, roles)
     if found is not None and not missing:
         return found
-    has = ", ".join(map(repr, columns)) or "nothing at all"
+    if not columns:
+        raise ValueError(
+            f"{name} holds no records: begin a CSV file with the names of its columns, JSON lines with '{{'."
+        )
+    has = ", ".join(map(repr, columns))
     likely = ("transactions", "counts", "long", "rankings")
     nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
     missing = missing or _missing(nearest, roles)
