@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, Solver, distances, learners, oracles
+from rankstream.counts import Target
 from rankstream.live import Live, Record
 from rankstream.reweighing import reweigh
 
@@ -40,6 +41,19 @@ def test_bounds_hold_under_every_weighting(
         best = naive.least_distance(distance, naive.all_vertices(offers) * each, shares * each)
         assert certificate.lower <= best + 1e-7 <= certificate.upper + 2e-7
         assert certificate.oracle_regret <= 1e-7  # best answers never regret
+
+
+def test_an_offer_that_never_had_a_price_takes_nothing_from_what_is_proven() -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
+    target = Target(np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.9, *[np.nan] * 3]), np.arange(9) < 6)
+    solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
+    state = solver.init()
+    for _ in range(200):
+        state = solver.step(state, target)
+    proven = solver.certificate(state, target).lower
+    assert proven > 0.1
+    solver, state = reweigh(solver, state, [1.0, 1.0, 1.0, 1e-3])
+    assert solver.certificate(state, target).lower == pytest.approx(proven)
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
