@@ -188,6 +188,10 @@ def _observations(rows: Iterator[Row], at: Places) -> Iterator[Row]:
 
 def _distinct(cells: Iterable[Any]) -> list[Any]:
     """The cells that are text, each once, and all others."""
-    texts: set[str] = set()
-    others = [cell for cell in cells if type(cell) is not str or texts.add(cell)]  # type: ignore[func-returns-value]
+    texts, others = set[str](), list[Any]()
+    for cell in cells:
+        if type(cell) is str:
+            texts.add(cell)
+        else:
+            others.append(cell)
     return [*texts, *others]
