@@ -164,6 +164,7 @@ BAD = {
     "drift alone": ["drift", "DATA"],
     "drift nothing": ["drift", "OUT", "OUT"],
     "drift at": ["drift", "DATA", "--at", "noon"],
+    "drift no day": ["drift", "DATA", "--at", "2024-01-32"],
     "drift early": ["drift", "DATA", "--at", "2020"],
     "drift offers": ["drift", "DATA", "DATA", "--offers", "OFFERS"],
     "drift level": ["drift", "DATA", "DATA", "--level", "7"],

@@ -1,6 +1,7 @@
 """The command ``rankstream drift``: what changed between two files of choices, two models, or at a time."""
 
-import re
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +15,10 @@ from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.model_files import is_model, load_model
 from rankstream.readers import read
+from rankstream.readers.grouping import PERIODS
 from rankstream.terminal import print_json, print_note, print_plain
 
-TIMES = {
-    "year": r"\d{4}",
-    "month": r"\d{4}-\d{2}",
-    "day": r"\d{4}-\d{2}-\d{2}",
-    "hour": r"\d{4}-\d{2}-\d{2}[ T]\d{2}(:00)?",
-}
+TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
 
 
@@ -69,13 +66,10 @@ def _counts(path: Path, reading: dict[str, Any]) -> ChoiceCounts:
 
 def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts, ChoiceCounts]:
     """The choices before the beginning of a year, month, day or hour, and those from then on."""
-    period = next((name for name, form in TIMES.items() if re.fullmatch(form, at.strip())), None)
-    if period is None:
-        raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
+    period, start = _beginning(at)
     found = read(path, period=period, **reading)
     if found.problems.total:
         print_note(found.problems.summary())
-    start = at.strip().replace("T", " ")
     parts: list[ChoiceCounts] = []
     for late in (False, True):
         tallies = [counts.tallies for key, counts in found.groups.items() if (str(key) >= start) == late]
@@ -85,6 +79,14 @@ def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts
             )
         parts.append(ChoiceCounts(found.counts.assortments, np.sum(tallies, axis=0)))
     return parts[0], parts[1]
+
+
+def _beginning(at: str) -> tuple[str, str]:
+    """What kind of period a time begins, and what that one is called among its kind."""
+    for form, period in TIMES.items():
+        with suppress(ValueError):
+            return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
+    raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
 def of_choices(report: DriftReport) -> dict[str, Any]:
