@@ -254,7 +254,7 @@ def test_an_interrupt_ends_with_code_1(
     def press(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fit_command, "read", press)
+    monkeypatch.setattr(fit_command, "read_choices", press)
     monkeypatch.setattr(study, "reproduce", press)
     assert run(folder, GOOD["fit"]) == 1
     assert capsys.readouterr().err == "rankstream: interrupted.\n"
@@ -268,7 +268,7 @@ def test_want_of_memory_is_one_sentence(
     def demand(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(fit_command, "read", demand)
+    monkeypatch.setattr(fit_command, "read_choices", demand)
     assert run(folder, GOOD["fit"]) == 1
     assert "more memory than there is" in capsys.readouterr().err
 

@@ -8,15 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from rankstream._types import Label
+from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
 from rankstream.drift import Control, DriftReport, drift_report
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.model_files import is_model, load_model
-from rankstream.readers import read
 from rankstream.readers.grouping import PERIODS
-from rankstream.terminal import print_json, print_note, print_plain
+from rankstream.terminal import print_json, print_plain
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
@@ -48,7 +48,8 @@ def run(
     else:
         if offers is not None:
             raise ValueError("Choices are compared offer by offer as they are: leave --offers out.")
-        periods = (_counts(before, reading), _counts(after, reading)) if after else _divided(before, str(at), reading)
+        files = [path for path in (before, after) if path is not None]
+        periods = _divided(before, at, reading) if at else [read_choices(path, **reading).counts for path in files]
         report = drift_report(*periods, level=level, control=cast(Control, control))
         content, text = of_choices(report), text_of_choices(report, top)
     if as_json:
@@ -57,19 +58,10 @@ def run(
         print_plain(text)
 
 
-def _counts(path: Path, reading: dict[str, Any]) -> ChoiceCounts:
-    found = read(path, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
-    return found.counts
-
-
-def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts, ChoiceCounts]:
+def _divided(path: Path, at: str, reading: dict[str, Any]) -> list[ChoiceCounts]:
     """The choices before the beginning of a year, month, day or hour, and those from then on."""
     period, start = _beginning(at)
-    found = read(path, period=period, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
+    found = read_choices(path, period=period, **reading)
     parts: list[ChoiceCounts] = []
     for late in (False, True):
         tallies = [counts.tallies for key, counts in found.groups.items() if (str(key) >= start) == late]
@@ -78,7 +70,7 @@ def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts
                 f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: name a time within."
             )
         parts.append(ChoiceCounts(found.counts.assortments, np.sum(tallies, axis=0)))
-    return parts[0], parts[1]
+    return parts
 
 
 def _beginning(at: str) -> tuple[str, str]:
