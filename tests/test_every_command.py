@@ -167,6 +167,7 @@ BAD = {
     "drift no day": ["drift", "DATA", "--at", "2024-01-32"],
     "drift early": ["drift", "DATA", "--at", "2020"],
     "drift offers": ["drift", "DATA", "DATA", "--offers", "OFFERS"],
+    "drift rejects": ["drift", "DATA", "DATA", "--on-error", "skip", "--rejects", "OUT"],
     "drift level": ["drift", "DATA", "DATA", "--level", "7"],
     "drift control": ["drift", "DATA", "DATA", "--control", "none"],
     "compare": ["compare", "STUDY"],

@@ -457,6 +457,10 @@ def test_rejects_overwrite_no_data(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="The rejects would overwrite"):
         read(path, on_error="skip", rejects=path)
     same(read_counts(path))
+    contents = given_as(held(), "csv", tmp_path)
+    with pytest.raises(ValueError, match="The rejects would overwrite"):
+        read(sold(), contents=contents, on_error="skip", rejects=contents)
+    same(read_counts(sold(), contents=contents))
 
 
 def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def run(
     else:
         if offers is not None:
             raise ValueError("Choices are compared offer by offer as they are: leave --offers out.")
+        if after is not None and reading.get("rejects") is not None:
+            raise ValueError("The rejects of two files would overwrite each other: leave --rejects out.")
         files = [path for path in (before, after) if path is not None]
         periods = _divided(before, at, reading) if at else [read_choices(path, **reading).counts for path in files]
         report = drift_report(*periods, level=level, control=cast(Control, control))
