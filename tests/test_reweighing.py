@@ -1,5 +1,6 @@
 """Offers that come to count for more or less: what was proven stays proven, and old offers fade."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,21 @@ def test_old_offers_fade_even_where_every_period_has_its_own(
         live.observe([Record(("a", "b", "extra 11"), "b", 4)])
     share = live.model.predict(("a", "b"))["a"]
     assert least <= share <= most
+
+
+def test_where_nothing_counts_the_model_stays(tmp_path: Path) -> None:
+    live = Live(half_life="1s", rounds=50)
+    live.observe([Record(("a", "b"), "a", 0, 0.0)])
+    assert not live.ready
+    with pytest.raises(ValueError, match="no model before the first choice"):
+        _ = live.model
+    live.save(tmp_path / "state.npz", {})
+    live, _ = Live.load(tmp_path / "state.npz")
+    live.observe([Record(("a", "b"), "b", 2, 1.0), Record(("b", "c"), "c", 1, 1.0)])
+    assert live.counts is not None
+    assert live.counts.assortments.n_offers == 2
+    before = live.model
+    live.observe([Record(("a", "b"), "a", 0, 1e6)])
+    assert live.counts.observations == 0
+    assert live.model == before
+    assert live.certificate.gap >= 0.0

@@ -110,6 +110,8 @@ class Live:
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
         elif self.run.solver.assortments != offers:
             self.run.solver, self.run.state = grow(self.run.solver, self.run.state, offers)
+        if not counts.observations:  # nothing yet, or all forgotten: the model stays as it is
+            return
         weights = distances.observation_weights(counts)
         self.run.solver, self.run.state = reweigh(self.run.solver, self.run.state, weights)
         self.run.state.forget(MEMORY)
@@ -117,14 +119,14 @@ class Live:
 
     def snapshot(self) -> Snapshot:
         """The model now, certified at the counts as they are."""
-        if self.run is None or self.counts is None:
-            raise ValueError("There is no model before the first record.")
+        if self.run is None or self.counts is None or not self.ready:
+            raise ValueError("There is no model before the first choice: observe one that counts.")
         return self.run.solver.snapshot(self.run.state, self.counts)
 
     @property
     def ready(self) -> bool:
         """Whether there is a model yet."""
-        return self.run is not None
+        return self.run is not None and self.run.state.round > 0
 
     @property
     def rankings(self) -> int:
