@@ -183,6 +183,13 @@ def test_garbage_is_a_value_error(text: str) -> None:
         record_of(text.encode("latin-1"))
 
 
+@pytest.mark.parametrize("time", ["[1]", "[]", "{}", "true", "null", '"noon"', "1e999", "1" + 400 * "0"])
+def test_a_time_that_cannot_be_read_is_none(time: str) -> None:
+    record = record_of(f'{{"offered": ["a"], "chosen": "a", "time": {time}}}'.encode())
+    assert record is not None
+    assert record.time is None
+
+
 def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
     source = tmp_path / "choices.jsonl"
     source.write_text("".join(line + "\n" for line in some_lines(20)))

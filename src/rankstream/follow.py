@@ -117,11 +117,12 @@ def record_of(text: bytes) -> Record | None:
 
 def _moment(value: object) -> float | None:
     """Seconds since 1970, from a number or a date; None where it cannot be read, which matters only to who needs it."""
-    try:
-        time = float(as_seconds(datetime.fromisoformat(value) if isinstance(value, str) else value))
-    except ValueError:
+    if not isinstance(value, str | int | float):
         return None
-    return time
+    try:
+        return float(as_seconds(datetime.fromisoformat(value) if isinstance(value, str) else value))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _is_item(value: object) -> bool:
