@@ -101,10 +101,9 @@ def as_reach(value: float | str | timedelta) -> float | timedelta:
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)\s*([a-z]*)", value.strip())
-    number = float(found[1]) if found and re.fullmatch(r"[0-9]*\.?[0-9]+(e\+?[0-9]+)?", found[1]) else np.nan
-    unit = found[2] if found else ""
-    if not 0.0 < number * UNITS.get(unit, 1.0) < 1e13 or (unit and unit not in UNITS):
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-z]*)", value.strip())
+    number, unit = (float(found[1]), found[2]) if found else (np.nan, "")
+    if not 0.0 < number * (UNITS.get(unit, np.nan) if unit else 1.0) < 1e13:
         raise ValueError(
             f"{value!r} is neither a number of choices nor a time: write 500, or 90s, 30min, 12h, 7d or 2w."
         )
@@ -114,8 +113,8 @@ def as_reach(value: float | str | timedelta) -> float | timedelta:
 def reach_text(reach: float | timedelta | None) -> float | str | None:
     """What ``as_reach`` reads back, for files.
 
-    >>> as_reach(reach_text(timedelta(days=7)))
-    datetime.timedelta(days=7)
+    >>> [as_reach(reach_text(timedelta(**reach))) for reach in ({"days": 7}, {"microseconds": 10})]
+    [datetime.timedelta(days=7), datetime.timedelta(microseconds=10)]
     """
     return f"{reach.total_seconds()!r}s" if isinstance(reach, timedelta) else reach
 
