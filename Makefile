@@ -44,6 +44,12 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/oracle.py --quick
 	$(BIN)/python benchmarks/quality.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
+	$(BIN)/python benchmarks/corrective.py
+	$(BIN)/python benchmarks/baselines.py --quick
+	$(BIN)/python benchmarks/reading.py 1000000
+	$(BIN)/python benchmarks/drift.py 20000
+	$(BIN)/python benchmarks/intervals.py --quick
+	$(BIN)/python benchmarks/budget.py --quick
 
 reproduce: setup ## rerun the paper's computational study into experiments/results
 	$(BIN)/rankstream reproduce --out experiments/results

@@ -8,7 +8,7 @@ import rankstream as rs
 from rankstream import entropy, oracles, priors, simulate
 from rankstream.baselines import fit_latent_class
 from rankstream.budget import fit_within
-from rankstream.entropy_estimate import entropy_estimate
+from rankstream.entropy_estimate import entropy_estimate, raw_certificate
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.soft_lattice import SoftLattice
@@ -52,6 +52,16 @@ def test_max_entropy_ends_in_time_with_what_is_proven(
     if found.converged:
         assert isinstance(whole.model, EntropyModel)
         assert np.array_equal(found.model.duals, whole.model.duals)
+
+
+def test_the_regrets_of_a_certified_model_add_up_to_its_gap() -> None:
+    offers = rs.Assortments([("a", "b"), ("b", "c"), ("a", "c")])
+    cycle = rs.ChoiceCounts(offers, [9, 1, 9, 1, 1, 9])
+    for share, gap in ((2 / 3, 0.0), (0.5, 0.4 * 6**0.5 - (0.9 - 2 / 3) * 6**0.5)):  # the best there is, and another
+        fitted = np.array([share, 1 - share, share, 1 - share, 1 - share, share])
+        found = raw_certificate(fitted, cycle, rs.oracles.auto(offers))
+        assert found.gap == pytest.approx(gap, abs=1e-12)
+        assert (found.oracle_regret, found.regret_sum) == (0.0, found.gap)
 
 
 def test_an_interrupt_ends_max_entropy(counts: rs.ChoiceCounts) -> None:

@@ -50,6 +50,7 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
         "intervals",
         "learners",
         "oracles",
+        "plots",
         "simulate",
     }
     for name in set(rs.__all__) - modules:

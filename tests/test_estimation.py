@@ -168,3 +168,13 @@ def test_methods_and_weights_are_checked(options: dict[str, str], message: str) 
         rs.estimate(offers, [0.5, 0.5], **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="fit it again as a stream goes on"):
         rs.estimate(offers, [[0.5, 0.5]], method="max-entropy")
+
+
+def test_counts_may_be_given_alone() -> None:
+    offers = rs.Assortments([("tea", "nothing"), ("pie", "nothing")])
+    counts = rs.ChoiceCounts(offers, [50, 50, 25, 75])
+    assert rs.estimate(counts).certificate == rs.estimate(offers, counts).certificate
+    with pytest.raises(ValueError, match="Counts know their offers"):
+        rs.estimate(counts, counts)
+    with pytest.raises(ValueError, match="There are no data"):
+        rs.estimate(offers)

@@ -164,8 +164,10 @@ BAD = {
     "drift alone": ["drift", "DATA"],
     "drift nothing": ["drift", "OUT", "OUT"],
     "drift at": ["drift", "DATA", "--at", "noon"],
+    "drift no day": ["drift", "DATA", "--at", "2024-01-32"],
     "drift early": ["drift", "DATA", "--at", "2020"],
     "drift offers": ["drift", "DATA", "DATA", "--offers", "OFFERS"],
+    "drift rejects": ["drift", "DATA", "DATA", "--on-error", "skip", "--rejects", "OUT"],
     "drift level": ["drift", "DATA", "DATA", "--level", "7"],
     "drift control": ["drift", "DATA", "DATA", "--control", "none"],
     "compare": ["compare", "STUDY"],
@@ -253,7 +255,7 @@ def test_an_interrupt_ends_with_code_1(
     def press(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fit_command, "read", press)
+    monkeypatch.setattr(fit_command, "read_choices", press)
     monkeypatch.setattr(study, "reproduce", press)
     assert run(folder, GOOD["fit"]) == 1
     assert capsys.readouterr().err == "rankstream: interrupted.\n"
@@ -267,7 +269,7 @@ def test_want_of_memory_is_one_sentence(
     def demand(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(fit_command, "read", demand)
+    monkeypatch.setattr(fit_command, "read_choices", demand)
     assert run(folder, GOOD["fit"]) == 1
     assert "more memory than there is" in capsys.readouterr().err
 

@@ -20,6 +20,7 @@ def test_public_names_are_these() -> None:
             "revenue_range",
             "probability_range",
         ),
+        *("read", "read_counts", "load_model", "plots"),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
     assert dir(rankstream) == sorted(rankstream.__all__)

@@ -319,6 +319,16 @@ def test_parts_follow_the_rows_of_large_files(tmp_path: Path) -> None:
         assert [part.tallies.tolist() for part in parts.values()] == [[200_000, 0], [0, 200_000]]
 
 
+def test_parts_follow_the_rows_where_offers_are_numbered(tmp_path: Path) -> None:
+    numbers = [*range(100)] * 4
+    frame = pd.DataFrame(
+        {"offer_id": numbers, "item": np.repeat(["a", "b"], 200), "count": np.repeat([1, 0, 0, 2], 100)}
+    )
+    for source in (frame, given_as(frame, "csv", tmp_path)):
+        parts = read(source, parts=2).groups
+        assert [part.tallies.tolist() for part in parts.values()] == [[100, 0], [0, 200]]
+
+
 def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(transactions().assign(time=pd.Timestamp("2024-02-02", tz="UTC")))
     pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")
@@ -447,6 +457,10 @@ def test_rejects_overwrite_no_data(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="The rejects would overwrite"):
         read(path, on_error="skip", rejects=path)
     same(read_counts(path))
+    contents = given_as(held(), "csv", tmp_path)
+    with pytest.raises(ValueError, match="The rejects would overwrite"):
+        read(sold(), contents=contents, on_error="skip", rejects=contents)
+    same(read_counts(sold(), contents=contents))
 
 
 def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
@@ -456,6 +470,9 @@ def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
     for source in (frame, polars, polars.to_arrow(), tmp_path / "data.parquet"):
         with pytest.raises(ValueError, match="row 1: the choice 'c' is not in its offer 'a;b'"):
             read(source)
+    lists = pd.DataFrame({"chosen": ["a", "a"], "a": ["1", "1"], "b": ["1", [1]], "c": ["1", "1"]})
+    with pytest.raises(ValueError, match=r"row 1: \[1\] cannot be an item"):
+        read(lists)
     same_sets = pd.DataFrame({"offered": [{"a", "b"}], "chosen": ["a"]})
     assert read_counts(same_sets).assortments.offers == (("a", "b"),)
 

@@ -1,5 +1,6 @@
 """Offers that come to count for more or less: what was proven stays proven, and old offers fade."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, Solver, distances, learners, oracles
+from rankstream.counts import Target
 from rankstream.live import Live, Record
 from rankstream.reweighing import reweigh
 
@@ -40,6 +42,19 @@ def test_bounds_hold_under_every_weighting(
         best = naive.least_distance(distance, naive.all_vertices(offers) * each, shares * each)
         assert certificate.lower <= best + 1e-7 <= certificate.upper + 2e-7
         assert certificate.oracle_regret <= 1e-7  # best answers never regret
+
+
+def test_an_offer_that_never_had_a_price_takes_nothing_from_what_is_proven() -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
+    target = Target(np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.9, *[np.nan] * 3]), np.arange(9) < 6)
+    solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
+    state = solver.init()
+    for _ in range(200):
+        state = solver.step(state, target)
+    proven = solver.certificate(state, target).lower
+    assert proven > 0.1
+    solver, state = reweigh(solver, state, [1.0, 1.0, 1.0, 1e-3])
+    assert solver.certificate(state, target).lower == pytest.approx(proven)
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
@@ -91,3 +106,21 @@ def test_old_offers_fade_even_where_every_period_has_its_own(
         live.observe([Record(("a", "b", "extra 11"), "b", 4)])
     share = live.model.predict(("a", "b"))["a"]
     assert least <= share <= most
+
+
+def test_where_nothing_counts_the_model_stays(tmp_path: Path) -> None:
+    live = Live(half_life="1s", rounds=50)
+    live.observe([Record(("a", "b"), "a", 0, 0.0)])
+    assert not live.ready
+    with pytest.raises(ValueError, match="no model before the first choice"):
+        _ = live.model
+    live.save(tmp_path / "state.npz", {})
+    live, _ = Live.load(tmp_path / "state.npz")
+    live.observe([Record(("a", "b"), "b", 2, 1.0), Record(("b", "c"), "c", 1, 1.0)])
+    assert live.counts is not None
+    assert live.counts.assortments.n_offers == 2
+    before = live.model
+    live.observe([Record(("a", "b"), "a", 0, 1e6)])
+    assert live.counts.observations == 0
+    assert live.model == before
+    assert live.certificate.gap >= 0.0

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from rankstream import simulate, stream_command
 from rankstream._types import Vec
 from rankstream.cli import app
 from rankstream.follow import record_of
+from rankstream.forgetting import ForgettingCounts
 from rankstream.live import Live, Record
 from rankstream.model_files import load_model
 from rankstream.watched import Watched
+from rankstream.windows import DecayingCounts, WindowCounts
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
 OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)
@@ -42,6 +45,14 @@ def switched_lines(size: int) -> list[str]:
 
 def call(*words: object, text: str | None = None) -> Result:
     return CliRunner().invoke(app, ["stream", *(str(word) for word in words)], input=text)
+
+
+def dated(lines: list[str], hours: float) -> list[str]:
+    """The same records, some hours apart; every other one says so in seconds."""
+    start = datetime(2024, 5, 1, tzinfo=UTC)
+    moments = [start + timedelta(hours=hours * number) for number in range(len(lines))]
+    told = [when.isoformat() if number % 2 else when.timestamp() for number, when in enumerate(moments)]
+    return [json.dumps({**json.loads(line), "time": when}) for line, when in zip(lines, told, strict=True)]
 
 
 def tallies(out: Path) -> dict[tuple[frozenset[object], object], float]:
@@ -172,6 +183,13 @@ def test_garbage_is_a_value_error(text: str) -> None:
         record_of(text.encode("latin-1"))
 
 
+@pytest.mark.parametrize("time", ["[1]", "[]", "{}", "true", "null", '"noon"', "1e999", "1" + 400 * "0"])
+def test_a_time_that_cannot_be_read_is_none(time: str) -> None:
+    record = record_of(f'{{"offered": ["a"], "chosen": "a", "time": {time}}}'.encode())
+    assert record is not None
+    assert record.time is None
+
+
 def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
     source = tmp_path / "choices.jsonl"
     source.write_text("".join(line + "\n" for line in some_lines(20)))
@@ -296,3 +314,37 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="without a change detector"):
         Watched.load(tmp_path / "plain" / "state.npz")
+
+
+@pytest.mark.parametrize(("option", "kind"), [("--half-life", DecayingCounts), ("--window", WindowCounts)])
+def test_choices_fade_by_the_time_of_the_records(option: str, kind: type[ForgettingCounts], tmp_path: Path) -> None:
+    lines = dated(some_lines(120), hours=6.0)
+    source, out = tmp_path / "choices.jsonl", tmp_path / "live"
+    source.write_text("\n".join(lines[:70]) + "\n")
+    assert call(source, "--out", out, option, "2d", "--to-end").exit_code == 0
+    source.write_text("\n".join(lines) + "\n")
+    assert call(source, "--out", out, option, "48h", "--to-end").exit_code == 0  # the same, in other words
+    live, _ = Live.load(out / "state.npz")
+    assert isinstance(live.counts, kind)
+    alone = kind(live.counts.assortments, timedelta(days=2))
+    for line in lines:
+        record = record_of(line.encode())
+        assert record is not None
+        alone.observe(record.offered, record.chosen, time=record.time)
+    np.testing.assert_allclose(live.counts.tallies, alone.tallies, rtol=1e-9)
+    assert live.counts.observations < 20.0
+    assert "was begun with" in str(call(source, "--out", out, option, "3d", "--to-end").exception)
+
+
+def test_what_fades_by_time_needs_one(tmp_path: Path) -> None:
+    source = tmp_path / "choices.jsonl"
+    source.write_text("\n".join([*dated(some_lines(3), 1.0), *some_lines(1)]) + "\n")
+    told = call(source, "--out", tmp_path / "a", "--half-life", "1d", "--to-end")
+    assert 'line 4: it has no "time" that can be read' in str(told.exception)
+    for words, message in (
+        (("--half-life", "7 parsecs"), "neither a number of choices nor a time"),
+        (("--half-life", "0"), "neither a number of choices nor a time"),
+        (("--window", "2.5"), "window is 2.5: it must be a whole number"),
+        (("--detect", "--half-life", "1d"), "With --detect the half-life is that of a copy"),
+    ):
+        assert message in str(call(source, "--out", tmp_path / "b", *words).exception)

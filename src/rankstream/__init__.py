@@ -11,10 +11,12 @@ from rankstream.model import RankingModel
 from rankstream.solver import Solver
 
 if TYPE_CHECKING:
-    from rankstream import baselines, entropy, evaluate, intervals
+    from rankstream import baselines, entropy, evaluate, intervals, plots
     from rankstream.baselines import probability_range, rationality, revenue_range
     from rankstream.entropy_model import EntropyModel
     from rankstream.estimator import RankingChoiceModel
+    from rankstream.model_files import load_model
+    from rankstream.readers import read, read_counts
 
 __version__ = "0.2.0"
 
@@ -35,9 +37,13 @@ __all__ = [
     "evaluate",
     "intervals",
     "learners",
+    "load_model",
     "oracles",
+    "plots",
     "probability_range",
     "rationality",
+    "read",
+    "read_counts",
     "revenue_range",
     "simulate",
 ]
@@ -49,8 +55,12 @@ LATER = {
     "entropy": "",
     "evaluate": "",
     "intervals": "",
+    "load_model": "model_files",
+    "plots": "",
     "probability_range": "baselines",
     "rationality": "baselines",
+    "read": "readers",
+    "read_counts": "readers",
     "revenue_range": "baselines",
 }
 """Names that are imported only when they are asked for, and the modules that hold them."""

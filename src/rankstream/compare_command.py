@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from rankstream import plots
+from rankstream.choice_files import read_choices
 from rankstream.comparison import Comparison
 from rankstream.evaluate import compare
 from rankstream.pictures import check_picture, save_picture
-from rankstream.readers import read
 from rankstream.splits import Holdout
-from rankstream.terminal import print_json, print_note, print_plain, progress
+from rankstream.terminal import print_json, print_plain, progress
 
 
 def run(
@@ -28,9 +28,7 @@ def run(
     """
     if plot is not None:
         check_picture(plot)
-    found_data = read(data, parts=folds + 1 if holdout == "time" else None, **reading)
-    if found_data.problems.total:
-        print_note(found_data.problems.summary())
+    found_data = read_choices(data, parts=folds + 1 if holdout == "time" else None, **reading)
     counts = list(found_data.groups.values()) or found_data.counts
     with progress("splitting") as tell:
         found = compare(

@@ -1,27 +1,24 @@
 """The command ``rankstream drift``: what changed between two files of choices, two models, or at a time."""
 
-import re
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from rankstream._types import Label
+from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
 from rankstream.drift import Control, DriftReport, drift_report
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.model_files import is_model, load_model
-from rankstream.readers import read
-from rankstream.terminal import print_json, print_note, print_plain
+from rankstream.readers.grouping import PERIODS
+from rankstream.terminal import print_json, print_plain
 
-TIMES = {
-    "year": r"\d{4}",
-    "month": r"\d{4}-\d{2}",
-    "day": r"\d{4}-\d{2}-\d{2}",
-    "hour": r"\d{4}-\d{2}-\d{2}[ T]\d{2}(:00)?",
-}
+TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
 
 
@@ -51,7 +48,10 @@ def run(
     else:
         if offers is not None:
             raise ValueError("Choices are compared offer by offer as they are: leave --offers out.")
-        periods = (_counts(before, reading), _counts(after, reading)) if after else _divided(before, str(at), reading)
+        if after is not None and reading.get("rejects") is not None:
+            raise ValueError("The rejects of two files would overwrite each other: leave --rejects out.")
+        files = [path for path in (before, after) if path is not None]
+        periods = _divided(before, at, reading) if at else [read_choices(path, **reading).counts for path in files]
         report = drift_report(*periods, level=level, control=cast(Control, control))
         content, text = of_choices(report), text_of_choices(report, top)
     if as_json:
@@ -60,22 +60,10 @@ def run(
         print_plain(text)
 
 
-def _counts(path: Path, reading: dict[str, Any]) -> ChoiceCounts:
-    found = read(path, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
-    return found.counts
-
-
-def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts, ChoiceCounts]:
+def _divided(path: Path, at: str, reading: dict[str, Any]) -> list[ChoiceCounts]:
     """The choices before the beginning of a year, month, day or hour, and those from then on."""
-    period = next((name for name, form in TIMES.items() if re.fullmatch(form, at.strip())), None)
-    if period is None:
-        raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
-    found = read(path, period=period, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
-    start = at.strip().replace("T", " ")
+    period, start = _beginning(at)
+    found = read_choices(path, period=period, **reading)
     parts: list[ChoiceCounts] = []
     for late in (False, True):
         tallies = [counts.tallies for key, counts in found.groups.items() if (str(key) >= start) == late]
@@ -84,7 +72,15 @@ def _divided(path: Path, at: str, reading: dict[str, Any]) -> tuple[ChoiceCounts
                 f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: name a time within."
             )
         parts.append(ChoiceCounts(found.counts.assortments, np.sum(tallies, axis=0)))
-    return parts[0], parts[1]
+    return parts
+
+
+def _beginning(at: str) -> tuple[str, str]:
+    """What kind of period a time begins, and what that one is called among its kind."""
+    for form, period in TIMES.items():
+        with suppress(ValueError):
+            return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
+    raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
 def of_choices(report: DriftReport) -> dict[str, Any]:

@@ -58,17 +58,15 @@ def raw_certificate(fitted: Vec, counts: ChoiceCounts, oracle: oracles.Oracle) -
 
     What is proven is the best of three duals: the residual's own direction; the same with offers weighed by their
     observations, which is the best dual of a fit that weighs them so; and zero, which proves 0 without rounding.
+    The regrets are those of one round in which that dual was answered best: none of the oracle's.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
     residual = fitted - data
-    weighed = residual * counts.totals[assortments.owner]
-    duals = [way / np.linalg.norm(way) for way in (residual, weighed) if way.any()] + [np.zeros_like(residual)]
-    best = max(
-        (
-            certify(Sums(fitted, data, dual, 1.0, latest=data), distances.L2(assortments), oracle, seen=target.seen)
-            for dual in duals
-        ),
-        key=lambda found: found.lower,
-    )
-    return replace(best, lower=max(best.lower, 0.0))
+    ways = residual, residual * counts.totals[assortments.owner]
+    duals = [way / np.linalg.norm(way) for way in ways if way.any()] or [residual]
+    distance = distances.L2(assortments)
+    proven = [certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen) for dual in duals]
+    found = max(proven, key=lambda one: one.lower)
+    lower = max(found.lower, 0.0)
+    return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

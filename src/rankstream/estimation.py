@@ -27,8 +27,8 @@ Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
 
 
 def estimate(
-    assortments: Assortments,
-    data: Data,
+    assortments: Assortments | ChoiceCounts,
+    data: Data | None = None,
     *,
     method: Method = "primal-dual",
     distance: str | Distance = "l2",
@@ -45,6 +45,8 @@ def estimate(
     seed: int = 0,
 ) -> Estimate[Any]:
     """Estimate a model from frequencies, from counts, or from an iterable that yields either once a round.
+
+    Counts know their offers, and may be given alone.
 
     ``method="primal-dual"`` is the paper's: a solver plays rounds, and the model is a sparse ``RankingModel``. An array
     with one row of frequencies per round is a stream known in advance, which is checked and played faster than an
@@ -66,10 +68,11 @@ def estimate(
     >>> fit = estimate(offers, [0.5, 0.5, 0.25, 0.75])
     >>> fit.converged, round(fit.model.predict(("tea", "nothing"))["tea"], 2)
     (True, 0.5)
-    >>> dense = estimate(offers, [0.5, 0.5, 0.25, 0.75], method="max-entropy")
+    >>> dense = estimate(ChoiceCounts(offers, [50, 50, 25, 75]), method="max-entropy")
     >>> round(dense.model.predict(("tea", "pie", "nothing"))["nothing"], 1)
     0.4
     """
+    assortments, data = _offers_and_data(assortments, data)
     for name, value, kind in (("method", method, Method), ("weights", weights, Weighting)):
         if value not in get_args(kind):
             raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, get_args(kind)))}.")
@@ -114,6 +117,16 @@ def estimate(
     if not run.state.round:
         raise ValueError("The data ended before the first round: give at least one frequency vector or ChoiceCounts.")
     return run.result()
+
+
+def _offers_and_data(assortments: Assortments | ChoiceCounts, data: Data | None) -> tuple[Assortments, Data]:
+    if isinstance(assortments, ChoiceCounts):
+        if data is not None:
+            raise ValueError("Counts know their offers: give the counts alone, or assortments and data.")
+        return assortments.assortments, assortments
+    if data is None:
+        raise ValueError("There are no data: give counts alone, or assortments and data.")
+    return assortments, data
 
 
 def make_solver(

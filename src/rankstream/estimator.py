@@ -45,7 +45,8 @@ class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     ``memory`` rounds, so that the model follows data that change. Offers that are new join those so far (``growth``).
     So do, with ``new_items="add"``, named columns that are new; items whose columns are missing are kept and not
     available. With a ``half_life``, a choice weighs half as much after so many later ones (``DecayingCounts``): rows
-    then must be in order of time. ``certificate_`` is at the frequencies of ``counts_``.
+    then must be in order of time. ``certificate_`` is at the frequencies of ``counts_``. Mirror descent takes its step
+    from the horizon ``max_rounds``: in a stream without an end, "dual-averaging" comes nearer (docs/methods.md).
 
     ``method="max-entropy"`` predicts best, ``"primal-dual"`` is the paper's sparse fit, and ``"auto"`` the first where
     its exact program is small and nothing that only the second has (distance, learner, stop, ties) is set.

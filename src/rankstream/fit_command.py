@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from rankstream.budget import fit_within
+from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.estimation import Method
 from rankstream.model_commands import as_items
 from rankstream.options import METHODS
-from rankstream.readers import Sensitivity, outside_sensitivity, read
+from rankstream.readers import Sensitivity, outside_sensitivity
 from rankstream.runs import Estimate
-from rankstream.terminal import print_json, print_note, print_plain, progress
+from rankstream.terminal import print_json, print_plain, progress
 
 NO_CHOICE = "no choice"
 
@@ -35,9 +36,7 @@ def run(
     """
     shares = as_shares(outside)
     check(out, method, offer, shares)
-    found = read(data, no_choice=None if shares else no_choice, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
+    found = read_choices(data, no_choice=None if shares else no_choice, **reading)
     seconds = budget / max(1, len(shares))
     with progress("starting") as tell:
 

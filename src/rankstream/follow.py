@@ -6,9 +6,11 @@ import select
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from rankstream.forgetting import as_seconds
 from rankstream.live import Record
 
 PAUSE = 0.1
@@ -110,7 +112,17 @@ def record_of(text: bytes) -> Record | None:
         raise ValueError(f"its choice {chosen!r} is not in its offer {offered!r}")
     if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < 1e15:
         raise ValueError(f"its count {count!r} is not a number >= 0")
-    return Record(tuple(items), chosen, float(count))
+    return Record(tuple(items), chosen, float(count), _moment(content.get("time")))
+
+
+def _moment(value: object) -> float | None:
+    """Seconds since 1970, from a number or a date; None where it cannot be read, which matters only to who needs it."""
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        return float(as_seconds(datetime.fromisoformat(value) if isinstance(value, str) else value))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _is_item(value: object) -> bool:

@@ -1,5 +1,6 @@
 """What counts that forget share: a reach, in observations or in time, and a clock."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from rankstream.counts import ChoiceCounts
 from rankstream.validate import number_between
 
 By = Literal["observations", "time"]
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 class ForgettingCounts(ChoiceCounts):
@@ -89,6 +91,32 @@ class ForgettingCounts(ChoiceCounts):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.reach:g} by {self.by}, {self.observations:.6g} choices)"
+
+
+def as_reach(value: float | str | timedelta) -> float | timedelta:
+    """A half-life or a window: a number of observations, or a time, which may be text such as "7d" or "90min".
+
+    >>> as_reach("500"), as_reach("7d"), as_reach("1.5h")
+    (500.0, datetime.timedelta(days=7), datetime.timedelta(seconds=5400))
+    """
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-z]*)", value.strip())
+    number, unit = (float(found[1]), found[2]) if found else (np.nan, "")
+    if not 0.0 < number * (UNITS.get(unit, np.nan) if unit else 1.0) < 1e13:
+        raise ValueError(
+            f"{value!r} is neither a number of choices nor a time: write 500, or 90s, 30min, 12h, 7d or 2w."
+        )
+    return timedelta(seconds=number * UNITS[unit]) if unit else number
+
+
+def reach_text(reach: float | timedelta | None) -> float | str | None:
+    """What ``as_reach`` reads back, for files.
+
+    >>> [as_reach(reach_text(timedelta(**reach))) for reach in ({"days": 7}, {"microseconds": 10})]
+    [datetime.timedelta(days=7), datetime.timedelta(microseconds=10)]
+    """
+    return f"{reach.total_seconds()!r}s" if isinstance(reach, timedelta) else reach
 
 
 def as_seconds(time: Any) -> Vec:

@@ -47,7 +47,7 @@ class Prior:
             raise ValueError(f"The weights of a prior must be at least 0 and sum to 1; they sum to {total}.")
 
     def sample(self, size: int, seed: int | np.random.Generator = 0, watch: Watch = unwatched) -> Codes:
-        """Independent rankings, best first, one per row; fewer, but one, when ``watch`` says that it is enough."""
+        """Independent rankings, best first, one per row; fewer, in hundreds, when ``watch`` says that it is enough."""
         generator = np.random.default_rng(seed)
         weights = np.concatenate([self.class_weights, self.chain_weights])
         kinds = generator.choice(len(weights), size=size, p=weights / weights.sum())

@@ -2,7 +2,10 @@
 
 import os
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from rankstream import distances, learners, oracles
 from rankstream._types import Label
@@ -10,6 +13,7 @@ from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
 from rankstream.checkpoint import read, write
 from rankstream.counts import ChoiceCounts
+from rankstream.forgetting import ForgettingCounts, as_reach, reach_text
 from rankstream.growth import grow
 from rankstream.model import RankingModel
 from rankstream.packing import Parts, pack
@@ -20,22 +24,24 @@ from rankstream.validate import whole_number
 from rankstream.windows import DecayingCounts, WindowCounts
 
 MEMORY = 1000.0
+Reach = float | str | timedelta
 
 
 class Record(NamedTuple):
-    """One observation: what was offered, what was chosen, and how often."""
+    """One observation: what was offered, what was chosen, how often, and when, in seconds since 1970 if it is known."""
 
     offered: tuple[Label, ...]
     chosen: Label
     times: float = 1.0
+    time: float | None = None
 
 
 class Live:
     """Batches of records in, a current model out; ``save`` and ``load`` make it survive anything.
 
     Offers weigh by their observations, as in ``estimate``. Earlier rounds count for at most ``MEMORY`` rounds together,
-    so that the model follows the counts; the counts may forget, too, with a half-life or a window in observations: then
-    an offer that is no longer made counts for less and less.
+    so that the model follows the counts; the counts may forget, too, with a half-life or a window in observations, or
+    in time ("7d"), if every record has its own: then an offer that is no longer made counts for less and less.
 
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
@@ -48,11 +54,15 @@ class Live:
     threshold: ClassVar[float | None] = None
 
     def __init__(
-        self, *, half_life: float | None = None, window: int | None = None, rounds: int = 20, seed: int = 0
+        self, *, half_life: Reach | None = None, window: Reach | None = None, rounds: int = 20, seed: int = 0
     ) -> None:
         if half_life is not None and window is not None:
             raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
-        self.half_life, self.window, self.seed = half_life, window, whole_number("seed", seed)
+        self.half_life, self.window = (None if one is None else as_reach(one) for one in (half_life, window))
+        if self.window is not None and not isinstance(self.window, timedelta):
+            self.window = whole_number("window", int(self.window) if self.window % 1 == 0 else self.window, least=1)
+        self.timed = isinstance(self.half_life or self.window, timedelta)
+        self.seed = whole_number("seed", seed)
         self.rounds = whole_number("rounds", rounds, least=1)
         self.records = 0
         self.counts: ChoiceCounts | None = None
@@ -65,11 +75,21 @@ class Live:
         for record in batch:
             if record.chosen not in record.offered:
                 raise ValueError(f"The choice {record.chosen!r} is not in its offer {record.offered!r}.")
+            self.check(record)
         counts = self._with_offers(batch)
-        offered, chosen, amounts = zip(*batch, strict=True)
-        counts.observe_coordinates(counts.coordinates(list(offered), list(chosen)), amounts)
+        offered, chosen, amounts, times = zip(*batch, strict=True)
+        where = counts.coordinates(list(offered), list(chosen))
+        if isinstance(counts, ForgettingCounts) and self.timed:
+            counts.observe_coordinates(where, amounts, np.array(times, dtype=np.float64))
+        else:
+            counts.observe_coordinates(where, amounts)
         self.counts, self.records = counts, self.records + len(batch)
         self._play(counts)
+
+    def check(self, record: Record) -> None:
+        """Refuse records without a time where the counts forget by it."""
+        if self.timed and record.time is None:
+            raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
 
     def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
         """The counts so far, with room for every offer of the batch."""
@@ -90,6 +110,8 @@ class Live:
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
         elif self.run.solver.assortments != offers:
             self.run.solver, self.run.state = grow(self.run.solver, self.run.state, offers)
+        if not counts.observations:  # nothing yet, or all forgotten: the model stays as it is
+            return
         weights = distances.observation_weights(counts)
         self.run.solver, self.run.state = reweigh(self.run.solver, self.run.state, weights)
         self.run.state.forget(MEMORY)
@@ -97,14 +119,14 @@ class Live:
 
     def snapshot(self) -> Snapshot:
         """The model now, certified at the counts as they are."""
-        if self.run is None or self.counts is None:
-            raise ValueError("There is no model before the first record.")
+        if self.run is None or self.counts is None or not self.ready:
+            raise ValueError("There is no model before the first choice: observe one that counts.")
         return self.run.solver.snapshot(self.run.state, self.counts)
 
     @property
     def ready(self) -> bool:
         """Whether there is a model yet."""
-        return self.run is not None
+        return self.run is not None and self.run.state.round > 0
 
     @property
     def rankings(self) -> int:
@@ -123,7 +145,8 @@ class Live:
 
     def save(self, path: str | os.PathLike[str], more: dict[str, Any]) -> None:
         """Write everything, and ``more``, to one file; a crash leaves the old file, never half a new one."""
-        settings = {name: getattr(self, name) for name in ("half_life", "window", "rounds", "seed", "records")}
+        settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")}
+        settings |= {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}
         runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
         write(path, runs, {"live": settings, **more})
 

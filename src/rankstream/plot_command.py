@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from rankstream import plots
+from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items
 from rankstream.model_files import is_model, load_model
 from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
-from rankstream.readers import Reading, read
+from rankstream.readers import Reading
 from rankstream.readers.grouping import PERIODS
-from rankstream.terminal import print_json, print_note, print_plain
+from rankstream.terminal import print_json, print_plain
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 
@@ -37,11 +38,11 @@ def run(
     if kind == "shares":
         if is_model(path):
             raise ValueError(f"{path} is a model: shares over time are drawn from a file of choices.")
-        draw_shares(_read(path, period=period or "month", **reading), offer, period or "month", out)
+        draw_shares(read_choices(path, period=period or "month", **reading), offer, period or "month", out)
     else:
         model = load_model(path)
         if data is not None:
-            draw_fit(model, _read(data, **reading).counts, out)
+            draw_fit(model, read_choices(data, **reading).counts, out)
         elif kind == "segments":
             draw_segments(model, out, top, places, seed)
         else:
@@ -62,13 +63,6 @@ def check(kind: str, data: Path | None, offer: str | None, period: str | None) -
         raise ValueError(f"A picture of kind {kind!r} is about no single offer: leave --offer out.")
     if period is not None and kind != "shares":
         raise ValueError(f"A picture of kind {kind!r} is about no periods: leave --period out.")
-
-
-def _read(path: Path, **reading: Any) -> Reading:
-    found = read(path, **reading)
-    if found.problems.total:
-        print_note(found.problems.summary())
-    return found
 
 
 def draw_fit(model: Model, counts: ChoiceCounts, out: Path) -> None:

@@ -1,7 +1,7 @@
 """Reweighing: go on with a run when offers come to count for more or less, as they do where the past is forgotten.
 
 The paper fixes the distance. Here the past is read as that of a game under the new one: the same rankings answered
-the same costs, all made smaller by one factor, the largest for which the prices are still allowed. So
+the same costs, all made smaller by one factor, so that every price that was asked is still allowed. So
 ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed distance: it starts anew.
 """
 
@@ -57,8 +57,8 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
     if not old.all():
         raise ValueError("An offer weighs 0 so far, and costs cannot be undone: give it a small weight instead.")
     ratio = (new / old)[other.assortments.owner]
-    smaller = float(ratio.min())
     moved = state.copy()
+    smaller = float(ratio.min(where=moved.sums.dual != 0.0, initial=ratio.max()))
     moved.sums.dual *= smaller / ratio
     moved.sums.answer *= smaller
     moved.sums.offset *= smaller

@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rankstream.alarms import Alarm
 from rankstream.follow import Line, lines, record_of
+from rankstream.forgetting import as_reach
 from rankstream.live import Live, Record
 from rankstream.terminal import as_json as to_json
 from rankstream.terminal import console as make_console
@@ -45,6 +47,7 @@ class Follower:
             left.unlink(missing_ok=True)  # by a process that was killed while it wrote
         self.source, self.out, self.on_error = source, out, on_error
         given = {name: value for name, value in live.items() if value is not None}
+        given |= {name: as_reach(given[name]) for name in ("half_life", "window") if name in given}
         self.live: Live | Watched
         self.at, self.resumed, self.busy, self.stopped = Step([], 0, 0, 0), False, False, False
         if (out / "state.npz").exists():
@@ -96,7 +99,7 @@ class Follower:
             if isinstance(line, Line):
                 try:
                     record = record_of(line.text)
-                    if record is not None and isinstance(self.live, Watched):
+                    if record is not None:
                         self.live.check(record)
                 except ValueError as error:
                     if self.on_error == "stop":
@@ -139,6 +142,8 @@ def begin(given: dict[str, Any]) -> Live | Watched:
         return Live(**given)
     if "window" in given:
         raise ValueError("With --detect the counts begin again when the market changes: leave --window out.")
+    if isinstance(given.get("half_life"), timedelta):
+        raise ValueError("With --detect the half-life is that of a copy, in choices: write a number.")
     return Watched(**{name: value for name, value in given.items() if name != "detect"})
 
 

@@ -13,10 +13,12 @@ def stream(
     out: Annotated[Path, typer.Option(help="The folder; what is in it is resumed.")] = Path("rankstream-stream"),
     every: Annotated[float, typer.Option(min=0.0, help="Save at least so often, in seconds.")] = 5.0,
     half_life: Annotated[
-        float | None,
-        typer.Option(min=1.0, help="Choices after which one weighs half; with --detect, in the fast copy: 500."),
+        str | None,
+        typer.Option(help="Choices, or time (7d, 12h), after which one weighs half; with --detect, in the copy: 500."),
     ] = None,
-    window: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest choices count.")] = None,
+    window: Annotated[
+        str | None, typer.Option(help="Only so many of the latest choices count, or those of a time (7d).")
+    ] = None,
     detect: Annotated[bool, typer.Option("--detect", help="Begin again when the market has changed.")] = False,
     threshold: Annotated[
         float | None, typer.Option(min=0.0, help="With --detect: the evidence it takes, in nats; 15 without it.")

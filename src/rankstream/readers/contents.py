@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rankstream.readers.formats import Layout
 from rankstream.readers.lines import Row
 from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import labels_of, text
+from rankstream.readers.records import labels_of, text, text_or_nothing
 from rankstream.readers.roles import roles_of
 from rankstream.readers.tables import Source, connected, identifier
 
@@ -38,7 +38,7 @@ def own_contents(source: Source, layout: Layout) -> Contents:
     held: dict[str, set[str]] = defaultdict(set)
     spoiled: set[str] = set()
     for row in _pairs(source, layout.raw):
-        number, item = (_label(cell) for cell in (*row.cells, "", "")[:2])
+        number, item = (text_or_nothing(cell) for cell in (*row.cells, "", "")[:2])
         if row.wrong is not None or item == "":
             spoiled.add(number)
         else:
@@ -87,20 +87,13 @@ def _pairs(source: Source, columns: Sequence[str]) -> Iterable[Row]:
 
 
 def _good(cells: Sequence[Any]) -> bool:
-    return all(cell is not None and _label(cell) != "" for cell in cells)
+    return all(cell is not None and text_or_nothing(cell) != "" for cell in cells)
 
 
 def _walked(source: Source, columns: Sequence[str]) -> Iterator[Row]:
     places = [source.columns.index(column) for column in columns]
     for row in source.rows():
         yield row._replace(cells=tuple(row.cells[place] if place < len(row.cells) else None for place in places))
-
-
-def _label(cell: Any) -> str:
-    try:
-        return text(cell)
-    except BadRecordError:
-        return ""
 
 
 def _shared(held: dict[str, set[str]]) -> Contents:

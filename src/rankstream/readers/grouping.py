@@ -15,6 +15,7 @@ from rankstream.readers.tables import BATCH, Source, identifier
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+ROW = "rankstream_row"
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 
@@ -83,6 +84,8 @@ def groups(
 
     Where offers are numbered, they hold what the table itself lists under the number, unless that is not its ``own``.
     """
+    if split.parts is not None:  # before any join, which may change the order of rows
+        table = f"(SELECT *, row_number() OVER () - 1 AS {ROW} FROM {table})"
     if layout.by_id and own:
         table, layout = with_contents(connection, source, table, layout)
     key, (weight, good) = _keys(source, split), _weight(source, layout)
@@ -111,7 +114,7 @@ def _decoded(source: Source, cell: Any) -> Any:
 
 def _keys(source: Source, split: Split) -> list[str]:
     if split.parts is not None:
-        return ["row_number() OVER () - 1"]
+        return [ROW]
     if split.period is not None and split.time is not None:
         moment = f"try_cast({source.scalar(split.time)} AS TIMESTAMPTZ)"  # connections are in UTC
         return [f"date_trunc('{split.period}', CAST({moment} AS TIMESTAMP))"]

@@ -23,6 +23,7 @@ Key = Any
 Tally = dict[Key, dict[Any, float]]
 LITTLE = "100MB"
 HEAD = 200_000
+TEXT = {str}
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,7 @@ class Job:
         if self.layout.format == "long":
             return self._observation(cells, at)
         raw = at.pick(cells)
-        is_text = type(raw[0]) is str and type(raw[-1]) is str
-        outcome = self._known(raw, raw) if is_text else self.outcome(raw)
+        outcome = self._known(raw, raw) if TEXT.issuperset(map(type, raw)) else self.outcome(raw)
         return (outcome, (), 1.0) if at.alone else (outcome, *self._rest(cells, at))
 
     def _known(self, name: tuple[Any, ...], raw: Sequence[Any]) -> Any:
@@ -188,6 +188,10 @@ def _observations(rows: Iterator[Row], at: Places) -> Iterator[Row]:
 
 def _distinct(cells: Iterable[Any]) -> list[Any]:
     """The cells that are text, each once, and all others."""
-    texts: set[str] = set()
-    others = [cell for cell in cells if type(cell) is not str or texts.add(cell)]  # type: ignore[func-returns-value]
+    texts, others = set[str](), list[Any]()
+    for cell in cells:
+        if type(cell) is str:
+            texts.add(cell)
+        else:
+            others.append(cell)
     return [*texts, *others]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankstream.readers.formats import Layout
 from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import is_flag, text
+from rankstream.readers.records import is_flag, text_or_nothing
 from rankstream.readers.tables import Source, identifier
 
 if TYPE_CHECKING:
@@ -23,15 +23,8 @@ def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
     >>> names_items(["tea", "pie"], ["tea", "pie"]), names_items(["1", "2"], ["0", "1"])
     (True, False)
     """
-    other = {_label(cell) for cell in cells if not is_flag(cell)}
-    return len(other) > 0 and 2 * len(other & {_label(item) for item in items}) >= len(other)
-
-
-def _label(cell: Any) -> str:
-    try:
-        return text(cell)
-    except BadRecordError:
-        return ""
+    other = {text_or_nothing(cell) for cell in cells if not is_flag(cell)}
+    return len(other) > 0 and 2 * len(other & {text_or_nothing(item) for item in items}) >= len(other)
 
 
 class Alternatives:

@@ -82,7 +82,9 @@ def read(
         raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
     wanted = None if items is None else tuple(map(text, as_offer("The list of items", items)))
     data = _translated(lambda: open_source(source))
-    if rejects is not None and Path(rejects).resolve() in (path.resolve() for path in getattr(data, "paths", ())):
+    table = None if contents is None else _translated(lambda: open_source(contents))
+    files = [path.resolve() for one in (data, table) for path in getattr(one, "paths", ())]
+    if rejects is not None and Path(rejects).resolve() in files:
         raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")
     split = _split(by, period, parts)
     for column in split.by:
@@ -94,7 +96,7 @@ def read(
             raise ValueError(f"{data.name} has no column 'time' to take the {period} from: name it by columns.")
         split = Split(period=period, time=layout.roles["time"])
     ends = no_choice if outside_share is None else None
-    held = _contents(data, layout, contents, separator)
+    held = _contents(data, layout, table, separator)
     choices = Choices(layout, separator, None if wanted is None else frozenset(wanted), ends, held)
     job = Job(data, layout, split, choices)
     with problems:
@@ -129,14 +131,14 @@ def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Sp
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))
 
 
-def _contents(data: Source, layout: Layout, contents: Any, separator: str) -> Contents | None:
+def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
     """What each offer holds, where the records only number them and do not tell it themselves."""
-    if contents is None and not layout.by_id:
+    if table is None and not layout.by_id:
         return None
     if not layout.by_id:
         raise ValueError(f"{data.name} has no numbers of offers to look up: say which column has them by columns.")
-    if contents is not None:
-        return _translated(lambda: listed_contents(open_source(contents), layout.raw[0], separator))
+    if table is not None:
+        return _translated(lambda: listed_contents(table, layout.raw[0], separator))
     if layout.format != "counts":
         raise ValueError(
             f"{data.name} only numbers its offers: say by contents, a table of offers and items, what they hold."

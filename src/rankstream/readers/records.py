@@ -34,6 +34,14 @@ def text(value: Any) -> str:
     return str(value).strip()
 
 
+def text_or_nothing(value: Any) -> str:
+    """A cell as a label, empty where it cannot be one."""
+    try:
+        return text(value)
+    except BadRecordError:
+        return ""
+
+
 def order(label: str) -> tuple[int, int, str]:
     """Sort labels by this: whole numbers by value, then text by the alphabet."""
     return (0, len(label), label) if label.isdecimal() else (1, 0, label)
