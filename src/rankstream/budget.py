@@ -8,11 +8,11 @@ from typing import Any
 from rankstream import corrective, distances, oracles
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy import has_small_program
-from rankstream.entropy_estimate import FITTING, entropy_estimate, raw_certificate
+from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method, make_solver
 from rankstream.runs import Estimate, Run
 from rankstream.validate import number_between
-from rankstream.watch import Deadline, Watch, interrupts, until
+from rankstream.watch import Deadline, Watch, interrupts
 
 ROUNDS = 10_000
 
@@ -30,8 +30,8 @@ def fit_within(
 
     ``"auto"`` is max-entropy where its exact program is small. Otherwise the fully corrective engine goes on until the
     certified gap is small enough or the time is up; where the oracle is inexact, the paper's solver, until the error
-    is. Both weigh offers by their observations while they fit; the certificate is that of the plain l2 distance, as for
-    max-entropy. It is proven of whatever model there is, in the last tenth of the time. Max-entropy has ``converged``
+    is. The certificate is that of the l2 distance with offers weighed by their observations, which these minimise, and
+    holds for whatever model there is; max-entropy gets it in the last tenth of the time, and has ``converged``
     only if its prior was not cut short either. Single steps are not interrupted, such as compiling (once), making
     tables and asking the oracle. ``watch`` is told what is going on and how much of the budget is used.
     """
@@ -41,7 +41,7 @@ def fit_within(
         if method == "max-entropy" or (method == "auto" and has_small_program(counts)):
             found = entropy_estimate(counts.assortments, counts, tolerance=tolerance, seed=seed, watch=deadline)
             return replace(found, converged=found.converged and not deadline.stopped)
-        return _nearest(counts, tolerance, seed, until(deadline, FITTING))
+        return _nearest(counts, tolerance, seed, deadline)
 
 
 def _nearest(counts: ChoiceCounts, tolerance: float, seed: int, watch: Watch) -> Estimate[Any]:
@@ -51,13 +51,11 @@ def _nearest(counts: ChoiceCounts, tolerance: float, seed: int, watch: Watch) ->
     weighted = distances.L2(offers, weights=distances.observation_weights(counts))
     oracle = oracles.auto(offers, seed=seed)
     if hasattr(oracle, "cheapest_by_first"):
-        found = corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, watch)
-    else:
-        run = Run(make_solver(offers, weighted, "mirror-descent", oracle, "random", ROUNDS, seed), tolerance)
-        for _ in range(ROUNDS):
-            run.advance(counts)
-            state = run.state
-            if run.converged or watch(f"round {state.round:,}, error {state.mae:.5f}, {len(state.weights):,} rankings"):
-                break
-        found = run.result()
-    return replace(found, certificate=raw_certificate(found.model.probabilities(offers), counts, oracle))
+        return corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, watch)
+    run = Run(make_solver(offers, weighted, "mirror-descent", oracle, "random", ROUNDS, seed), tolerance)
+    for _ in range(ROUNDS):
+        run.advance(counts)
+        state = run.state
+        if run.converged or watch(f"round {state.round:,}, error {state.mae:.5f}, {len(state.weights):,} rankings"):
+            break
+    return run.result()

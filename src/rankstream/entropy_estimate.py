@@ -25,7 +25,7 @@ FITTING = 0.9
 def entropy_estimate(
     assortments: Assortments, counts: ChoiceCounts, *, seed: int = 0, watch: Watch = unwatched, **options: Any
 ) -> Estimate[EntropyModel | RankingModel]:
-    """Fit, and certify the raw l2 distance with the hard oracle: how far any ranking model could be nearer to the data.
+    """Fit, and certify the raw distance with the hard oracle: how much nearer to the data any ranking model could be.
 
     ``rounds`` are evaluations of the soft program; ``converged`` says that its own duality gap is small enough. The
     certificate holds for whatever model there is when ``watch`` says that it is enough.
@@ -54,19 +54,16 @@ def _spread(found: entropy.EntropyFit, assortments: Assortments, seen: Mask) -> 
 
 
 def raw_certificate(fitted: Vec, counts: ChoiceCounts, oracle: oracles.Oracle) -> Certificate:
-    """How far a model's probabilities are from the counts in plain l2, and how near any ranking model could be.
+    """How far a model's probabilities are from the counts in l2, and how near any ranking model could be.
 
-    What is proven is the best of three duals: the residual's own direction; the same with offers weighed by their
-    observations, which is the best dual of a fit that weighs them so; and zero, which proves 0 without rounding.
-    The regrets are those of one round in which that dual was answered best: none of the oracle's.
+    Offers weigh by their observations, as in every fit of counts. What is proven is the better of the residual's own
+    direction and of the zero dual, which proves 0 without rounding. The regrets are those of one round in which that
+    dual was answered best: none of the oracle's.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
-    residual = fitted - data
-    ways = residual, residual * counts.totals[assortments.owner]
-    duals = [way / np.linalg.norm(way) for way in ways if way.any()] or [residual]
-    distance = distances.L2(assortments)
-    proven = [certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen) for dual in duals]
-    found = max(proven, key=lambda one: one.lower)
+    distance = distances.L2(assortments, weights=distances.observation_weights(counts))
+    dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
+    found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
     lower = max(found.lower, 0.0)
     return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

@@ -144,7 +144,7 @@ def as_text(content: dict[str, Any]) -> str:
     lines = [
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; "
         f"a model of {what}{ended}.",
-        f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; l2 distance "
+        f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
         f"{content['distance']:.4f}, and no ranking model is nearer than {content['proven_least_distance']:.4f}.",
     ]
     if "no_choice" in content:
