@@ -1,6 +1,7 @@
 """Fitting within a time budget: the best model so far, with its certificate, whatever the size of the data."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -39,7 +40,8 @@ def fit_within(
     with interrupts() as asked:
         deadline = Deadline(seconds, asked, watch, clock)
         if method == "max-entropy" or (method == "auto" and has_small_program(counts)):
-            found = entropy_estimate(counts.assortments, counts, tolerance=tolerance, seed=seed, watch=deadline)
+            options: dict[str, Any] = {"tolerance": tolerance, "seed": seed}
+            found = entropy_estimate(counts.assortments, counts, watch=deadline, proving=copy(deadline), **options)
             return replace(found, converged=found.converged and not deadline.stopped)
         return _nearest(counts, tolerance, seed, deadline)
 
