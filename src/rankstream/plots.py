@@ -10,7 +10,16 @@ from rankstream.baselines import ChoiceModel
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate
-from rankstream.model_plots import BLUE, GREY, ORANGE, predicted_against_observed, segments, short_names, substitution
+from rankstream.model_plots import (
+    BLUE,
+    GREY,
+    ORANGE,
+    predicted_against_observed,
+    segments,
+    short_names,
+    substitution,
+    wilson,
+)
 from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:
@@ -102,26 +111,27 @@ def shares_over_time(
     times: Sequence[float] | None = None,
     models: Sequence[ChoiceModel] | None = None,
 ) -> "Axes":
-    """The share of every item of an offer, period by period, with 95 % margins; lines are the models of those times.
+    """The share of every item of an offer, period by period, with 95 % intervals; lines are the models of those times.
 
     Periods in which nobody was offered it are left out. Without models, lines connect the dots.
     """
     from matplotlib import colormaps
 
     across = np.arange(1.0, len(periods) + 1.0) if times is None else np.asarray(times, dtype=np.float64)
-    shares, margins = _shares(periods, tuple(offer))
+    shares, low, high = _shares(periods, tuple(offer))
     colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
     seen, names = ~np.isnan(shares).any(axis=1), short_names(offer)
     for column, item in enumerate(offer):
         colour, mark = colours[column % 10], MARKERS[column // 10 % len(MARKERS)]
         axes.errorbar(
-            across[seen], shares[seen, column], margins[seen, column], color=colour, label=names[item],
-            fmt=mark if predicted else f"{mark}-", markersize=6 if len(offer) <= 10 else 4,
+            across[seen], shares[seen, column], [(shares - low)[seen, column], (high - shares)[seen, column]],
+            color=colour, label=names[item], fmt=mark if predicted else f"{mark}-",
+            markersize=6 if len(offer) <= 10 else 4,
         )  # fmt: skip
         if predicted:
             axes.plot(across, [prediction[item] for prediction in predicted], color=colour)
-    highest = [np.nanmax(shares + margins) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
+    highest = [np.nanmax(high) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
     axes.set(ylim=(0, min(1.0, 1.1 * max(highest))), ylabel="share", title="Shares over time")
     axes.set_xlabel("period" if times is None else "time")
     axes.grid(alpha=0.3)
@@ -138,13 +148,12 @@ def _legend(axes: "Axes", entries: int) -> None:
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), ncols=columns, fontsize=size)
 
 
-def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec]:
-    """A row of shares for each period, and how far they may be off by chance."""
-    shares = np.full((len(periods), len(offer)), np.nan)
-    margins = np.zeros(shares.shape)
+def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec, Vec]:
+    """A row of shares for each period, and the ends of their intervals."""
+    shares, sizes = np.full((len(periods), len(offer)), np.nan), np.ones((len(periods), 1))
     for row, counts in enumerate(periods):
         places = [counts.assortments.coordinate(offer, item) for item in offer]
         shares[row] = counts.frequencies()[places]
-        size = max(1.0, float(counts.effective_totals[counts.assortments.owner[places[0]]]))
-        margins[row] = 1.96 * np.sqrt(shares[row] * (1.0 - shares[row]) / size)
-    return shares, margins
+        sizes[row] = max(1.0, float(counts.effective_totals[counts.assortments.owner[places[0]]]))
+    low, high = wilson(shares, sizes)
+    return shares, np.minimum(low, shares), np.maximum(high, shares)
