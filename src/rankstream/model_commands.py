@@ -14,6 +14,7 @@ from rankstream.model_files import load_model
 from rankstream.terminal import console, print_json, print_note, print_plain, progress
 
 Model = RankingModel | EntropyModel
+DRAWN = 1000
 
 
 def predict(
@@ -127,7 +128,8 @@ def show(model_path: Path, top: int, as_json: bool, seed: int = 0) -> None:
     rankings = content["rankings"]
     number = "all rankings, by maximum entropy" if rankings is None else f"{rankings} rankings"
     kind = "1 ranking" if rankings == 1 else number
-    print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types:")
+    drawn = f", among {DRAWN:,} customers drawn" if rankings is None else ""
+    print_plain(f"A model of {len(model.items)} items: {kind}.\n\nThe largest customer types{drawn}:")
     last = [] if content["no_choice"] is None else [f"({content['no_choice']})"]
     for segment in content["segments"]:
         print_plain(f"  {100 * segment['share']:5.1f} %  {' > '.join([*segment['ranking'], *last])}")
@@ -146,7 +148,7 @@ def describe(model: Model, top: int, seed: int = 0) -> dict[str, Any]:
     if len(model.items) < 2:
         raise ValueError("The model knows one item only: there is nothing to show.")
     moves = model.substitution()
-    types = model.segments(top, seed=seed) if isinstance(model, EntropyModel) else model.segments(top)
+    types = model.segments(top, DRAWN, seed) if isinstance(model, EntropyModel) else model.segments(top)
     return {
         "kind": "max-entropy" if isinstance(model, EntropyModel) else "rankings",
         "rankings": None if isinstance(model, EntropyModel) else len(model.weights),
