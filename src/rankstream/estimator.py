@@ -12,18 +12,17 @@ from rankstream._types import Codes, Label, Vec
 from rankstream.alignment import align
 from rankstream.assortments import Assortments
 from rankstream.availability import AvailabilityRows, as_array, row_weights
+from rankstream.catching_up import catch_up
 from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance, observation_weights
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
 from rankstream.estimation import Method, Run, Stop, make_solver
-from rankstream.growth import grow
 from rankstream.intervals import Bootstrap, Refit
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
-from rankstream.reweighing import can_reweigh, reweigh
 from rankstream.validate import number_between, whole_number
 from rankstream.windows import DecayingCounts
 
@@ -266,12 +265,8 @@ class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
             seed = self._seed()
             solver = make_solver(counts.assortments, form, player, None, self.ties, horizon, seed, weights=weights)
             run = Run(solver, self.tolerance, self.stop)
-        if run.solver.assortments != counts.assortments:
-            run.solver, run.state = grow(run.solver, run.state, counts.assortments)
-        if not anew and isinstance(self.distance, str) and can_reweigh(run.solver) and counts.observations:
-            run.solver, run.state = reweigh(run.solver, run.state, observation_weights(counts))
+        catch_up(run, counts, self.memory, weigh=not anew and isinstance(self.distance, str))
         target = counts.target()
-        run.state.forget(self.memory * run.solver.learner.round_weight(run.state.round + 1))
         if anew:
             run.advance_many(target, rounds)
         else:

@@ -10,14 +10,13 @@ import numpy as np
 from rankstream import distances, learners, oracles
 from rankstream._types import Label
 from rankstream.assortments import Assortments
+from rankstream.catching_up import catch_up
 from rankstream.certificate import Certificate
 from rankstream.checkpoint import read, write
 from rankstream.counts import ChoiceCounts
 from rankstream.forgetting import ForgettingCounts, as_reach, reach_text
-from rankstream.growth import grow
 from rankstream.model import RankingModel
 from rankstream.packing import Parts, pack
-from rankstream.reweighing import reweigh
 from rankstream.runs import Run
 from rankstream.solver import Snapshot, Solver
 from rankstream.validate import whole_number
@@ -108,14 +107,9 @@ class Live:
         if self.run is None:
             oracle = oracles.auto(offers, seed=self.seed)
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
-        elif self.run.solver.assortments != offers:
-            self.run.solver, self.run.state = grow(self.run.solver, self.run.state, offers)
-        if not counts.observations:  # nothing yet, or all forgotten: the model stays as it is
-            return
-        weights = distances.observation_weights(counts)
-        self.run.solver, self.run.state = reweigh(self.run.solver, self.run.state, weights)
-        self.run.state.forget(MEMORY)
-        self.run.advance_many(counts.target(), self.rounds)
+        catch_up(self.run, counts, MEMORY)
+        if counts.observations:  # with nothing yet, or all forgotten, the model stays as it is
+            self.run.advance_many(counts.target(), self.rounds)
 
     def snapshot(self) -> Snapshot:
         """The model now, certified at the counts as they are."""
