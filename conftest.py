@@ -1,4 +1,6 @@
-"""Shared test set-up: reproducible hypothesis runs, and a reason where a page's data are not at hand."""
+"""Shared test set-up: reproducible hypothesis runs, Ctrl-C, and a reason where a page's data are not at hand."""
+
+import signal
 
 import pytest
 from hypothesis import settings
@@ -7,6 +9,8 @@ import real_data
 
 settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("rankstream")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
