@@ -11,10 +11,10 @@ from rankstream.assortments import Assortments
 from rankstream.baselines.data import Columns, MakeOracle, Observed, observe, oracle_for, price
 from rankstream.baselines.master import Ball, Master, Norm, ball
 from rankstream.baselines.search import Limits, Search
+from rankstream.baselines.solved import Solved
 from rankstream.counts import ChoiceCounts, Target
 from rankstream.distances import L2, observation_weights
 from rankstream.learners import MirrorDescent
-from rankstream.model import RankingModel
 from rankstream.oracles import Ties, auto
 from rankstream.runs import Run
 from rankstream.solver import Solver
@@ -22,24 +22,11 @@ from rankstream.validate import number_between, whole_number
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnGeneration:
-    """The nearest model, its distance ``value``, and the proven ``bound`` that no ranking model undercuts.
+class ColumnGeneration(Solved):
+    """The nearest model; ``value`` is its distance.
 
     ``seconds`` says how long the start, the restricted masters and the pricing took, and all of it together.
     """
-
-    model: RankingModel
-    value: float
-    bound: float
-    proven: bool
-    iterations: int
-    columns: int
-    seconds: dict[str, float]
-
-    @property
-    def gap(self) -> float:
-        """How far the value can be from the least distance."""
-        return self.value - self.bound
 
 
 def fit(

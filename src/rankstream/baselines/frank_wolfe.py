@@ -13,8 +13,8 @@ from rankstream.baselines.corrective import Found, minimise
 from rankstream.baselines.data import MakeOracle, Observed, observe, oracle_for, price
 from rankstream.baselines.losses import Loss
 from rankstream.baselines.search import Limits
+from rankstream.baselines.solved import Solved
 from rankstream.counts import ChoiceCounts
-from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.validate import number_between, whole_number
 
@@ -22,24 +22,8 @@ HALVINGS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class FrankWolfe:
-    """The model, its loss ``value``, and the ``bound`` below which no distribution over rankings gets.
-
-    The loss is averaged over observations. Its smallest value is what the authors call the limit of rationality.
-    """
-
-    model: RankingModel
-    value: float
-    bound: float
-    proven: bool
-    iterations: int
-    columns: int
-    seconds: dict[str, float]
-
-    @property
-    def gap(self) -> float:
-        """How far the value can be from the least loss."""
-        return self.value - self.bound
+class FrankWolfe(Solved):
+    """The model of least loss, averaged over observations; that loss is what the authors call limit of rationality."""
 
 
 def fit(

@@ -10,32 +10,20 @@ from rankstream.baselines.corrective import minimise
 from rankstream.baselines.data import MakeOracle, observe, oracle_for
 from rankstream.baselines.losses import KullbackLeibler
 from rankstream.baselines.search import Limits
+from rankstream.baselines.solved import Solved
 from rankstream.counts import ChoiceCounts
-from rankstream.model import RankingModel
 from rankstream.oracles import Ties
 from rankstream.validate import number_between, whole_number
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLikelihood:
-    """The model, and in nats per observation its divergence ``value`` and the ``bound`` that none undercuts.
+class MaximumLikelihood(Solved):
+    """The likeliest model; ``value`` is its divergence from the data in nats per observation.
 
     ``log_likelihood`` is that of all observations; the largest one is at most ``observations * gap`` above it.
     """
 
-    model: RankingModel
-    value: float
-    bound: float
     log_likelihood: float
-    proven: bool
-    iterations: int
-    columns: int
-    seconds: dict[str, float]
-
-    @property
-    def gap(self) -> float:
-        """How much likelihood, in nats per observation, any other ranking model can gain."""
-        return self.value - self.bound
 
 
 def fit(
@@ -83,9 +71,9 @@ def fit(
         model,
         found.value,
         found.bound,
-        float(observed.totals.sum() * chosen),
         found.value - found.bound <= tolerance,
         found.iterations,
         len(found.orders),
         seconds,
+        log_likelihood=float(observed.totals.sum() * chosen),
     )
