@@ -47,6 +47,19 @@ def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Tie
 
 
 @settings(max_examples=15)
+@given(strategies.problems(most_items=6))
+def test_a_hurried_search_brackets_the_minimum_too(problem: tuple[Assortments, Vec]) -> None:
+    offers, costs = problem
+    oracle, room = SearchOracle(offers), 1e-9 * (1.0 + np.abs(costs).sum())
+    oracle.hurry()
+    least = naive.cheapest_value(offers, costs)
+    quick = oracle.cheapest(costs)
+    assert quick.bound - room <= least <= quick.value + room
+    oracle.sweeps = 3
+    assert oracle.cheapest(costs * 2.0).bound <= 2.0 * least + 2.0 * room
+
+
+@settings(max_examples=15)
 @given(strategies.problems(most_items=7), st.integers(2, 40))
 def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: int) -> None:
     offers, costs = problem

@@ -108,6 +108,8 @@ class Live:
             oracle = oracles.auto(offers, seed=self.seed)
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
         catch_up(self.run, counts, MEMORY)
+        if isinstance(self.run.solver.oracle, oracles.SearchOracle):
+            self.run.solver.oracle.hurry()
         if counts.observations:  # with nothing yet, or all forgotten, the model stays as it is
             self.run.advance_many(counts.target(), self.rounds)
 
