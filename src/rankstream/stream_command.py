@@ -195,8 +195,9 @@ def _status(follower: Follower, as_json: bool) -> str:
     shown = f"{live.records:,} records saved"
     if "gap" in content:
         kind = "l2" if isinstance(live, Watched) else "weighted l2"
+        offers = "1 offer" if content["offers"] == 1 else f"{content['offers']:,} offers"
         shown += (
-            f"; {content['offers']:,} offers of {content['items']} items; {content['rankings']:,} rankings, "
+            f"; {offers} of {content['items']} items; {content['rankings']:,} rankings, "
             f"{kind} distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
         )
     for one in changes:
