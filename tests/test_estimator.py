@@ -242,11 +242,8 @@ def test_tuple_columns_are_predicted_as_tuples() -> None:
 @pytest.mark.parametrize(
     ("learner", "horizon", "most"),
     [
-        (
-            "mirror-descent",
-            2_000,
-            0.6,
-        ),  # its step is for the horizon: with one of 10,000 the ratio is 0.78
+        ("mirror-descent", 10_000, 0.85),  # its step is for the horizon, of which 2,000 rounds are a fifth
+        ("mirror-descent", 2_000, 0.6),
         ("dual-averaging", 10_000, 0.6),
         ("follow-the-leader", 10_000, 0.2),
         ("strongly-convex-mirror-descent", 10_000, 0.2),
