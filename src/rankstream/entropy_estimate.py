@@ -68,8 +68,8 @@ def raw_certificate(
 
     Offers weigh by their observations, as in every fit of counts. What is proven is the best of the residual's own
     direction, of the zero dual, which proves 0 without rounding, and, where the oracle is quick, of the fully
-    corrective engine, which comes within ``NEAR`` of the truth. The regrets are those of one round in which that
-    dual was answered best: none of the oracle's.
+    corrective engine, which goes on until what is open is ``NEAR`` of the model's own distance, or for ``ROUNDS``
+    rounds. The regrets are those of one round in which that dual was answered best: none of the oracle's.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
