@@ -14,7 +14,7 @@ from rankstream._types import Vec
 from rankstream.oracles import DenseOracle, Ties
 from rankstream.oracles.branch import BranchOracle
 from rankstream.oracles.groups import Groups
-from rankstream.oracles.search import SearchOracle
+from rankstream.oracles.search import SearchOracle, hurried
 from rankstream.oracles.splitting import SplittingBound
 
 TIES: list[Ties] = ["first", "last", "random"]
@@ -51,12 +51,12 @@ def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Tie
 def test_a_hurried_search_brackets_the_minimum_too(problem: tuple[Assortments, Vec]) -> None:
     offers, costs = problem
     oracle, room = SearchOracle(offers), 1e-9 * (1.0 + np.abs(costs).sum())
-    oracle.hurry()
-    least = naive.cheapest_value(offers, costs)
-    quick = oracle.cheapest(costs)
+    least, settings_before = naive.cheapest_value(offers, costs), (oracle.rounds, oracle.sweeps)
+    with hurried(oracle):
+        assert (oracle.rounds, oracle.sweeps) == (10, 0)
+        quick = oracle.cheapest(costs)
     assert quick.bound - room <= least <= quick.value + room
-    oracle.sweeps = 3
-    assert oracle.cheapest(costs * 2.0).bound <= 2.0 * least + 2.0 * room
+    assert (oracle.rounds, oracle.sweeps) == settings_before
 
 
 @settings(max_examples=15)

@@ -11,12 +11,12 @@ from rankstream.counts import ChoiceCounts
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method, make_solver
+from rankstream.oracles.search import hurried
 from rankstream.runs import Estimate, Run
 from rankstream.validate import number_between
 from rankstream.watch import Deadline, Watch, interrupts
 
 ROUNDS = 10_000
-SWEEPS = 3
 
 
 def fit_within(
@@ -55,14 +55,11 @@ def _nearest(counts: ChoiceCounts, tolerance: float, seed: int, watch: Watch) ->
     oracle = oracles.auto(offers, seed=seed)
     if hasattr(oracle, "cheapest_by_first"):
         return corrective.fit(offers, counts, weighted, oracle, "random", tolerance, "gap", ROUNDS, seed, watch)
-    if isinstance(oracle, oracles.SearchOracle):
-        oracle.hurry()
     run = Run(make_solver(offers, weighted, "mirror-descent", oracle, "random", ROUNDS, seed), tolerance)
-    for _ in range(ROUNDS):
-        run.advance(counts)
-        state = run.state
-        if run.converged or watch(f"round {state.round:,}, error {state.mae:.5f}, {len(state.weights):,} rankings"):
-            break
-    if isinstance(oracle, oracles.SearchOracle):
-        oracle.sweeps = SWEEPS
+    with hurried(oracle):
+        for _ in range(ROUNDS):
+            run.advance(counts)
+            state = run.state
+            if run.converged or watch(f"round {state.round:,}, error {state.mae:.5f}, {len(state.weights):,} rankings"):
+                break
     return run.result()

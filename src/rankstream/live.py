@@ -16,6 +16,7 @@ from rankstream.checkpoint import read, write
 from rankstream.counts import ChoiceCounts
 from rankstream.forgetting import ForgettingCounts, as_reach, reach_text
 from rankstream.model import RankingModel
+from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
 from rankstream.runs import Run
 from rankstream.solver import Snapshot, Solver
@@ -108,10 +109,9 @@ class Live:
             oracle = oracles.auto(offers, seed=self.seed)
             self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
         catch_up(self.run, counts, MEMORY)
-        if isinstance(self.run.solver.oracle, oracles.SearchOracle):
-            self.run.solver.oracle.hurry()
         if counts.observations:  # with nothing yet, or all forgotten, the model stays as it is
-            self.run.advance_many(counts.target(), self.rounds)
+            with hurried(self.run.solver.oracle):
+                self.run.advance_many(counts.target(), self.rounds)
 
     def snapshot(self) -> Snapshot:
         """The model now, certified at the counts as they are."""

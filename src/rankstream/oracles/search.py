@@ -1,5 +1,7 @@
 """The oracle for problems that no dynamic program can hold: iterated local search, with a bound by cost splitting."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream import kernels, search_kernels
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
-from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.protocol import Answer, Oracle, check_costs
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.splitting import EPSILON, SplittingBound
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
@@ -63,13 +65,6 @@ class SearchOracle:
         self._pool: Codes = np.arange(assortments.n_items)[None, :]
         self._places = self._pool.copy()
         self._last: tuple[bytes, Answer] | None = None
-
-    def hurry(self) -> None:
-        """From now on a short search, and no work on the bound: many rounds in little time bring a fit further.
-
-        The bound is then that of the shares as they are; for a certificate set ``sweeps`` again.
-        """
-        self.rounds, self.sweeps = min(self.rounds, HURRIED), 0
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking that the search finds, its cost, and a proven bound."""
@@ -130,6 +125,23 @@ class SearchOracle:
     def __reduce__(self) -> tuple[Any, ...]:
         options = (self.ties, self.seed, self.budget, self.rounds, self.sweeps, self.states)
         return SearchOracle, (self.assortments, *options)
+
+
+@contextmanager
+def hurried(oracle: Oracle) -> Iterator[None]:
+    """For the rounds of a fit: a short search, and no work on the bound, which brings it further in the same time.
+
+    Certificates are made afterwards, when the oracle takes its time again. Other oracles are left as they are.
+    """
+    if not isinstance(oracle, SearchOracle):
+        yield
+        return
+    before = oracle.rounds, oracle.sweeps
+    oracle.rounds, oracle.sweeps = min(oracle.rounds, HURRIED), 0
+    try:
+        yield
+    finally:
+        oracle.rounds, oracle.sweeps = before
 
 
 def checked_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
