@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._types import Codes, Vec
 from rankstream.certificate import Certificate
-from rankstream.certificate.gap import ROUNDING
 from rankstream.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.linear_master import LinearMaster

@@ -6,10 +6,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
 from rankstream.baselines import observed
-from rankstream.certificate.gap import ROUNDING
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import kernels, oracles
+from rankstream._core.rounding import ROUNDING
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
@@ -16,7 +17,6 @@ from rankstream.oracles import Oracle, Ties
 from rankstream.oracles.ties import TIE_RULES, check_ties
 
 MakeOracle = Callable[[Assortments], Oracle]
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._types import Mask, Vec
 from rankstream.distances.protocol import Distance
 from rankstream.oracles.protocol import Oracle
 from rankstream.rounds import Sums
-
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

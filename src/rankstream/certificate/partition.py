@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import part_kernels
+from rankstream._core.rounding import ROUNDING
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
-from rankstream.certificate.gap import ROUNDING
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.oracles.groups import Groups
 from rankstream.oracles.parts import Parts

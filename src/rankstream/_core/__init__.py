@@ -1,0 +1,1 @@
+"""What every room needs and no user asks for: types, compilation, argument checks, whole files, deadlines."""
