@@ -6,7 +6,7 @@ Run with ``python benchmarks/distances.py``.
 import time
 
 from rankstream import learners, oracles, simulate
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 ROUNDS, REPEATS, SEED = 1000, 5, 0
 NAMES = ["l2", "l1", "l3", "linf", "max-difference", "squared-l2", "kl", "l1.5"]

@@ -17,7 +17,7 @@ from rankstream.counts import Target
 from rankstream.oracles import Oracle
 from rankstream.oracles.milp import MilpOracle
 from rankstream.runs import CHUNK, Run
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 ROUNDS, LATE, PROGRAMS, REPEATS, SEED = 2000, 1500, 12, 50, 0
 

@@ -15,7 +15,7 @@ from rankstream import Assortments, ChoiceCounts, Solver, checkpoint, distances,
 from rankstream.growth import grow
 from rankstream.oracles import CountingOracle, SearchOracle
 from rankstream.runs import Run
-from rankstream.solver import State
+from rankstream.solver.loop import State
 from rankstream.windows import DecayingCounts, WindowCounts
 
 LEARNERS: dict[str, Any] = {

@@ -24,7 +24,7 @@ from rankstream.learners import (
     StronglyConvexMirrorDescent,
 )
 from rankstream.runs import History, Run
-from rankstream.solver import State
+from rankstream.solver.loop import State
 
 MARKET = simulate.market(1, n_items=5, n_offers=8, n_test=1)
 OFFERS = MARKET.assortments

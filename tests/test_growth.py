@@ -13,7 +13,7 @@ from rankstream._types import Vec
 from rankstream.growth import grow
 from rankstream.insertion import extend_rankings
 from rankstream.oracles import CountingOracle, Ties
-from rankstream.solver import State
+from rankstream.solver.loop import State
 
 LEARNERS: dict[str, Any] = {
     "mirror-descent": learners.MirrorDescent(horizon=200, step=0.1),

@@ -6,7 +6,7 @@ import pytest
 from rankstream import Assortments, ChoiceCounts, certificate, distances, learners, oracles, simulate
 from rankstream.certificate import confidence_radii, confident_gap, data_error_rate, guaranteed_gap, rounds_needed
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe, StronglyConvexMirrorDescent
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 MARKET = simulate.market(2, n_items=4, n_offers=5, n_test=1)
 OFFERS = MARKET.assortments

@@ -17,7 +17,7 @@ from rankstream.learners import (
     StronglyConvexMirrorDescent,
 )
 from rankstream.learners.protocol import power_sum, whole_grad_bound
-from rankstream.solver import State
+from rankstream.solver.loop import State
 
 MARKET = simulate.market(1, n_items=4, n_offers=6, n_test=1)
 OFFERS = MARKET.assortments

@@ -9,7 +9,7 @@ import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream._types import Vec
-from rankstream.solver import State
+from rankstream.solver.loop import State
 
 
 def make(offers: Assortments, horizon: int = 200, smoothing: float = 0.0, seed: int = 0) -> Solver:

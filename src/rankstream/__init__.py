@@ -8,7 +8,7 @@ from rankstream.certificate import Certificate
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate, estimate
 from rankstream.model import RankingModel
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 if TYPE_CHECKING:
     from rankstream import baselines, entropy, evaluate, intervals, plots

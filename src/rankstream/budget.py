@@ -10,9 +10,10 @@ from rankstream import corrective, distances, oracles
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import entropy_estimate
-from rankstream.estimation import Method, make_solver
+from rankstream.estimation import Method
 from rankstream.oracles.search import hurried
 from rankstream.runs import Estimate, Run
+from rankstream.solver.make import make_solver
 from rankstream.validate import number_between
 from rankstream.watch import Deadline, Watch, interrupts
 

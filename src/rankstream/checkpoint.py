@@ -20,7 +20,7 @@ from rankstream.learners import Learner
 from rankstream.oracle_packing import MissingPartError
 from rankstream.oracles import Oracle
 from rankstream.packing import Packed, Parts, pack, unpack
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1

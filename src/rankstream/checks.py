@@ -19,7 +19,7 @@ from rankstream.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 LOOSE = 1e-7
 

@@ -19,7 +19,7 @@ from rankstream.learners import (
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import LatticeOracle
 from rankstream.oracles.lattice import NOT_FINITE, UNFORCED
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 
 LEARNERS = {
     MirrorDescent: kernels.CONSTANT_STEP,

@@ -9,10 +9,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from rankstream import plots, simulate
 from rankstream.assortments import Assortments
-from rankstream.estimation import Estimate, Run, make_solver
+from rankstream.estimation import Estimate, Run
 from rankstream.model import RankingModel
 from rankstream.pictures import save_picture
 from rankstream.simulate import NOTHING, Market
+from rankstream.solver.make import make_solver
 from rankstream.terminal import print_json
 from rankstream.watch import interrupts
 

@@ -22,7 +22,7 @@ from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior
 from rankstream.runs import Run
 from rankstream.soft_lattice import SoftLattice
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 from rankstream.validate import whole_number
 
 FORMAT = "rankstream-entropy-model"

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import corrective, distances, learners, oracles
+from rankstream import corrective, distances
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
 from rankstream.runs import Estimate, History, Run, Stop
-from rankstream.solver import Solver
+from rankstream.solver.make import make_solver
 from rankstream.validate import whole_number
 
 if TYPE_CHECKING:
     from rankstream.priors import Prior
 
-__all__ = ["Estimate", "History", "Run", "Stop", "estimate", "make_solver"]
+__all__ = ["Estimate", "History", "Run", "Stop", "estimate"]
 
 Method = Literal["primal-dual", "max-entropy", "auto"]
 Weighting = Literal["observations", "equal"]
@@ -127,30 +127,6 @@ def _offers_and_data(assortments: Assortments | ChoiceCounts, data: Data | None)
     if data is None:
         raise ValueError("There are no data: give counts alone, or assortments and data.")
     return assortments, data
-
-
-def make_solver(
-    assortments: Assortments,
-    distance: str | Distance,
-    learner: str | Learner[Any],
-    oracle: Oracle | None,
-    ties: Ties,
-    horizon: int,
-    seed: int,
-    smoothing: float | None = None,
-    weights: tuple[float, ...] | None = None,
-) -> Solver:
-    """A solver from names or objects."""
-    if not isinstance(assortments, Assortments):
-        raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
-    if learner == corrective.NAME:
-        raise ValueError(f"The learner {learner!r} plays no rounds one by one: use it with estimate.")
-    if oracle is None:
-        oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
-    if not hasattr(oracle, "cheapest"):
-        raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
-    form, player = learners.match(distance, learner, assortments, horizon, smoothing, weights)
-    return Solver(assortments, form, player, oracle)
 
 
 def _counts(assortments: Assortments, data: Any) -> ChoiceCounts:

@@ -17,12 +17,13 @@ from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance, observation_weights
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
-from rankstream.estimation import Method, Run, Stop, make_solver
+from rankstream.estimation import Method, Run, Stop
 from rankstream.intervals import Bootstrap, Refit
 from rankstream.learners import Learner
 from rankstream.model import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
+from rankstream.solver.make import make_solver
 from rankstream.validate import number_between, whole_number
 from rankstream.windows import DecayingCounts
 

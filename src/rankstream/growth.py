@@ -19,7 +19,7 @@ from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import Oracle
 from rankstream.rounds import Sums
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 
 
 def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle | None = None) -> tuple[Solver, State]:

@@ -19,7 +19,7 @@ from rankstream.model import RankingModel
 from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
 from rankstream.runs import Run
-from rankstream.solver import Snapshot, Solver
+from rankstream.solver.loop import Snapshot, Solver
 from rankstream.validate import whole_number
 from rankstream.windows import DecayingCounts, WindowCounts
 

@@ -17,7 +17,7 @@ from rankstream.model import can_be_saved
 from rankstream.oracle_packing import MissingPartError, make_oracle, pack_oracle, under
 from rankstream.oracles import Oracle
 from rankstream.rounds import Sums
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 from rankstream.windows import DecayingCounts, WindowCounts
 
 DISTANCES = ("L1", "LowNorm", "L2", "HighNorm", "LInf", "MaxDifference", "KL")

@@ -15,7 +15,7 @@ from rankstream._types import Vec
 from rankstream.distances import L1, L2
 from rankstream.learners import DualAveraging, MirrorDescent
 from rankstream.learners.mirror_descent import Averaged, Moved
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 
 
 def can_reweigh(solver: Solver) -> bool:

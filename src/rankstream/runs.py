@@ -12,7 +12,7 @@ from rankstream.certificate import Certificate
 from rankstream.chunks import Chunk, chunk
 from rankstream.counts import ChoiceCounts, Target
 from rankstream.model import RankingModel
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
 from rankstream.validate import number_between, whole_number
 
 Stop = Literal["mae", "gap"]

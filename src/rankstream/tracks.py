@@ -8,9 +8,9 @@ import numpy as np
 from rankstream._types import Label, Vec
 from rankstream.chunks import chunk
 from rankstream.counts import ChoiceCounts
-from rankstream.estimation import make_solver
 from rankstream.growth import grow
-from rankstream.solver import Solver, State
+from rankstream.solver.loop import Solver, State
+from rankstream.solver.make import make_solver
 
 NEGLIGIBLE = 1e-17  # a ranking whose share of the model is below this changes no probability in floating point
 

@@ -17,7 +17,7 @@ from rankstream.distances import L2, observation_weights
 from rankstream.learners import MirrorDescent
 from rankstream.oracles import Ties, auto
 from rankstream.runs import Run
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 from rankstream.validate import number_between, whole_number
 
 

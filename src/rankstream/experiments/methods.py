@@ -9,7 +9,7 @@ from rankstream.experiments.instances import Instance
 from rankstream.experiments.settings import Run
 from rankstream.learners import Learner, MirrorDescent
 from rankstream.oracles import Oracle
-from rankstream.solver import Solver
+from rankstream.solver.loop import Solver
 
 
 def parts_of(run: Run, instance: Instance) -> tuple[Distance, Learner[Any]]:
