@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,17 +13,12 @@ from rankstream._types import Label, Vec
 from rankstream.answers import Segment, Substitution, substitution
 from rankstream.assortments import Assortments, as_offer
 from rankstream.completion import TiltedRankings
-from rankstream.counts import Target
-from rankstream.distances import L2
 from rankstream.files import write_whole
-from rankstream.learners import MirrorDescent
 from rankstream.model import RankingModel, check_labels
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior
-from rankstream.runs import Run
 from rankstream.soft_lattice import SoftLattice
-from rankstream.solver.loop import Solver
 from rankstream.validate import whole_number
 
 FORMAT = "rankstream-entropy-model"
@@ -111,17 +107,23 @@ class EntropyModel:
         """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
 
         By herding: ranking after ranking, the one that best makes up for the errors so far on the fitted and on other
-        random offers; that is mirror descent with equal weights on the model's own probabilities. With many items,
-        where that takes too long, they are independent draws.
+        random offers, which is Frank-Wolfe with equal weights on the model's own probabilities. With many items, where
+        that takes too long, they are independent draws.
         """
         rounds = whole_number("size", size, least=1)
         if len(self.items) > MOST_HERDED:
             return self.draw(rounds, seed)
         offers = self._broad_offers(seed)
-        solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds, step=1e-6), auto(offers, seed=seed))
-        run = Run(solver, tolerance=0.0)
-        run.advance_many(Target(self.probabilities(offers)), rounds)
-        return solver.model(run.state)
+        oracle, wanted = auto(offers, seed=seed), self.probabilities(offers)
+        owed = np.zeros(offers.n_coordinates)  # what the rankings so far have chosen too often, summed over them
+        picked: Counter[bytes] = Counter()
+        for _ in range(rounds):
+            ranking = oracle.cheapest(owed).ranking
+            owed += offers.vertex(ranking) - wanted
+            picked[ranking.tobytes()] += 1
+        orders = np.array([np.frombuffer(key, dtype=np.int64) for key in picked])
+        weights = np.array(list(picked.values())) / rounds
+        return RankingModel.from_codes(self.items, orders, weights, self.no_choice_code)
 
     def draw(self, size: int, seed: int = 0) -> RankingModel:
         """Independent rankings from the model, as a model."""
