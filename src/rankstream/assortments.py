@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import kernels
+from rankstream import vertex_kernels as kernels
 from rankstream._types import Codes, Label, Vec
 from rankstream.validate import whole_numbers
 

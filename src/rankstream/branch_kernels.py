@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Bits, Codes, Vec
 from rankstream.group_kernels import Lattices, find
-from rankstream.kernels import compiled
 
 LOWER, EXACT = 0, 1
 ENDS = -1

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Codes, Vec
-from rankstream.kernels import compiled
 
 DEPENDENT = 1e-6
 

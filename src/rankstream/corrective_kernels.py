@@ -2,10 +2,9 @@
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Codes, Vec, Words
 from rankstream.factor_kernels import append, dot, nearest_in_span, remove
-from rankstream.kernels import compiled
-from rankstream.lattice_kernels import cheapest_on_lattice
 
 WORTHWHILE = 0.1  # of the best column's slope
 NOTHING = 1e-14  # a weight that is only rounding
@@ -126,25 +125,3 @@ def correct(
         count = settle(count, slots, weights, factor, sides)
         mixture(count, slots, chosen, weights, point)
     return count
-
-
-@compiled
-def columns_on_lattice(
-    costs: Vec,
-    numbers: Codes,
-    shape: Codes,
-    program: Words,
-    work: Vec,
-    space: Codes,
-    beginnings: Codes,
-    rankings: Codes,
-) -> float:
-    """Write the cheapest ranking, then the cheapest with each beginning; returns the least cost, NaN for bad costs."""
-    unforced = np.empty(0, dtype=np.int64)
-    least = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[0])
-    if np.isnan(least):
-        return least
-    for row in range(beginnings.shape[0]):
-        beginning, ranking = beginnings[row], rankings[row + 1]
-        cheapest_on_lattice(costs, numbers, shape, program[:0], work, space, beginning, ranking)
-    return least

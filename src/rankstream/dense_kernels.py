@@ -8,8 +8,9 @@ of a block) and item. Rows that a bit does not touch are shared with the level a
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Bits, Codes, Mask, Vec
-from rankstream.kernels import LAST, compiled, keep_by_rule
+from rankstream.oracles.tie_kernels import LAST, keep_by_rule
 
 LOW_BITS = 7
 WIDTH = np.uint64(2**LOW_BITS)

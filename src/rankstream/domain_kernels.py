@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from rankstream._core.compiling import inner
 from rankstream._types import Vec
-from rankstream.kernels import inner
 
 BALL, BOX, SIMPLEX = 0, 1, 2
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
+from rankstream._core.compiling import P, R, compiled
 from rankstream._types import Codes, Vec, Words
-from rankstream.kernels import P, R, compiled
 
 DEPENDENT = 1e-12  # a vertex with less of its squared length outside the span of the others adds only rounding
 

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Bits, Codes, Vec
-from rankstream.kernels import compiled, mix
+from rankstream.oracles.tie_kernels import mix
 
 MOST_SLOTS = 48  # offers of a group, so that an item and a set of offers fit into one word
 

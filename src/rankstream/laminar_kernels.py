@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Codes, Vec
-from rankstream.kernels import compiled
 
 
 @compiled

@@ -9,8 +9,9 @@ with the bit MORE if another one follows. So most transitions are one sum of two
 
 import numpy as np
 
+from rankstream._core.compiling import compiled, inner
 from rankstream._types import Bits, Bytes, Codes, Vec, Words
-from rankstream.kernels import LAST, compiled, inner, keep_within
+from rankstream.oracles.tie_kernels import LAST, keep_within
 
 MORE = np.uint32(0x80000000)
 

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream import kernels
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
-from rankstream.corrective_kernels import columns_on_lattice
 from rankstream.oracles import LatticeOracle, Oracle
+from rankstream.oracles import tie_kernels as kernels
+from rankstream.oracles.column_kernels import columns_on_lattice
 from rankstream.oracles.ties import TIE_RULES
 
 PAIRS_FROM = 2**22  # so many states take longer to run through than a column per pair takes to read and to weigh

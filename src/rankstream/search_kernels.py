@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankstream._core.compiling import compiled
 from rankstream._types import Codes, Vec
-from rankstream.kernels import FIRST, LAST, compiled, mix
+from rankstream.oracles.tie_kernels import FIRST, LAST, mix
 
 PATIENCE = 25  # rounds without progress before a new start
 

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import kernels, oracles
+from rankstream import oracles
 from rankstream._core.rounding import ROUNDING
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
+from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.ties import TIE_RULES, check_ties
 
 MakeOracle = Callable[[Assortments], Oracle]

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream import kernels
 from rankstream._types import Mask, Vec
+from rankstream.distances import projection_kernels as kernels
 from rankstream.distances.bilinear import Bilinear
 from rankstream.distances.vectors import TINY
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import kernels, laminar_kernels
+from rankstream import laminar_kernels
 from rankstream._types import Codes
 from rankstream.assortments import Assortments
+from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties

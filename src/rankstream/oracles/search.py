@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import kernels, search_kernels
+from rankstream import search_kernels
 from rankstream._types import Codes, Vec
 from rankstream.assortments import Assortments
+from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, Oracle, check_costs
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.splitting import EPSILON, SplittingBound

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from rankstream import kernels
+from rankstream.oracles import tie_kernels as kernels
 from rankstream.validate import whole_number
 
 Ties = Literal["first", "last", "random"]

@@ -1,0 +1,30 @@
+"""Compilation with numba, cached on disk where the installation allows it."""
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+
+
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile with numba, cached on disk where the installation allows it."""
+    return _compiled(function, no_cfunc_wrapper=True)
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only compiled ones call: without a way in from Python, which takes time to compile."""
+    return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    made: Callable[P, R]
+    try:
+        made = numba.njit(cache=True, error_model="numpy", **options)(function)
+    except RuntimeError:  # numba finds no writable place for its cache
+        made = numba.njit(error_model="numpy", **options)(function)
+    return made

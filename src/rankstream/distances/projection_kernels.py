@@ -1,0 +1,99 @@
+"""Compiled projections and softmax of the dual domains."""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled
+from rankstream._types import Codes, Vec
+
+
+@compiled
+def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
+    """The Euclidean projection onto the unit ball of the l_power norm, power > 2, to machine precision.
+
+    Solves y_i + price * y_i^(power - 1) = |point_i| for every i, and log(sum of y_i^power) = 0 for the price, by Newton
+    steps in its logarithm, where the equation is nearly straight for large prices. A Newton step from price 0 and the
+    price at which the y_i without their first term would do are the first bracket.
+    """
+    q = power / (power - 1.0)
+    total, slope, high = 0.0, 0.0, 0.0
+    for i in range(point.size):
+        size = abs(point[i])
+        out[i] = size
+        total += size**power
+        slope += power * size ** (2.0 * power - 2.0)
+        high += size**q
+    if total > 1.0:
+        high = high ** (1.0 / q)
+        low = total * np.log(total) / slope if slope < np.inf else 0.0
+        price = low if 0.0 < low < high else high
+        low = 0.0
+        for _ in range(100):
+            total, slope = 0.0, 0.0
+            for i in range(point.size):
+                y = shrink(abs(point[i]), price, power)
+                out[i] = y
+                if y > 0.0:
+                    inner = y ** (power - 2.0)
+                    total += inner * y * y
+                    slope += power * inner * inner * y * y / (1.0 + price * (power - 1.0) * inner)
+            excess = np.log(total)
+            if excess > 0.0:
+                low = price
+            else:
+                high = price
+            if abs(excess) <= 1e-15 or high - low <= 1e-16 * high:
+                break
+            price *= np.exp(min(50.0, excess * total / (price * slope)))
+            if not low < price < high:
+                price = np.sqrt(low * high) if low > 0.0 else 0.01 * high
+    for i in range(point.size):
+        if point[i] < 0.0:
+            out[i] = -out[i]
+
+
+@compiled
+def shrink(size: float, price: float, power: float) -> float:
+    """The y >= 0 with y + price * y^(power - 1) = size: Newton's method from above, where it falls without fail."""
+    if size == 0.0 or price == 0.0:
+        return size
+    y = min(size, (size / price) ** (1.0 / (power - 1.0)))
+    for _ in range(100):
+        curved = price * y ** (power - 2.0)
+        step = (y + curved * y - size) / (1.0 + (power - 1.0) * curved)
+        y -= step
+        if abs(step) <= 4e-16 * y:
+            break
+    return float(y)
+
+
+@compiled
+def softmax_by_offer(scores: Vec, factor: float, indptr: Codes, out: Vec) -> None:
+    """On every offer, positive numbers that sum to 1, proportional to exp(factor * score)."""
+    for offer in range(indptr.size - 1):
+        top = -np.inf
+        for k in range(indptr[offer], indptr[offer + 1]):
+            top = max(top, factor * scores[k])
+        total = 0.0
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] = np.exp(factor * scores[k] - top)
+            total += out[k]
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] /= total
+
+
+@compiled
+def project_onto_simplices(point: Vec, indptr: Codes, out: Vec) -> None:
+    """On every offer, the nearest probabilities: subtract the level at which what stays positive sums to 1."""
+    for offer in range(indptr.size - 1):
+        count, level = indptr[offer + 1] - indptr[offer] + 1, -np.inf
+        while True:
+            total, kept = 0.0, 0
+            for k in range(indptr[offer], indptr[offer + 1]):
+                if point[k] > level:
+                    total += point[k]
+                    kept += 1
+            if kept >= count or kept == 0:
+                break
+            count, level = kept, (total - 1.0) / kept
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] = max(0.0, point[k] - level)

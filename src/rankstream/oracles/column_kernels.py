@@ -1,0 +1,29 @@
+"""The compiled loop that reads many rankings off one run of the lattice program."""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled
+from rankstream._types import Codes, Vec, Words
+from rankstream.lattice_kernels import cheapest_on_lattice
+
+
+@compiled
+def columns_on_lattice(
+    costs: Vec,
+    numbers: Codes,
+    shape: Codes,
+    program: Words,
+    work: Vec,
+    space: Codes,
+    beginnings: Codes,
+    rankings: Codes,
+) -> float:
+    """Write the cheapest ranking, then the cheapest with each beginning; returns the least cost, NaN for bad costs."""
+    unforced = np.empty(0, dtype=np.int64)
+    least = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[0])
+    if np.isnan(least):
+        return least
+    for row in range(beginnings.shape[0]):
+        beginning, ranking = beginnings[row], rankings[row + 1]
+        cheapest_on_lattice(costs, numbers, shape, program[:0], work, space, beginning, ranking)
+    return least

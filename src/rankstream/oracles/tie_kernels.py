@@ -1,0 +1,119 @@
+"""The compiled tie rule: which of the rankings that choose alike is kept, and the hash that draws it."""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled, inner
+from rankstream._types import Codes, Vec
+
+FIRST, LAST, RANDOM = 0, 1, 2
+
+
+@compiled
+def mix(state: np.uint64, word: np.uint64) -> np.uint64:
+    """Fold a word into a hash: the only source of randomness of the tie rule (no product leaves 64 bits)."""
+    z = state ^ word ^ np.uint64(0x9E3779B97F4A7C15)
+    for _ in range(2):
+        low = (z & np.uint64(0xFFFFFFFF)) * np.uint64(0x9E3779B1)
+        high = (z >> np.uint64(32)) * np.uint64(0x85EBCA77)
+        z = low ^ (high << np.uint64(31)) ^ (high >> np.uint64(33))
+        z = z ^ (z >> np.uint64(29))
+    return z
+
+
+@inner
+def complete(
+    chosen: Codes,
+    indptr: Codes,
+    members: Codes,
+    universal: int,
+    ties: int,
+    seed: np.uint64,
+    ranking: Codes,
+    space: Codes,
+) -> None:
+    """A ranking in which every offer has its chosen coordinate's item on top, the rest ordered by the tie rule.
+
+    An item can be ranked once every offer that holds it has its winner ranked, or is won by it: it waits for as many
+    items as win an offer that holds it. ``space`` has two rows more than there are items.
+    """
+    n_items = ranking.size
+    waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
+    for winner in range(n_items):
+        waiting[winner] = 1 if winner == universal else 0
+        for item in range(n_items):
+            held[winner, item] = 0
+    for offer in range(indptr.size - 1):
+        winner = members[chosen[offer]]
+        for k in range(indptr[offer], indptr[offer + 1]):
+            held[winner, members[k]] = 1
+        held[winner, winner] = 0
+    for winner in range(n_items):
+        for item in range(n_items):
+            waiting[item] += held[winner, item]
+    state = mix(seed, np.uint64(n_items))
+    for place in range(n_items):
+        n_free = 0
+        for item in range(n_items):
+            free[n_free] = item
+            n_free += 1 if waiting[item] == 0 else 0
+        if universal >= 0 and waiting[universal] == 1:
+            free[n_free] = universal
+            n_free += 1
+        pick = 0
+        if ties == LAST:
+            pick = n_free - 1
+        elif ties == RANDOM and n_free > 1:
+            pick = int(np.int64(state % np.uint64(n_free)))
+        winner = free[pick]
+        ranking[place] = winner
+        state = mix(state, np.uint64(winner))
+        for item in range(n_items):
+            waiting[item] -= held[winner, item]
+        waiting[winner] = n_items + 2
+
+
+@inner
+def keep_within(
+    costs: Vec,
+    indptr: Codes,
+    members: Codes,
+    universal: int,
+    ties: int,
+    seed: int,
+    redraw: bool,
+    ranking: Codes,
+    space: Codes,
+) -> float:
+    """What a ranking costs; with ``redraw`` it is replaced by the one that the tie rule keeps of its vertex.
+
+    Random completions are seeded by a hash of the vertex: equal vertices get equal rankings, which keeps models sparse,
+    and different vertices independent ones. ``space`` has five rows more than there are items, as long as there are
+    items or offers; its first row is left with the coordinate that every offer chooses.
+    """
+    chosen, position = space[0], space[1]
+    for place in range(ranking.size):
+        position[ranking[place]] = place
+    draw, value = np.uint64(seed), 0.0
+    for offer in range(indptr.size - 1):
+        best = indptr[offer]
+        top = position[members[best]]
+        for k in range(best + 1, indptr[offer + 1]):
+            here = position[members[k]]
+            if here < top:
+                best, top = k, here
+        chosen[offer] = best
+        value += costs[best]
+        draw = mix(draw, np.uint64(best))
+    if redraw:
+        draw = draw if ties == RANDOM else np.uint64(seed)
+        complete(chosen, indptr, members, universal, ties, draw, ranking, space[1:])
+    return value
+
+
+@compiled
+def keep_by_rule(
+    costs: Vec, indptr: Codes, members: Codes, universal: int, ties: int, seed: int, redraw: bool, ranking: Codes
+) -> float:
+    """``keep_within`` space of its own."""
+    space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
+    return keep_within(costs, indptr, members, universal, ties, seed, redraw, ranking, space)

@@ -1,0 +1,27 @@
+"""The compiled loop behind ``Assortments.vertex``: what a ranking chooses from every offer."""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled
+from rankstream._types import Codes, Vec
+
+
+@compiled
+def vertex(ranking: Codes, indptr: Codes, members: Codes, out: Vec) -> bool:
+    """Write a(ranking), 1 where an item is the best ranked of its offer and 0 elsewhere; False if not a ranking."""
+    n_items = ranking.size
+    position = np.full(n_items, -1, dtype=np.int64)
+    for place in range(n_items):
+        item = ranking[place]
+        if item < 0 or item >= n_items or position[item] >= 0:
+            return False
+        position[item] = place
+    for offer in range(indptr.size - 1):
+        best = indptr[offer]
+        out[best] = 0.0
+        for k in range(indptr[offer] + 1, indptr[offer + 1]):
+            out[k] = 0.0
+            if position[members[k]] < position[members[best]]:
+                best = k
+        out[best] = 1.0
+    return True
