@@ -13,8 +13,9 @@ import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors, readers, simulate
 from rankstream._types import Vec
-from rankstream.baselines import ChoiceModel, fit_latent_class, fit_markov_chain, fit_mnl
+from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.completion import redraw
+from rankstream.models.protocol import ChoiceModel
 
 RIVALS = ("mnl", "latent-class", "markov-chain")
 SIZES = (500, 2_000, 10_000, 50_000, 0)

@@ -9,18 +9,12 @@ import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, simulate
 from rankstream._types import Vec
-from rankstream.baselines import (
-    ChoiceModel,
-    Fitted,
-    fit_latent_class,
-    fit_markov_chain,
-    fit_mnl,
-    observed,
-    restrict,
-)
+from rankstream.baselines import Fitted, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.baselines import em_kernels as kernels
 from rankstream.baselines.climb import climb
 from rankstream.baselines.parametric import data_log_likelihood, frozen
+from rankstream.data.observed import observed, restrict
+from rankstream.models.protocol import ChoiceModel
 
 Fit = Callable[[ChoiceCounts], Fitted]
 FITS: dict[str, Fit] = {

@@ -9,8 +9,8 @@ import numpy as np
 from rankstream._core.rounding import ROUNDING
 from rankstream._types import Vec
 from rankstream.assortments import Assortments
-from rankstream.baselines import observed
 from rankstream.counts import ChoiceCounts
+from rankstream.data.observed import observed
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError

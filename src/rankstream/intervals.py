@@ -8,8 +8,8 @@ import numpy as np
 from rankstream import corrective, distances, entropy
 from rankstream._types import Label, Vec
 from rankstream.assortments import Assortments, as_offer
-from rankstream.baselines import observed
 from rankstream.counts import ChoiceCounts
+from rankstream.data.observed import observed
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.priors import WEIGHTS, fit_guides, of_guides

@@ -8,8 +8,8 @@ import numpy as np
 
 from rankstream._types import Label, Vec
 from rankstream.answers import Segment, Substitution, first_two
-from rankstream.baselines import ChoiceModel
 from rankstream.counts import ChoiceCounts
+from rankstream.models.protocol import ChoiceModel
 from rankstream.validate import number_between, whole_number
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankstream._types import Label, Vec
-from rankstream.baselines import ChoiceModel
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate
@@ -20,6 +19,7 @@ from rankstream.model_plots import (
     substitution,
     wilson,
 )
+from rankstream.models.protocol import ChoiceModel
 from rankstream.sparse import Frontier
 
 if TYPE_CHECKING:

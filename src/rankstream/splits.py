@@ -7,8 +7,8 @@ import numpy as np
 
 from rankstream._types import Label
 from rankstream.assortments import Assortments
-from rankstream.baselines import observed, restrict
 from rankstream.counts import ChoiceCounts
+from rankstream.data.observed import observed, restrict
 from rankstream.validate import whole_number
 
 Holdout = Literal["assortments", "choices", "time"]

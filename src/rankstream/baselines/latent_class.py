@@ -10,8 +10,9 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import Climb, climb
 from rankstream.baselines.em_kernels import mixture_step
 from rankstream.baselines.mnl import fit_mnl, logit_shares
-from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, observed, restrict
+from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood
 from rankstream.counts import ChoiceCounts
+from rankstream.data.observed import observed, restrict
 from rankstream.validate import number_between, whole_number
 from rankstream.watch import Watch, unwatched
 

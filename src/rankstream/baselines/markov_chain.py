@@ -8,8 +8,9 @@ from rankstream._types import Codes, Vec
 from rankstream.baselines.climb import climb
 from rankstream.baselines.em_kernels import chain_shares, chain_step
 from rankstream.baselines.mnl import fit_mnl
-from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, frozen, observed
+from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, frozen
 from rankstream.counts import ChoiceCounts
+from rankstream.data.observed import observed
 from rankstream.model import RankingModel
 from rankstream.validate import number_between, whole_number
 from rankstream.watch import Watch, unwatched

@@ -1,0 +1,22 @@
+"""What every choice model can be asked."""
+
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+from rankstream._types import Label, Vec
+from rankstream.assortments import Assortments
+
+
+@runtime_checkable
+class ChoiceModel(Protocol):
+    """Anything that answers with choice probabilities: a RankingModel, an EntropyModel, a logit, or yours."""
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
+
+    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
+        """The choice probabilities of one offer; they sum to 1."""
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate."""
