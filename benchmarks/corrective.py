@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from rankstream import Assortments, Estimate, RankingModel, estimate, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import column_generation
 from rankstream.estimation import Stop
 from rankstream.oracles import Oracle

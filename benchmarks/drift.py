@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from rankstream import ChoiceCounts, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.detector import ChangeDetector
 from rankstream.tracks import Track, start_track
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rankstream import Assortments, Solver, distances, learners, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import DenseOracle
 from rankstream.oracles.milp import MilpOracle
 

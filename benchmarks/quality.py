@@ -12,7 +12,7 @@ import numpy as np
 
 from oracle import market
 from rankstream import Assortments, search_kernels, simulate
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.certificate import fit_bound
 from rankstream.corral_kernels import Corral, add_corner, renew, settle
 from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle

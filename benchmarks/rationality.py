@@ -15,7 +15,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from rankstream import Assortments, ChoiceCounts
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import rationality
 
 OFFERS = Assortments([("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rankstream import distances, estimate, learners, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.counts import Target
 from rankstream.oracles import Oracle
 from rankstream.oracles.milp import MilpOracle

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.comparison import Row, Score, ranked
 from rankstream.evaluate import MODELS, compare
 from rankstream.readers import read_counts

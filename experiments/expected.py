@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
+from rankstream._core.files import write_whole
 from rankstream.experiments import settings, study
 from rankstream.experiments.tables import Results
-from rankstream.files import write_whole
 
 HERE = Path(__file__).parent
 TOLERANCES = {"rounds": 0.15, "rankings": 0.15, "test_mae": 0.15}

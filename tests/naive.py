@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
-from rankstream._types import Codes, Vec, Words
+from rankstream._core.types import Codes, Vec, Words
 from rankstream.part_kernels import Part
 from rankstream.priors import Prior
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankstream import Assortments
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 
 compiled_only = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too large for kernels that are not compiled"

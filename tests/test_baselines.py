@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import Fitted, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.baselines import em_kernels as kernels
 from rankstream.baselines.climb import climb

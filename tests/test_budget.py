@@ -6,13 +6,13 @@ import pytest
 
 import rankstream as rs
 from rankstream import entropy, oracles, priors, simulate
+from rankstream._core.watch import Deadline
 from rankstream.baselines import fit_latent_class
 from rankstream.budget import fit_within
 from rankstream.entropy_estimate import entropy_estimate, raw_certificate
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.soft_lattice import SoftLattice
-from rankstream.watch import Deadline
 
 
 class Clock:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rankstream import Assortments, checks, learners, oracles
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import KL, L2, MaxDifference
 from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import Answer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rankstream as rs
 from rankstream import Solver, distances, learners, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.chunks import chunk
 from rankstream.counts import Target
 from rankstream.distances import Distance

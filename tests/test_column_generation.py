@@ -13,7 +13,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream import simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import column_generation
 from rankstream.oracles.milp import MilpOracle
 

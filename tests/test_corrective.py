@@ -12,7 +12,7 @@ import naive
 import rankstream as rs
 import strategies
 from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, pricing, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import Distance
 from rankstream.linear_master import LinearMaster
 from rankstream.nearest import NearestMixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, checks, dense_kernels
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import LatticeOracle, Ties
 from rankstream.oracles.dense import DenseOracle
 

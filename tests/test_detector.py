@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankstream import Assortments, checkpoint, simulate
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.detector import ChangeDetector, DetectorSettings
 from strategies import compiled_only
 

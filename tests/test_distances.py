@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, checks, distances
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import KL, L1, L2, Distance, HighNorm, LInf, LowNorm, MaxDifference
 
 OFFERS = Assortments([("a", "b", "x"), ("b", "c", "d", "x"), ("x", "a"), ("d", "x")])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, entropy, priors, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.entropy_model import EntropyModel
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior

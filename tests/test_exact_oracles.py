@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, checks, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import (
     CachingOracle,
     ComponentsOracle,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.growth import grow
 from rankstream.insertion import extend_rankings
 from rankstream.oracles import CountingOracle, Ties

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, kernels
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles.ties import TIE_RULES, Ties
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import naive
 from rankstream import Assortments, Solver, checks, distances, learners, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import Distance
 from rankstream.learners import (
     DualAveraging,

@@ -8,7 +8,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream import baselines, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import mle
 from rankstream.baselines.data import observe
 from rankstream.oracles.milp import MilpOracle

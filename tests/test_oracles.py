@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, oracles
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import Ties
 from rankstream.oracles.milp import MilpOracle
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.certificate.partition import fit_bound
 
 

@@ -5,7 +5,7 @@ import naive
 import rankstream as rs
 from odd_data import odd_data
 from rankstream import simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines import frank_wolfe, mle
 from rankstream.baselines.frank_wolfe import best_step
 from rankstream.baselines.losses import SquaredL2

@@ -4,7 +4,7 @@ import pytest
 import rankstream as rs
 from odd_data import odd_data
 from rankstream import baselines, oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import Answer
 
 

@@ -11,7 +11,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream import simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.baselines.revenue import probability_range, revenue_range
 from rankstream.baselines.revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 

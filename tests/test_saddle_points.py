@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from rankstream import Solver, learners
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import Answer
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, checks
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.oracles import DenseOracle, Ties
 from rankstream.oracles.branch import BranchOracle
 from rankstream.oracles.groups import Groups

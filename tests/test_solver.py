@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.solver.loop import State
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import rankstream as rs
 from rankstream import simulate, stream_command
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.cli import app
 from rankstream.follow import record_of
 from rankstream.forgetting import ForgettingCounts

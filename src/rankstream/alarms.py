@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankstream.validate import number_between, whole_number
+from rankstream._core.arguments import number_between, whole_number
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.types import Codes, Label, Vec
 
 
 def align(X: Any, names: list[Label], items: list[Label], may_add: bool) -> tuple[Vec, list[Label], Codes]:

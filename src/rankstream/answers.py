@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.assortments import Assortments, as_offer
 
 

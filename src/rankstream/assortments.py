@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import vertex_kernels as kernels
-from rankstream._types import Codes, Label, Vec
-from rankstream.validate import whole_numbers
+from rankstream._core.arguments import whole_numbers
+from rankstream._core.types import Codes, Label, Vec
 
 
 class Space(Protocol):

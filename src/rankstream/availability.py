@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from rankstream._types import Codes, Label, Mask, Vec
+from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.alignment import align
 from rankstream.observations import choice_columns, column_names
 

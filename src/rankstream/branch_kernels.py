@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Bits, Codes, Vec
+from rankstream._core.types import Bits, Codes, Vec
 from rankstream.group_kernels import Lattices, find
 
 LOWER, EXACT = 0, 1

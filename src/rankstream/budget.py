@@ -7,6 +7,8 @@ from time import monotonic
 from typing import Any
 
 from rankstream import corrective, distances, oracles
+from rankstream._core.arguments import number_between
+from rankstream._core.watch import Deadline, Watch, interrupts
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import entropy_estimate
@@ -14,8 +16,6 @@ from rankstream.estimation import Method
 from rankstream.oracles.search import hurried
 from rankstream.runs import Estimate, Run
 from rankstream.solver.make import make_solver
-from rankstream.validate import number_between
-from rankstream.watch import Deadline, Watch, interrupts
 
 ROUNDS = 10_000
 

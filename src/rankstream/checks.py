@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import oracles
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners import Learner

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from rankstream._core.terminal import print_note
 from rankstream.readers import Reading, read
-from rankstream.terminal import print_note
 
 
 def read_choices(path: Path, **reading: Any) -> Reading:

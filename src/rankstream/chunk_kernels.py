@@ -8,7 +8,7 @@ numbers; settings and totals are packed in the order of the constants below. A l
 import numpy as np
 
 from rankstream._core.compiling import compiled, inner
-from rankstream._types import Codes, Vec, Words
+from rankstream._core.types import Codes, Vec, Words
 from rankstream.domain_kernels import SIMPLEX, largest, lift, potential_of, towards
 from rankstream.lattice_kernels import cheapest_on_lattice
 

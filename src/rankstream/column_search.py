@@ -7,7 +7,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from rankstream._core.rounding import ROUNDING
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
+from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
 from rankstream.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
@@ -17,7 +18,6 @@ from rankstream.nearest import NearestMixture
 from rankstream.oracles import Oracle
 from rankstream.pricing import Pricing, by_tie_rule
 from rankstream.runs import COLUMNS, Estimate, History, Stop
-from rankstream.watch import Watch, unwatched
 
 Norm: TypeAlias = L1 | HighNorm | LInf
 

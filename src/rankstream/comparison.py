@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 
 HELD_OUT = {"assortments": "whole offers", "choices": "single choices", "time": "later periods"}
 HEADINGS = ("model", "log-likelihood", "behind the best", "raw", "RMSE", "MAE", "fit s", "size")

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.model import RankingModel
 from rankstream.priors import Prior
 from rankstream.soft_lattice import SoftLattice
-from rankstream.validate import whole_number
 
 NEVER = 1e6
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 
 DEPENDENT = 1e-6
 

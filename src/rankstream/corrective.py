@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.watch import Watch, unwatched
 from rankstream.assortments import Assortments
 from rankstream.column_search import ColumnSearch, Norm
 from rankstream.counts import ChoiceCounts, Target, as_target
@@ -16,8 +18,6 @@ from rankstream.nearest import NearestMixture
 from rankstream.oracles import Oracle, Ties
 from rankstream.pricing import Pricing
 from rankstream.runs import Estimate, Stop
-from rankstream.validate import number_between, whole_number
-from rankstream.watch import Watch, unwatched
 
 NAME = "fully-corrective"
 SEED_GAP = 1e-2

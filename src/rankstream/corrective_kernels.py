@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Codes, Vec, Words
+from rankstream._core.types import Codes, Vec, Words
 from rankstream.factor_kernels import append, dot, nearest_in_span, remove
 
 WORTHWHILE = 0.1  # of the best column's slope

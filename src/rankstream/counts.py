@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Label, Mask, Vec
+from rankstream._core.arguments import whole_numbers
+from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.assortments import Assortments, Space
-from rankstream.validate import whole_numbers
 
 MOST = 2.0**53
 SHORT = 4096

@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from rankstream import plots, simulate
+from rankstream._core.terminal import print_json
+from rankstream._core.watch import interrupts
 from rankstream.assortments import Assortments
 from rankstream.estimation import Estimate, Run
 from rankstream.model import RankingModel
 from rankstream.pictures import save_picture
 from rankstream.simulate import NOTHING, Market
 from rankstream.solver.make import make_solver
-from rankstream.terminal import print_json
-from rankstream.watch import interrupts
 
 Found = Estimate[RankingModel]
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")

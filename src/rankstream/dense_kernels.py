@@ -9,7 +9,7 @@ of a block) and item. Rows that a bit does not touch are shared with the level a
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Bits, Codes, Mask, Vec
+from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.oracles.tie_kernels import LAST, keep_by_rule
 
 LOW_BITS = 7

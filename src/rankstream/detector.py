@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import whole_numbers
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.alarms import Alarm, DetectorSettings
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
@@ -17,7 +18,6 @@ from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.packing import Packed, Parts, pack
 from rankstream.tracks import Track, start_track
-from rankstream.validate import whole_numbers
 from rankstream.windows import DecayingCounts
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]

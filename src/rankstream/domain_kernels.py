@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankstream._core.compiling import inner
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 
 BALL, BOX, SIMPLEX = 0, 1, 2
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Label, Vec
 from rankstream.counts import ChoiceCounts
-from rankstream.validate import number_between
 
 Control = Literal["holm", "fdr"]
 ENOUGH = 5.0  # expected choices in every cell, for the chi-square approximation

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from rankstream._types import Label
+from rankstream._core.terminal import print_json, print_plain
+from rankstream._core.types import Label
 from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
@@ -16,7 +17,6 @@ from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.model_files import is_model, load_model
 from rankstream.readers.grouping import PERIODS
-from rankstream.terminal import print_json, print_plain
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")

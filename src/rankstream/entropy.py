@@ -6,8 +6,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.rounding import ROUNDING
-from rankstream._types import Vec
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, until, unwatched
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.data.observed import observed
@@ -16,8 +18,6 @@ from rankstream.model import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior, fit_prior, plackett_luce, stacked_prior
 from rankstream.soft_lattice import SoftLattice
-from rankstream.validate import number_between, whole_number
-from rankstream.watch import Watch, until, unwatched
 
 TRUST = 30.0
 EXACT = 100_000.0

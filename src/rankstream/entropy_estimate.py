@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from rankstream import corrective, distances, entropy, oracles
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
+from rankstream._core.watch import Watch, until, unwatched
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate, certify
 from rankstream.counts import ChoiceCounts
@@ -14,7 +15,6 @@ from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.rounds import Sums
 from rankstream.runs import Estimate, History
-from rankstream.watch import Watch, until, unwatched
 
 __all__ = ["FITTING", "EntropyModel", "entropy_estimate", "raw_certificate"]
 

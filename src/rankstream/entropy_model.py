@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.files import write_whole
+from rankstream._core.types import Label, Vec
 from rankstream.answers import Segment, Substitution, substitution
 from rankstream.assortments import Assortments, as_offer
 from rankstream.completion import TiltedRankings
-from rankstream.files import write_whole
 from rankstream.model import RankingModel, check_labels
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior
 from rankstream.soft_lattice import SoftLattice
-from rankstream.validate import whole_number
 
 FORMAT = "rankstream-entropy-model"
 VERSION = 1

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import corrective, distances
+from rankstream._core.arguments import whole_number
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
@@ -14,7 +15,6 @@ from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
 from rankstream.runs import Estimate, History, Run, Stop
 from rankstream.solver.make import make_solver
-from rankstream.validate import whole_number
 
 if TYPE_CHECKING:
     from rankstream.priors import Prior

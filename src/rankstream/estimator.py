@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.alignment import align
 from rankstream.assortments import Assortments
 from rankstream.availability import AvailabilityRows, as_array, row_weights
@@ -24,7 +25,6 @@ from rankstream.model import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.solver.make import make_solver
-from rankstream.validate import number_between, whole_number
 from rankstream.windows import DecayingCounts
 
 

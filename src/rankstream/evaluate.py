@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from rankstream import entropy
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Vec
 from rankstream.baselines import FITS
 from rankstream.baselines import fit as fit_by_name
 from rankstream.baselines.parametric import data_log_likelihood
@@ -20,7 +21,6 @@ from rankstream.estimation import Estimate, estimate
 from rankstream.model import RankingModel
 from rankstream.models.protocol import ChoiceModel
 from rankstream.splits import Holdout, splits
-from rankstream.validate import number_between
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 Watch = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from rankstream._core.compiling import P, R, compiled
-from rankstream._types import Codes, Vec, Words
+from rankstream._core.types import Codes, Vec, Words
 
 DEPENDENT = 1e-12  # a vertex with less of its squared length outside the span of the others adds only rounding
 

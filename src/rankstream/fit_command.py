@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
+from rankstream._core.terminal import print_json, print_plain, progress
 from rankstream.budget import fit_within
 from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
@@ -12,7 +13,6 @@ from rankstream.model_commands import as_items
 from rankstream.options import METHODS
 from rankstream.readers import Sensitivity, outside_sensitivity
 from rankstream.runs import Estimate
-from rankstream.terminal import print_json, print_plain, progress
 
 NO_CHOICE = "no choice"
 

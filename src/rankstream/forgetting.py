@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
-from rankstream.validate import number_between
 
 By = Literal["observations", "time"]
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Bits, Codes, Vec
+from rankstream._core.types import Bits, Codes, Vec
 from rankstream.oracles.tie_kernels import mix
 
 MOST_SLOTS = 48  # offers of a group, so that an item and a set of offers fit into one word

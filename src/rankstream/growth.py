@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import oracles
-from rankstream._types import Codes, Mask, Vec
+from rankstream._core.types import Codes, Mask, Vec
 from rankstream.assortments import Assortments
 from rankstream.distances import KL, Distance, LInf
 from rankstream.insertion import extend_rankings, tie_rule

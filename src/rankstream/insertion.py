@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Codes
+from rankstream._core.types import Codes
 from rankstream.oracles import Ties
 
 

@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from rankstream import corrective, distances, entropy
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label, Vec
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.priors import WEIGHTS, fit_guides, of_guides
-from rankstream.validate import number_between, whole_number
 
 Refit = Literal["max-entropy", "primal-dual"]
 Model = RankingModel | EntropyModel

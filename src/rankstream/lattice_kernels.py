@@ -10,7 +10,7 @@ with the bit MORE if another one follows. So most transitions are one sum of two
 import numpy as np
 
 from rankstream._core.compiling import compiled, inner
-from rankstream._types import Bits, Bytes, Codes, Vec, Words
+from rankstream._core.types import Bits, Bytes, Codes, Vec, Words
 from rankstream.oracles.tie_kernels import LAST, keep_within
 
 MORE = np.uint32(0x80000000)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Vec
-from rankstream.watch import Watch, unwatched
+from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.watch import Watch, unwatched
 
 
 @dataclass(frozen=True, eq=False)

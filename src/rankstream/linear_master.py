@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankstream import corrective_kernels as kernels
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.nearest import winning_coordinates
 

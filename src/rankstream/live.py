@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rankstream import distances, learners, oracles
-from rankstream._types import Label
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Label
 from rankstream.assortments import Assortments
 from rankstream.catching_up import catch_up
 from rankstream.certificate import Certificate
@@ -20,7 +21,6 @@ from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
 from rankstream.runs import Run
 from rankstream.solver.loop import Snapshot, Solver
-from rankstream.validate import whole_number
 from rankstream.windows import DecayingCounts, WindowCounts
 
 MEMORY = 1000.0

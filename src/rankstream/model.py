@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import sparse
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.files import write_whole
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.answers import Segment, Substitution, preflib, segments, substitution
 from rankstream.assortments import Assortments, as_offer, plain
-from rankstream.files import write_whole
 from rankstream.sparse import Frontier
-from rankstream.validate import whole_number
 
 FORMAT = "rankstream-model"
 VERSION = 1

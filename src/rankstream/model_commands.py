@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.table import Table
 
-from rankstream._types import Label
+from rankstream._core.terminal import console, print_json, print_note, print_plain, progress
+from rankstream._core.types import Label
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.model_files import load_model
-from rankstream.terminal import console, print_json, print_note, print_plain, progress
 
 Model = RankingModel | EntropyModel
 DRAWN = 1000
@@ -59,9 +59,9 @@ def with_intervals(
     model: Model, data: Path, offers: list[list[Label]], interval: float, seed: int, **reading: Any
 ) -> list[dict[Label, tuple[float, ...]]]:
     """Shares with the ends of their intervals; progress goes to standard error, and only on a terminal."""
+    from rankstream._core.arguments import number_between
     from rankstream.intervals import Bootstrap
     from rankstream.readers import read
-    from rankstream.validate import number_between
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
     choices = read(data, **reading)

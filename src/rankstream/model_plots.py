@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label, Vec
 from rankstream.answers import Segment, Substitution, first_two
 from rankstream.counts import ChoiceCounts
 from rankstream.models.protocol import ChoiceModel
-from rankstream.validate import number_between, whole_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankstream import corrective_kernels as kernels
-from rankstream._types import Codes, Vec, Words
+from rankstream._core.types import Codes, Vec, Words
 from rankstream.assortments import Assortments
 from rankstream.factor_kernels import remove
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Mask, Vec
+from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 

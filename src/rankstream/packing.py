@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankstream import distances, learners
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.distances import Distance

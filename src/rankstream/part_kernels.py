@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.corral_kernels import Corral, add_corner, renew, settle
 
 LANES = 8  # sets of items that differ in the first three only are worked on together

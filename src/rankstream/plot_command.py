@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rankstream import plots
+from rankstream._core.terminal import print_json, print_plain
 from rankstream.choice_files import read_choices
 from rankstream.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
@@ -14,7 +15,6 @@ from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
 from rankstream.readers import Reading
 from rankstream.readers.grouping import PERIODS
-from rankstream.terminal import print_json, print_plain
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.types import Label, Vec
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.counts import ChoiceCounts
 from rankstream.estimation import Estimate

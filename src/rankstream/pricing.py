@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.oracles import LatticeOracle, Oracle
 from rankstream.oracles import tie_kernels as kernels

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import L1, L2
 from rankstream.learners import DualAveraging, MirrorDescent
 from rankstream.learners.mirror_descent import Averaged, Moved

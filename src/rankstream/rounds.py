@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 
 
 @dataclass

@@ -7,13 +7,13 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
 from rankstream.chunks import Chunk, chunk
 from rankstream.counts import ChoiceCounts, Target
 from rankstream.model import RankingModel
 from rankstream.solver.loop import Solver, State
-from rankstream.validate import number_between, whole_number
 
 Stop = Literal["mae", "gap"]
 CHUNK = 256

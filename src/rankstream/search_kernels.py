@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.oracles.tie_kernels import FIRST, LAST, mix
 
 PATIENCE = 25  # rounds without progress before a new start

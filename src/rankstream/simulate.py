@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
-from rankstream.validate import number_between, whole_number
 
 Sizes = Literal["subsets", "sizes"]
 NOTHING = "nothing"

@@ -7,7 +7,7 @@ its items in ascending order. ``entries`` lists, transition by transition, the c
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._types import Bits, Codes, Vec, Words
+from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.lattice_kernels import find
 
 

@@ -6,10 +6,10 @@ from math import comb
 
 import numpy as np
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.assortments import Assortments
 from rankstream.nearest import NearestMixture, winning_coordinates
-from rankstream.validate import number_between, whole_number
 
 MOST_OFFERS = 2000
 NO_ERROR = 1e-12

@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._types import Label
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Label
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
-from rankstream.validate import whole_number
 
 Holdout = Literal["assortments", "choices", "time"]
 Split = tuple[ChoiceCounts, ChoiceCounts]

@@ -9,12 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rankstream._core.terminal import as_json as to_json
+from rankstream._core.terminal import console as make_console
 from rankstream.alarms import Alarm
 from rankstream.follow import Line, lines, record_of
 from rankstream.forgetting import as_reach
 from rankstream.live import Live, Record
-from rankstream.terminal import as_json as to_json
-from rankstream.terminal import console as make_console
 from rankstream.watched import Watched, load_live
 
 BATCH = 1000

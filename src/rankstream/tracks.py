@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.types import Label, Vec
 from rankstream.chunks import chunk
 from rankstream.counts import ChoiceCounts
 from rankstream.growth import grow

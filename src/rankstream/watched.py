@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from rankstream._types import Label
+from rankstream._core.types import Label
 from rankstream.alarms import Alarm
 from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.forgetting import By, ForgettingCounts
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankstream._types import Vec
-from rankstream.watch import Watch, unwatched
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, unwatched
 
 
 @dataclass(frozen=True, eq=False)

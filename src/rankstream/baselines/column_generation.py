@@ -6,7 +6,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.baselines.data import Columns, MakeOracle, Observed, observe, oracle_for, price
 from rankstream.baselines.master import Ball, Master, Norm, ball
@@ -18,7 +19,6 @@ from rankstream.learners import MirrorDescent
 from rankstream.oracles import Ties, auto
 from rankstream.runs import Run
 from rankstream.solver.loop import Solver
-from rankstream.validate import number_between, whole_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import ThreadpoolController
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.baselines.data import Columns, Observed, price
 from rankstream.baselines.losses import Loss
 from rankstream.baselines.search import Limits

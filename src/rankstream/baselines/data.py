@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rankstream import oracles
 from rankstream._core.rounding import ROUNDING
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel

@@ -6,7 +6,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.baselines import losses
 from rankstream.baselines.corrective import Found, minimise
@@ -16,7 +17,6 @@ from rankstream.baselines.search import Limits
 from rankstream.baselines.solved import Solved
 from rankstream.counts import ChoiceCounts
 from rankstream.oracles import Oracle, Ties
-from rankstream.validate import number_between, whole_number
 
 HALVINGS = 50
 

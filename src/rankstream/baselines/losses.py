@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.baselines.data import Observed
 
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
+from rankstream._core.watch import Watch, unwatched
 from rankstream.baselines.climb import climb
 from rankstream.baselines.em_kernels import chain_shares, chain_step
 from rankstream.baselines.mnl import fit_mnl
@@ -12,8 +14,6 @@ from rankstream.baselines.parametric import Fitted, check_start, data_log_likeli
 from rankstream.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.model import RankingModel
-from rankstream.validate import number_between, whole_number
-from rankstream.watch import Watch, unwatched
 
 SMOOTHING = 3.0
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.baselines.data import Observed
 

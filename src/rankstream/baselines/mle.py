@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
+from rankstream._core.arguments import number_between, whole_number
 from rankstream.baselines.column_generation import warm_start
 from rankstream.baselines.corrective import minimise
 from rankstream.baselines.data import MakeOracle, observe, oracle_for
@@ -13,7 +14,6 @@ from rankstream.baselines.search import Limits
 from rankstream.baselines.solved import Solved
 from rankstream.counts import ChoiceCounts
 from rankstream.oracles import Ties
-from rankstream.validate import number_between, whole_number
 
 
 @dataclass(frozen=True, eq=False)

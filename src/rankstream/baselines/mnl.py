@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
 from rankstream.baselines.parametric import Fitted, data_log_likelihood
 from rankstream.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.validate import number_between, whole_number
 
 SMOOTHING = 0.5
 

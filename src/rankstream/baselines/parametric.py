@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Label, Vec
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 

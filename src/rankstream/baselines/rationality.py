@@ -5,7 +5,8 @@ from math import exp, lgamma
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Label, Vec
 from rankstream.baselines import mle
 from rankstream.baselines.corrective import Found, minimise
 from rankstream.baselines.data import Observed, observe, oracle_for
@@ -14,7 +15,6 @@ from rankstream.baselines.search import Limits
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
-from rankstream.validate import whole_number
 
 ACCURACY = 1e-3
 

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Label, Vec
 from rankstream.assortments import Assortments, as_offer, plain
 from rankstream.baselines.column_generation import warm_start
 from rankstream.baselines.data import Columns, MakeOracle, observe, oracle_for, price
@@ -17,7 +18,6 @@ from rankstream.certificate import confidence_radii
 from rankstream.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Ties
-from rankstream.validate import number_between
 
 Region = Literal["l1", "linf", "confidence"]
 WARM = 1000

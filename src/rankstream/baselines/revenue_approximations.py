@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label, Vec
 from rankstream.assortments import Assortments
 from rankstream.baselines.data import Columns, observe
 from rankstream.baselines.master import FEASIBLE, Ball, Master, Norm, ball
 from rankstream.baselines.revenue import known_offer, price_list
 from rankstream.counts import ChoiceCounts
-from rankstream.validate import number_between, whole_number
 
 Interval = tuple[float, float, float]
 

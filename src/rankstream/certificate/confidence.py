@@ -4,11 +4,11 @@ from math import lgamma, log
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Vec
 from rankstream.certificate.gap import Certificate
 from rankstream.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
-from rankstream.validate import number_between
 
 
 def confidence_radii(counts: ChoiceCounts, level: float = 0.95) -> Vec:

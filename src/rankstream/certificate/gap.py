@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.rounding import ROUNDING
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
 from rankstream.distances.protocol import Distance
 from rankstream.oracles.protocol import Oracle
 from rankstream.rounds import Sums

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import distances, learners
+from rankstream._core.arguments import number_between, whole_number
 from rankstream.assortments import Assortments
 from rankstream.distances import Bilinear, Distance, HighNorm
 from rankstream.learners import Learner, NaiveFrankWolfe
-from rankstream.validate import number_between, whole_number
 
 
 def guaranteed_gap(

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import part_kernels
+from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.rounding import ROUNDING
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts, Target, as_target
 from rankstream.oracles.groups import Groups
 from rankstream.oracles.parts import Parts
 from rankstream.oracles.splitting import Relaxation
-from rankstream.validate import number_between, whole_number
 
 PATIENCE = 20
 PROGRESS = 1e-5

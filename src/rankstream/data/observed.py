@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Label
+from rankstream._core.types import Label
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 

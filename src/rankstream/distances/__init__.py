@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from rankstream._core.arguments import number_between, whole_number
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.distances.bilinear import Bilinear, EuclideanPotential
@@ -18,7 +19,6 @@ from rankstream.distances.low_norms import L1, LowNorm
 from rankstream.distances.max_difference import MaxDifference
 from rankstream.distances.max_norm import LInf
 from rankstream.distances.protocol import Distance
-from rankstream.validate import number_between, whole_number
 
 __all__ = [
     "KL",

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rankstream._types import Mask, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Mask, Vec
 from rankstream.assortments import Assortments
-from rankstream.validate import number_between
 
 
 def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> tuple[float, ...] | None:

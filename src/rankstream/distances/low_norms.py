@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import projection_kernels as kernels
 from rankstream.distances.bilinear import EuclideanPotential
 from rankstream.distances.vectors import norm_direction, norm_of

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
 from rankstream.distances import projection_kernels as kernels
 from rankstream.distances.bilinear import Bilinear
 from rankstream.distances.vectors import TINY

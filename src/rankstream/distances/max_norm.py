@@ -5,7 +5,7 @@ from math import log
 
 import numpy as np
 
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
 from rankstream.distances.bilinear import Bilinear
 from rankstream.distances.vectors import TINY, softmax
 

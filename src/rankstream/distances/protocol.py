@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
 
 
 class Distance(Protocol):

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 
 TINY = 1e-300  # what a logarithm is taken of instead of 0
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rankstream import oracles, simulate
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.counts import Target
 from rankstream.experiments.settings import Run
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import certificate as certificates
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances import HighNorm
 from rankstream.experiments.instances import Instance
 from rankstream.model import RankingModel

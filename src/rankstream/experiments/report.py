@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rankstream import __version__
+from rankstream._core.files import write_whole
 from rankstream.experiments import figures
 from rankstream.experiments.claims import CLAIMS, Found
 from rankstream.experiments.questions import QUESTIONS
 from rankstream.experiments.settings import Part
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results, grid, markdown, summary, with_error
-from rankstream.files import write_whole
 
 READINGS = """\
 - **Subsets**: distinct, uniform over all non-empty subsets of at most half the items (`sizes = "sizes"` draws the size

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rankstream._core.arguments import number_between, whole_number
 from rankstream.learners import PAPER_METHODS
-from rankstream.validate import number_between, whole_number
 
 Kind = Literal["static", "dynamic", "profile", "resolving", "solvers"]
 FOLDER = Path(__file__).parent / "settings"

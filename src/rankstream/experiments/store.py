@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rankstream import __version__
+from rankstream._core.files import write_whole
 from rankstream.experiments.fits import Row
 from rankstream.experiments.settings import COLUMNS, Run
-from rankstream.files import write_whole
 
 SETTINGS = [*COLUMNS, "version"]
 

@@ -10,12 +10,12 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rankstream._core.terminal import print_json
 from rankstream.experiments.fits import MARKS, Row, run_all
 from rankstream.experiments.report import solver_ratio, write_report
 from rankstream.experiments.settings import Part, Run, choose
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results
-from rankstream.terminal import print_json
 
 
 @dataclass(frozen=True)

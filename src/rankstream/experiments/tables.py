@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.experiments.fits import Row
 from rankstream.experiments.settings import COLUMNS
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from math import inf
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.learners.mirror_descent import strong_regret_bound
 from rankstream.learners.protocol import PowerWeights, require_smoothing

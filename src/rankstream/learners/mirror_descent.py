@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
 from rankstream.rounds import Round
-from rankstream.validate import number_between, whole_number
 
 MANY = 100_000
 

@@ -7,10 +7,10 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.rounds import Round
-from rankstream.validate import number_between
 
 S = TypeVar("S")
 

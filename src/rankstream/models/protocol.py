@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from rankstream._types import Label, Vec
+from rankstream._core.types import Label, Vec
 from rankstream.assortments import Assortments
 
 

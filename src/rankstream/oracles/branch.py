@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Bits, Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Bits, Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.branch_kernels import ENDS, EXACT, Memo, Problem, closure, component, explore
 from rankstream.group_kernels import find
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.search import SearchOracle, checked_costs, meet
 from rankstream.oracles.splitting import EPSILON, SplittingBound
-from rankstream.validate import number_between, whole_number
 
 MOST_ITEMS = 64
 CHUNK = 2000

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import dense_kernels
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
-from rankstream.validate import number_between
 
 MOST_BITS = 62
 BLOCK = 2**dense_kernels.LOW_BITS

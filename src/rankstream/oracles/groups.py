@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from rankstream._types import Bits, Codes, Mask, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.assortments import Assortments
 from rankstream.group_kernels import MOST_SLOTS, Lattices, close, link
-from rankstream.validate import whole_number
 
 
 class Groups:

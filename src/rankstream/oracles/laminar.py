@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import laminar_kernels
-from rankstream._types import Codes
+from rankstream._core.types import Codes
 from rankstream.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, check_costs

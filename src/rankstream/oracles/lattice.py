@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import lattice_kernels
-from rankstream._types import Bits, Codes, Vec, Words
+from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import Reduced, reduce

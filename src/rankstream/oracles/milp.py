@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Label
+from rankstream._core.types import Label
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream import part_kernels
-from rankstream._types import Codes, Mask, Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Codes, Mask, Vec
 from rankstream.assortments import Assortments
 from rankstream.corral_kernels import Corral
 from rankstream.part_kernels import Part
-from rankstream.validate import whole_number
 
 MOST_CORNERS = 400
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rankstream._types import Codes
+from rankstream._core.types import Codes
 from rankstream.assortments import Assortments
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import search_kernels
-from rankstream._types import Codes, Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
 from rankstream.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, Oracle, check_costs
@@ -17,7 +18,6 @@ from rankstream.oracles.reductions import reduce
 from rankstream.oracles.splitting import EPSILON, SplittingBound
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 from rankstream.search_kernels import Offers
-from rankstream.validate import number_between, whole_number
 
 CHUNK = 10
 HURRIED = 10

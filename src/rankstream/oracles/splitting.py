@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import group_kernels as kernels
-from rankstream._types import Vec
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.group_kernels import Corners
 from rankstream.oracles.groups import Groups
-from rankstream.validate import number_between, whole_number
 
 MOST_CORNERS = 128
 EPSILON = float(np.finfo(np.float64).eps)

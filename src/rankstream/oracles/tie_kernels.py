@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankstream._core.compiling import compiled, inner
-from rankstream._types import Codes, Vec
+from rankstream._core.types import Codes, Vec
 
 FIRST, LAST, RANDOM = 0, 1, 2
 

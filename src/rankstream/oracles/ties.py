@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from rankstream._core.arguments import whole_number
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.validate import whole_number
 
 Ties = Literal["first", "last", "random"]
 TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RANDOM}

@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.oracles.protocol import Answer, Oracle
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
 from rankstream.readers.problems import BadRecordError
 from rankstream.readers.records import order, text
-from rankstream.validate import whole_number
 
 Ballot = tuple[tuple[str, ...], ...]
 MOST = 12

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._types import Label, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Label, Vec
 from rankstream.assortments import Assortments
 from rankstream.counts import ChoiceCounts
-from rankstream.validate import number_between
 
 
 def with_outside(

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from rankstream._core.arguments import whole_number
 from rankstream.assortments import Assortments, as_offer
 from rankstream.counts import ChoiceCounts
 from rankstream.readers.ballots import choices_from_ballots
@@ -21,7 +22,6 @@ from rankstream.readers.records import Choices, order, text
 from rankstream.readers.roles import Columns
 from rankstream.readers.sources import open_source
 from rankstream.readers.tables import Source
-from rankstream.validate import whole_number
 
 Result = TypeVar("Result")
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Mask, Vec
+from rankstream._core.types import Mask, Vec
 from rankstream.assortments import Assortments, Space
 from rankstream.certificate import Certificate, certify, confident_gap
 from rankstream.counts import ChoiceCounts, Target, as_target

@@ -3,12 +3,12 @@
 from typing import Any
 
 from rankstream import learners, oracles
+from rankstream._core.arguments import whole_number
 from rankstream.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.loop import Solver
-from rankstream.validate import whole_number
 
 
 def make_solver(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._types import Vec
+from rankstream._core.types import Vec
 from rankstream.experiments.tables import Results
 
 Found = Mapping[str, Results]

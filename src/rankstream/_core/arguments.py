@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._types import Codes
+from rankstream._core.types import Codes
 
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
