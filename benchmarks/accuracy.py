@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors, readers, simulate
+from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors
 from rankstream._core.types import Vec
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.completion import redraw
+from rankstream.data import readers, simulate
 from rankstream.models.protocol import ChoiceModel
 
 RIVALS = ("mnl", "latent-class", "markov-chain")

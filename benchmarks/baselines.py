@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, baselines, simulate
+from rankstream import Assortments, ChoiceCounts, baselines
 from rankstream.baselines import column_generation, frank_wolfe, mle
+from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 
 REPEATS, LIMIT, SEED = 5, 60.0, 0

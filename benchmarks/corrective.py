@@ -11,9 +11,10 @@ Times are the best of several, compilation left out. Run with ``python benchmark
 import time
 from collections.abc import Callable
 
-from rankstream import Assortments, Estimate, RankingModel, estimate, oracles, simulate
+from rankstream import Assortments, Estimate, RankingModel, estimate, oracles
 from rankstream._core.types import Vec
 from rankstream.baselines import column_generation
+from rankstream.data import simulate
 from rankstream.estimation import Stop
 from rankstream.oracles import Oracle
 

@@ -5,7 +5,8 @@ Run with ``python benchmarks/distances.py``.
 
 import time
 
-from rankstream import learners, oracles, simulate
+from rankstream import learners, oracles
+from rankstream.data import simulate
 from rankstream.solver.loop import Solver
 
 ROUNDS, REPEATS, SEED = 1000, 5, 0

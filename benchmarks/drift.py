@@ -12,8 +12,9 @@ import time
 
 import numpy as np
 
-from rankstream import ChoiceCounts, simulate
+from rankstream import ChoiceCounts
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.detector import ChangeDetector
 from rankstream.tracks import Track, start_track
 

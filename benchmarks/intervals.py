@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import ChoiceCounts, entropy, simulate
+from rankstream import ChoiceCounts, entropy
+from rankstream.data import simulate
 from rankstream.intervals import Bootstrap
 
 KINDS: dict[str, dict[str, Any]] = {

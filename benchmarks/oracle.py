@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream import Assortments, Solver, distances, learners, oracles, simulate
+from rankstream import Assortments, Solver, distances, learners, oracles
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.oracles import DenseOracle
 from rankstream.oracles.milp import MilpOracle
 

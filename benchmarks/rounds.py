@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rankstream import distances, estimate, learners, oracles, simulate
+from rankstream import distances, estimate, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.counts import Target
+from rankstream.data import simulate
+from rankstream.data.counts import Target
 from rankstream.oracles import Oracle
 from rankstream.oracles.milp import MilpOracle
 from rankstream.runs import CHUNK, Run

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
+from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream._core.types import Vec
 from rankstream.comparison import Row, Score, ranked
+from rankstream.data import simulate
+from rankstream.data.readers import read_counts
 from rankstream.evaluate import MODELS, compare
-from rankstream.readers import read_counts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import accuracy

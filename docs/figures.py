@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rankstream import learners, simulate
+from rankstream import learners
 from rankstream.certificate import guaranteed_gap
+from rankstream.data import simulate
 from rankstream.learners import FollowTheLeader, NaiveFrankWolfe
 from rankstream.plots import BLUE, ORANGE
 

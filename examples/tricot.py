@@ -13,8 +13,8 @@ import pandas as pd
 
 import rankstream as rs
 from rankstream import ChoiceCounts
+from rankstream.data.readers import read_counts
 from rankstream.evaluate import compare
-from rankstream.readers import read_counts
 
 MODELS = ["max-entropy", "mnl", "latent-class"]
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from rankstream import Assortments, RankingModel, entropy, estimate, simulate
+from rankstream import Assortments, RankingModel, entropy, estimate
 from rankstream.answers import first_two
+from rankstream.data import simulate
 
 RANKINGS = [
     ("tea", "pie", "no", "cake"),

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import rankstream as rs
-from rankstream import entropy, oracles, priors, simulate
+from rankstream import entropy, oracles, priors
 from rankstream._core.watch import Deadline
 from rankstream.baselines import fit_latent_class
 from rankstream.budget import fit_within
+from rankstream.data import simulate
 from rankstream.entropy_estimate import entropy_estimate, raw_certificate
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
-from rankstream import Assortments, ChoiceCounts, Solver, checkpoint, distances, learners, oracles, simulate
+from rankstream import Assortments, ChoiceCounts, Solver, checkpoint, distances, learners, oracles
+from rankstream.data import simulate
+from rankstream.data.forgetting import DecayingCounts, WindowCounts
 from rankstream.growth import grow
 from rankstream.oracles import CountingOracle, SearchOracle
 from rankstream.runs import Run
 from rankstream.solver.loop import State
-from rankstream.windows import DecayingCounts, WindowCounts
 
 LEARNERS: dict[str, Any] = {
     "mirror-descent": learners.MirrorDescent(horizon=50, step=0.2),

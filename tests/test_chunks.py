@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankstream as rs
-from rankstream import Solver, distances, learners, oracles, simulate
+from rankstream import Solver, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.chunks import chunk
-from rankstream.counts import Target
+from rankstream.data import simulate
+from rankstream.data.counts import Target
 from rankstream.distances import Distance
 from rankstream.learners import (
     DualAveraging,

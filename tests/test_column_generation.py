@@ -12,9 +12,9 @@ import naive
 import rankstream as rs
 import strategies
 from odd_data import odd_data
-from rankstream import simulate
 from rankstream._core.types import Vec
 from rankstream.baselines import column_generation
+from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rankstream import compare_command
-from rankstream.readers import read, read_counts
+from rankstream.data.readers import read, read_counts
 from shell import run
 
 GOOD = """offered,chosen,count

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import naive
-from rankstream import Assortments, RankingModel, estimate, priors, simulate
+from rankstream import Assortments, RankingModel, estimate, priors
 from rankstream.completion import TiltedRankings, redraw
+from rankstream.data import simulate
 from rankstream.soft_lattice import SoftLattice
 from test_entropy import a_prior
 

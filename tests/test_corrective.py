@@ -11,8 +11,9 @@ from hypothesis import given, settings
 import naive
 import rankstream as rs
 import strategies
-from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, pricing, simulate
+from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, pricing
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.distances import Distance
 from rankstream.linear_master import LinearMaster
 from rankstream.nearest import NearestMixture

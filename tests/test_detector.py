@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankstream import Assortments, checkpoint, simulate
+from rankstream import Assortments, checkpoint
 from rankstream._core.types import Codes, Vec
+from rankstream.data import simulate
 from rankstream.detector import ChangeDetector, DetectorSettings
 from strategies import compiled_only
 

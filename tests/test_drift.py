@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
+from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream.customer_types import favourite_changes, type_changes
-from rankstream.drift import adjust, drift_report
-from rankstream.windows import DecayingCounts
+from rankstream.data import simulate
+from rankstream.data.drift import adjust, drift_report
+from rankstream.data.forgetting import DecayingCounts
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
 

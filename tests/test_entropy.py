@@ -8,8 +8,9 @@ from hypothesis import given, settings
 
 import naive
 import strategies
-from rankstream import Assortments, ChoiceCounts, entropy, priors, simulate
+from rankstream import Assortments, ChoiceCounts, entropy, priors
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.entropy_model import EntropyModel
 from rankstream.oracles.lattice import TooManyUnionsError
 from rankstream.priors import Prior

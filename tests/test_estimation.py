@@ -8,7 +8,7 @@ import pytest
 
 import naive
 import rankstream as rs
-from rankstream import simulate
+from rankstream.data import simulate
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "nearest.json").read_text())
 OFFERS = rs.Assortments([("tea", "nothing"), ("pie", "nothing")])

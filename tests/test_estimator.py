@@ -13,7 +13,8 @@ from sklearn.utils.estimator_checks import (
 )
 
 import rankstream as rs
-from rankstream import RankingChoiceModel, simulate
+from rankstream import RankingChoiceModel
+from rankstream.data import simulate
 from rankstream.estimation import Method
 
 REASONS = {

@@ -5,11 +5,12 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import t as student_t
 
-from rankstream import Assortments, ChoiceCounts, RankingModel, plots, simulate
+from rankstream import Assortments, ChoiceCounts, RankingModel, plots
 from rankstream.baselines import fit_mnl
 from rankstream.comparison import Comparison, Row, Score, ranked, standard_error, student
+from rankstream.data import simulate
+from rankstream.data.splits import splits
 from rankstream.evaluate import MODELS, compare, score
-from rankstream.splits import splits
 
 
 def sampled(segments: int, size: int, seed: int = 0, n_offers: int = 20) -> ChoiceCounts:

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankstream import Assortments, EntropyModel, RankingModel, cli, fit_command, options
+from rankstream.data.readers.grouping import PERIODS
 from rankstream.estimation import Method
 from rankstream.experiments import study
 from rankstream.priors import plackett_luce
-from rankstream.readers.grouping import PERIODS
 
 MODEL = RankingModel(
     ["tea", "pie", "nothing"], [("tea", "pie", "nothing"), ("nothing", "tea", "pie")], [0.75, 0.25], no_choice_code=2

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, checks, oracles, simulate
+from rankstream import Assortments, checks, oracles
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.oracles import (
     CachingOracle,
     ComponentsOracle,

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream import simulate
 from rankstream.budget import fit_within
 from rankstream.cli import app
+from rankstream.data import simulate
 from rankstream.entropy import has_small_program
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_files import load_model

@@ -3,8 +3,9 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from rankstream import Assortments, ChoiceCounts, certificate, distances, learners, oracles, simulate
+from rankstream import Assortments, ChoiceCounts, certificate, distances, learners, oracles
 from rankstream.certificate import confidence_radii, confident_gap, data_error_rate, guaranteed_gap, rounds_needed
+from rankstream.data import simulate
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe, StronglyConvexMirrorDescent
 from rankstream.solver.loop import Solver
 

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, entropy, intervals, simulate
+from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, entropy, intervals
+from rankstream.data import simulate
+from rankstream.data.forgetting import DecayingCounts
 from rankstream.intervals import Bootstrap, draw, predict_interval
 from rankstream.priors import fit_guides
-from rankstream.windows import DecayingCounts
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
 METHODS: list[intervals.Refit] = ["max-entropy", "primal-dual"]

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import naive
-from rankstream import Assortments, Solver, checks, distances, learners, oracles, simulate
+from rankstream import Assortments, Solver, checks, distances, learners, oracles
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.distances import Distance
 from rankstream.learners import (
     DualAveraging,

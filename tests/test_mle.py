@@ -7,10 +7,11 @@ import naive
 import rankstream as rs
 import strategies
 from odd_data import odd_data
-from rankstream import baselines, simulate
+from rankstream import baselines
 from rankstream._core.types import Vec
 from rankstream.baselines import mle
 from rankstream.baselines.data import observe
+from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 
 LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from rankstream import RankingModel, entropy, simulate
+from rankstream import RankingModel, entropy
 from rankstream.cli import app
+from rankstream.data import simulate
 from rankstream.model_commands import read_offers
 from rankstream.model_files import load_model
 

@@ -4,12 +4,12 @@ import pytest
 import naive
 import rankstream as rs
 from odd_data import odd_data
-from rankstream import simulate
 from rankstream._core.types import Vec
 from rankstream.baselines import frank_wolfe, mle
 from rankstream.baselines.frank_wolfe import best_step
 from rankstream.baselines.losses import SquaredL2
 from rankstream.baselines.rationality import rationality
+from rankstream.data import simulate
 from strategies import compiled_only
 
 OFFERS = rs.Assortments([("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")])

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from rankstream import Assortments, ChoiceCounts
 from rankstream.cli import app
-from rankstream.readers import outside_sensitivity, read, read_counts, with_outside
-from rankstream.readers.ballots import choices_from_ballots
-from rankstream.readers.job import Job
+from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
+from rankstream.data.readers.ballots import choices_from_ballots
+from rankstream.data.readers.job import Job
 
 RECORDS = [("tea;pie", "tea"), ("pie;tea", "pie"), ("tea;pie;cake", "cake"), ("cake;tea", "tea"), ("tea;pie", "tea")]
 
@@ -272,13 +272,13 @@ def test_files_of_other_programs_name_a_remedy(tmp_path: Path) -> None:
 
 def test_little_memory_is_given_up_where_it_does_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Job, "slowly")
-    monkeypatch.setattr("rankstream.readers.job.LITTLE", "1KB")
+    monkeypatch.setattr("rankstream.data.readers.job.LITTLE", "1KB")
     same(read_counts(long()))
 
 
 def test_items_that_come_late_in_a_long_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Job, "slowly")
-    monkeypatch.setattr("rankstream.readers.job.HEAD", 2)
+    monkeypatch.setattr("rankstream.data.readers.job.HEAD", 2)
     same(read_counts(long()))
     same(read_counts(named()))
 

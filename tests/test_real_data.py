@@ -12,9 +12,9 @@ import rankstream as rs
 import real_data
 import tricot
 from rankstream.baselines import fit_mnl
+from rankstream.data.readers import read_counts
 from rankstream.distances import observation_weights
 from rankstream.live import Live
-from rankstream.readers import read_counts
 from strategies import compiled_only
 
 POINTS = (12, 10, 8, 7, 6, 5, 4, 3, 2, 1)

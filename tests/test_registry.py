@@ -3,8 +3,9 @@ import pytest
 
 import rankstream as rs
 from odd_data import odd_data
-from rankstream import baselines, oracles, simulate
+from rankstream import baselines, oracles
 from rankstream._core.types import Vec
+from rankstream.data import simulate
 from rankstream.oracles import Answer
 
 

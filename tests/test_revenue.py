@@ -10,10 +10,10 @@ import naive
 import rankstream as rs
 import strategies
 from odd_data import odd_data
-from rankstream import simulate
 from rankstream._core.types import Vec
 from rankstream.baselines.revenue import probability_range, revenue_range
 from rankstream.baselines.revenue_approximations import revenue_by_relaxation, revenue_by_sampling
+from rankstream.data import simulate
 
 SLACK = 1e-5
 

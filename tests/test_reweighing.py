@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, Solver, distances, learners, oracles
-from rankstream.counts import Target
+from rankstream.data.counts import Target
 from rankstream.live import Live, Record
 from rankstream.reweighing import reweigh
 

@@ -3,7 +3,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rankstream import Assortments, simulate
+from rankstream import Assortments
+from rankstream.data import simulate
 
 
 def test_ground_truth_has_four_favourites_a_segment() -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import strategies
-from rankstream import Assortments, RankingModel, corrective, plots, simulate, sparse
+from rankstream import Assortments, RankingModel, corrective, plots, sparse
+from rankstream.data import simulate
 
 
 def random_model(offers: Assortments, size: int, seed: int) -> RankingModel:

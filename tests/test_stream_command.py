@@ -13,15 +13,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream import simulate, stream_command
+from rankstream import stream_command
 from rankstream._core.types import Vec
 from rankstream.cli import app
+from rankstream.data import simulate
+from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
 from rankstream.follow import record_of
-from rankstream.forgetting import ForgettingCounts
 from rankstream.live import Live, Record
 from rankstream.model_files import load_model
 from rankstream.watched import Watched
-from rankstream.windows import DecayingCounts, WindowCounts
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
 OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from rankstream import Assortments, ChoiceCounts, estimate
 from rankstream.certificate import confidence_radii
-from rankstream.forgetting import ForgettingCounts, as_seconds
-from rankstream.windows import DecayingCounts, WindowCounts
+from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_seconds
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
 records = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 50)), max_size=25)

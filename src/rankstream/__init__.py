@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rankstream import checks, distances, learners, oracles, simulate
-from rankstream.assortments import Assortments
+from rankstream import checks, distances, learners, oracles
 from rankstream.certificate import Certificate
-from rankstream.counts import ChoiceCounts
+from rankstream.data import simulate
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation import Estimate, estimate
 from rankstream.model import RankingModel
 from rankstream.solver.loop import Solver
@@ -13,10 +14,10 @@ from rankstream.solver.loop import Solver
 if TYPE_CHECKING:
     from rankstream import baselines, entropy, evaluate, intervals, plots
     from rankstream.baselines import probability_range, rationality, revenue_range
+    from rankstream.data.readers import read, read_counts
     from rankstream.entropy_model import EntropyModel
     from rankstream.estimator import RankingChoiceModel
     from rankstream.model_files import load_model
-    from rankstream.readers import read, read_counts
 
 __version__ = "0.2.0"
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.assortments import Assortments, as_offer
+from rankstream.data.assortments import Assortments, as_offer
 
 
 class Predicts(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 from rankstream import corrective, distances, oracles
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, Watch, interrupts
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method

@@ -1,6 +1,6 @@
 """Catching up: make a run ready to go on with counts that have changed since its last round."""
 
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.distances import observation_weights
 from rankstream.growth import grow
 from rankstream.reweighing import can_reweigh, reweigh

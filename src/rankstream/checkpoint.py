@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracle_packing import MissingPartError

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankstream import oracles
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rankstream._core.terminal import print_note
-from rankstream.readers import Reading, read
+from rankstream.data.readers import Reading, read
 
 
 def read_choices(path: Path, **reading: Any) -> Reading:

@@ -10,7 +10,7 @@ from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
-from rankstream.counts import Target
+from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
 from rankstream.model import RankingModel

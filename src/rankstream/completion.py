@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.model import RankingModel
 from rankstream.priors import Prior
 from rankstream.soft_lattice import SoftLattice

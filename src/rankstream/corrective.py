@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from rankstream import distances, oracles
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import Watch, unwatched
-from rankstream.assortments import Assortments
 from rankstream.column_search import ColumnSearch, Norm
-from rankstream.counts import ChoiceCounts, Target, as_target
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
 from rankstream.model import RankingModel

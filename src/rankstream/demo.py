@@ -7,14 +7,15 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from rankstream import plots, simulate
+from rankstream import plots
 from rankstream._core.terminal import print_json
 from rankstream._core.watch import interrupts
-from rankstream.assortments import Assortments
+from rankstream.data import simulate
+from rankstream.data.assortments import Assortments
+from rankstream.data.simulate import NOTHING, Market
 from rankstream.estimation import Estimate, Run
 from rankstream.model import RankingModel
 from rankstream.pictures import save_picture
-from rankstream.simulate import NOTHING, Market
 from rankstream.solver.make import make_solver
 
 Found = Estimate[RankingModel]

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.alarms import Alarm, DetectorSettings
-from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
 from rankstream.checkpoint import Checkpoint, read, write
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.forgetting import DecayingCounts
 from rankstream.model import RankingModel
 from rankstream.packing import Packed, Parts, pack
 from rankstream.tracks import Track, start_track
-from rankstream.windows import DecayingCounts
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 
@@ -38,7 +38,7 @@ class ChangeDetector:
     the copy predicts (Lorden's bound). Choices never come from it exactly, so count false alarms on your own quiet
     data; ``benchmarks/drift.py`` does so on simulated markets.
 
-    >>> from rankstream import simulate
+    >>> from rankstream.data import simulate
     >>> market, other = simulate.market(seed=1), simulate.market(seed=2)
     >>> detector, random = ChangeDetector(market.assortments), np.random.default_rng(0)
     >>> for truth in (market.truth, other.truth):

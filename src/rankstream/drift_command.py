@@ -10,13 +10,13 @@ import numpy as np
 from rankstream._core.terminal import print_json, print_plain
 from rankstream._core.types import Label
 from rankstream.choice_files import read_choices
-from rankstream.counts import ChoiceCounts
 from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
-from rankstream.drift import Control, DriftReport, drift_report
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import Control, DriftReport, drift_report
+from rankstream.data.readers.grouping import PERIODS
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.model_files import is_model, load_model
-from rankstream.readers.grouping import PERIODS
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")

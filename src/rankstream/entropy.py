@@ -10,8 +10,8 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel

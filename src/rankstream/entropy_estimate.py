@@ -8,9 +8,9 @@ import numpy as np
 from rankstream import corrective, distances, entropy, oracles
 from rankstream._core.types import Mask, Vec
 from rankstream._core.watch import Watch, until, unwatched
-from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate, certify
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel
 from rankstream.rounds import Sums

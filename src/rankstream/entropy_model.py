@@ -13,8 +13,8 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
 from rankstream.answers import Segment, Substitution, substitution
-from rankstream.assortments import Assortments, as_offer
 from rankstream.completion import TiltedRankings
+from rankstream.data.assortments import Assortments, as_offer
 from rankstream.model import RankingModel, check_labels
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from rankstream import corrective, distances
 from rankstream._core.arguments import whole_number
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts, Target, as_rows, as_target
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties

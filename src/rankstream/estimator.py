@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.alignment import align
-from rankstream.assortments import Assortments
 from rankstream.availability import AvailabilityRows, as_array, row_weights
 from rankstream.catching_up import catch_up
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.forgetting import DecayingCounts
 from rankstream.distances import Distance, observation_weights
 from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
@@ -25,7 +26,6 @@ from rankstream.model import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.solver.make import make_solver
-from rankstream.windows import DecayingCounts
 
 
 class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]

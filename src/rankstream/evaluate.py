@@ -14,13 +14,13 @@ from rankstream.baselines import FITS
 from rankstream.baselines import fit as fit_by_name
 from rankstream.baselines.parametric import data_log_likelihood
 from rankstream.comparison import Comparison, Score, ranked
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
+from rankstream.data.splits import Holdout, splits
 from rankstream.entropy_model import EntropyModel
 from rankstream.estimation import Estimate, estimate
 from rankstream.model import RankingModel
 from rankstream.models.protocol import ChoiceModel
-from rankstream.splits import Holdout, splits
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 Watch = Callable[[str, int, int], None]

@@ -6,12 +6,12 @@ from typing import Any, cast
 from rankstream._core.terminal import print_json, print_plain, progress
 from rankstream.budget import fit_within
 from rankstream.choice_files import read_choices
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers import Sensitivity, outside_sensitivity
 from rankstream.entropy_model import EntropyModel
 from rankstream.estimation import Method
 from rankstream.model_commands import as_items
 from rankstream.options import METHODS
-from rankstream.readers import Sensitivity, outside_sensitivity
 from rankstream.runs import Estimate
 
 NO_CHOICE = "no choice"

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from rankstream.forgetting import as_seconds
+from rankstream.data.forgetting import as_seconds
 from rankstream.live import Record
 
 PAUSE = 0.1

@@ -12,7 +12,7 @@ import numpy as np
 
 from rankstream import oracles
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances import KL, Distance, LInf
 from rankstream.insertion import extend_rankings, tie_rule
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe

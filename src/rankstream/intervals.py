@@ -8,8 +8,8 @@ import numpy as np
 from rankstream import corrective, distances, entropy
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.assortments import Assortments, as_offer
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.entropy_model import EntropyModel
 from rankstream.model import RankingModel

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankstream import corrective_kernels as kernels
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.nearest import winning_coordinates
 
 FEASIBLE = 1e-9

@@ -10,18 +10,17 @@ import numpy as np
 from rankstream import distances, learners, oracles
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label
-from rankstream.assortments import Assortments
 from rankstream.catching_up import catch_up
 from rankstream.certificate import Certificate
 from rankstream.checkpoint import read, write
-from rankstream.counts import ChoiceCounts
-from rankstream.forgetting import ForgettingCounts, as_reach, reach_text
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
 from rankstream.model import RankingModel
 from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
 from rankstream.runs import Run
 from rankstream.solver.loop import Snapshot, Solver
-from rankstream.windows import DecayingCounts, WindowCounts
 
 MEMORY = 1000.0
 Reach = float | str | timedelta

@@ -14,7 +14,7 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.files import write_whole
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.answers import Segment, Substitution, preflib, segments, substitution
-from rankstream.assortments import Assortments, as_offer, plain
+from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.sparse import Frontier
 
 FORMAT = "rankstream-model"

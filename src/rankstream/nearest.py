@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream import corrective_kernels as kernels
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.factor_kernels import remove
 
 

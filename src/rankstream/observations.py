@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Mask, Vec
-from rankstream.assortments import Assortments, as_offer
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.counts import ChoiceCounts
 
 
 def count_availability(

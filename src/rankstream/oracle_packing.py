@@ -3,7 +3,7 @@
 from typing import Any
 
 from rankstream import oracles
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles import ComponentsOracle, Oracle, SearchOracle
 
 SETTINGS: dict[str, tuple[str, ...]] = {

@@ -8,8 +8,9 @@ import numpy as np
 
 from rankstream import distances, learners
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.forgetting import DecayingCounts, WindowCounts
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
@@ -18,7 +19,6 @@ from rankstream.oracle_packing import MissingPartError, make_oracle, pack_oracle
 from rankstream.oracles import Oracle
 from rankstream.rounds import Sums
 from rankstream.solver.loop import Solver, State
-from rankstream.windows import DecayingCounts, WindowCounts
 
 DISTANCES = ("L1", "LowNorm", "L2", "HighNorm", "LInf", "MaxDifference", "KL")
 LEARNERS = ("MirrorDescent", "StronglyConvexMirrorDescent", "FollowTheLeader", "NaiveFrankWolfe", "DualAveraging")

@@ -7,14 +7,14 @@ from typing import Any
 from rankstream import plots
 from rankstream._core.terminal import print_json, print_plain
 from rankstream.choice_files import read_choices
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers import Reading
+from rankstream.data.readers.grouping import PERIODS
 from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items
 from rankstream.model_files import is_model, load_model
 from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
-from rankstream.readers import Reading
-from rankstream.readers.grouping import PERIODS
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 

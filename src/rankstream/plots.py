@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.comparison import HELD_OUT, Comparison
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation import Estimate
 from rankstream.model_plots import (
     BLUE,

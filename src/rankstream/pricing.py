@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles import LatticeOracle, Oracle
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice

@@ -10,7 +10,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.baselines import MNL, LatentClass, MarkovChain, fit_latent_class, fit_markov_chain, fit_mnl
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import restrict
 from rankstream.laws import Prior, markov_chain, mix, plackett_luce
 from rankstream.models.protocol import ChoiceModel

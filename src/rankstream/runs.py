@@ -11,7 +11,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
 from rankstream.chunks import Chunk, chunk
-from rankstream.counts import ChoiceCounts, Target
+from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.model import RankingModel
 from rankstream.solver.loop import Solver, State
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream import soft_kernels as kernels
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles.lattice import TooManyUnionsError, unions
 from rankstream.priors import Prior
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
 from rankstream.alarms import Alarm
+from rankstream.data.forgetting import as_reach
 from rankstream.follow import Line, lines, record_of
-from rankstream.forgetting import as_reach
 from rankstream.live import Live, Record
 from rankstream.watched import Watched, load_live
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from rankstream._core.types import Label
 from rankstream.alarms import Alarm
-from rankstream.assortments import Assortments
 from rankstream.certificate import Certificate
 from rankstream.checkpoint import read, write
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.detector import ChangeDetector, DetectorSettings
 from rankstream.live import Live, Record
 from rankstream.model import RankingModel

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from rankstream import oracles
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
 from rankstream.baselines import losses
 from rankstream.baselines.corrective import Found, minimise
 from rankstream.baselines.data import MakeOracle, Observed, observe, oracle_for, price
 from rankstream.baselines.losses import Loss
 from rankstream.baselines.search import Limits
 from rankstream.baselines.solved import Solved
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Oracle, Ties
 
 HALVINGS = 50

@@ -13,7 +13,7 @@ from rankstream.baselines.climb import Climb, climb
 from rankstream.baselines.em_kernels import mixture_step
 from rankstream.baselines.mnl import fit_mnl, logit_shares
 from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
 
 SMOOTHING = 0.5

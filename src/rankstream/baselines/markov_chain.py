@@ -11,7 +11,7 @@ from rankstream.baselines.climb import climb
 from rankstream.baselines.em_kernels import chain_shares, chain_step
 from rankstream.baselines.mnl import fit_mnl
 from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, frozen
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.model import RankingModel
 

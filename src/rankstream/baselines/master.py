@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
 from rankstream.baselines.data import Observed
+from rankstream.data.assortments import Assortments
 
 FEASIBLE = 1e-9
 Norm = Literal["l1", "linf"]

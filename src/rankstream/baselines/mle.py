@@ -12,7 +12,7 @@ from rankstream.baselines.data import MakeOracle, observe, oracle_for
 from rankstream.baselines.losses import KullbackLeibler
 from rankstream.baselines.search import Limits
 from rankstream.baselines.solved import Solved
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Ties
 
 

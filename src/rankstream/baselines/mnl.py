@@ -7,7 +7,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.baselines.parametric import Fitted, data_log_likelihood
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 
 SMOOTHING = 0.5

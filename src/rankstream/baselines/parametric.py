@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.assortments import Assortments, as_offer
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.counts import ChoiceCounts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

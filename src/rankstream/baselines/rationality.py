@@ -12,7 +12,7 @@ from rankstream.baselines.corrective import Found, minimise
 from rankstream.baselines.data import Observed, observe, oracle_for
 from rankstream.baselines.losses import SquaredL2
 from rankstream.baselines.search import Limits
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle, Ties
 

@@ -8,7 +8,7 @@ from rankstream.baselines import column_generation, frank_wolfe, mle
 from rankstream.baselines.latent_class import fit_latent_class
 from rankstream.baselines.markov_chain import fit_markov_chain
 from rankstream.baselines.mnl import fit_mnl
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.models.protocol import ChoiceModel
 
 FITS: dict[str, Callable[..., Any]] = {

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
-from rankstream.assortments import Assortments, as_offer, plain
 from rankstream.baselines.column_generation import warm_start
 from rankstream.baselines.data import Columns, MakeOracle, observe, oracle_for, price
 from rankstream.baselines.master import FEASIBLE, Ball, Master, ball
 from rankstream.baselines.search import Limits, Search
 from rankstream.certificate import confidence_radii
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments, as_offer, plain
+from rankstream.data.counts import ChoiceCounts
 from rankstream.model import RankingModel
 from rankstream.oracles import Ties
 

@@ -10,11 +10,11 @@ from scipy.sparse import coo_array
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.assortments import Assortments
 from rankstream.baselines.data import Columns, observe
 from rankstream.baselines.master import FEASIBLE, Ball, Master, Norm, ball
 from rankstream.baselines.revenue import known_offer, price_list
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 
 Interval = tuple[float, float, float]
 

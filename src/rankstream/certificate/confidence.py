@@ -7,7 +7,7 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.certificate.gap import Certificate
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
 
 

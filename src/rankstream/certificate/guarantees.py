@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from rankstream import distances, learners
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances import Bilinear, Distance, HighNorm
 from rankstream.learners import Learner, NaiveFrankWolfe
 

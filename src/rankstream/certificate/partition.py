@@ -10,8 +10,8 @@ from rankstream import part_kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts, Target, as_target
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.oracles.groups import Groups
 from rankstream.oracles.parts import Parts
 from rankstream.oracles.splitting import Relaxation

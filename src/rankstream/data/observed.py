@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Label
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 
 
 def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:

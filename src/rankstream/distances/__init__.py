@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.bilinear import Bilinear, EuclideanPotential
 from rankstream.distances.high_norms import L2, HighNorm
 from rankstream.distances.kl import KL

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 
 
 def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> tuple[float, ...] | None:

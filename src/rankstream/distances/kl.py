@@ -7,7 +7,7 @@ from math import log, sqrt
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances.bilinear import check_weights
 
 

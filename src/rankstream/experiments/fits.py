@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.counts import Target
+from rankstream.data.counts import Target
 from rankstream.experiments import metrics
 from rankstream.experiments.instances import Instance
 from rankstream.experiments.methods import solver_of

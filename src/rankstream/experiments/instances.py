@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from rankstream import oracles, simulate
+from rankstream import oracles
 from rankstream._core.types import Vec
-from rankstream.counts import Target
+from rankstream.data import simulate
+from rankstream.data.counts import Target
 from rankstream.experiments.settings import Run
 
 BLOCK = 256

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankstream import certificate, simulate
+from rankstream import certificate
+from rankstream.data import simulate
 from rankstream.experiments.claims.verdicts import Found, difference
 from rankstream.experiments.tables import Results, grid, markdown, with_error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rankstream import distances
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners.frank_wolfe import FollowTheLeader, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import DualAveraging, MirrorDescent, StronglyConvexMirrorDescent

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from rankstream._core.types import Label, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 
 
 @runtime_checkable

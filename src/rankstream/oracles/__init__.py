@@ -1,6 +1,6 @@
 """Oracles: the cheapest ranking for given costs. ``auto`` picks one for the assortments at hand."""
 
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles.branch import BranchOracle
 from rankstream.oracles.components import ComponentsOracle
 from rankstream.oracles.dense import DenseOracle

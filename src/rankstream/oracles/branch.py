@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Bits, Codes, Vec
-from rankstream.assortments import Assortments
 from rankstream.branch_kernels import ENDS, EXACT, Memo, Problem, closure, component, explore
+from rankstream.data.assortments import Assortments
 from rankstream.group_kernels import find
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.search import SearchOracle, checked_costs, meet

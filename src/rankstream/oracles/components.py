@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, Oracle, check_costs
 from rankstream.oracles.reductions import reduce

@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Bits, Codes, Mask, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.group_kernels import MOST_SLOTS, Lattices, close, link
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankstream import lattice_kernels
 from rankstream._core.types import Bits, Codes, Vec, Words
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Label
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from rankstream import part_kernels
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.assortments import Assortments
 from rankstream.corral_kernels import Corral
+from rankstream.data.assortments import Assortments
 from rankstream.part_kernels import Part
 
 MOST_CORNERS = 400

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 
 
 class Answer(NamedTuple):

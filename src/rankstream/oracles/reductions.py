@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from rankstream._core.types import Codes
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 
 
 @dataclass(frozen=True)

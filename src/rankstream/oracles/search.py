@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream import search_kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, Oracle, check_costs
 from rankstream.oracles.reductions import reduce

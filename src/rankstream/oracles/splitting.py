@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rankstream import group_kernels as kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.group_kernels import Corners
 from rankstream.oracles.groups import Groups
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 import numpy as np
 
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer, Oracle
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Mask, Vec
-from rankstream.assortments import Assortments, Space
 from rankstream.certificate import Certificate, certify, confident_gap
-from rankstream.counts import ChoiceCounts, Target, as_target
+from rankstream.data.assortments import Assortments, Space
+from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.model import RankingModel

@@ -4,7 +4,7 @@ from typing import Any
 
 from rankstream import learners, oracles
 from rankstream._core.arguments import whole_number
-from rankstream.assortments import Assortments
+from rankstream.data.assortments import Assortments
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties

@@ -1,6 +1,7 @@
 """The explanations that the paper offers for its findings, and what it says of tuning."""
 
-from rankstream import certificate, simulate
+from rankstream import certificate
+from rankstream.data import simulate
 from rankstream.experiments.claims.verdicts import SAME, Claim, Found, Verdict, graded, spread, yes_no
 from rankstream.experiments.tables import Results
 

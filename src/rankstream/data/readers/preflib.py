@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankstream.readers.lines import Row, is_text, opened
-from rankstream.readers.problems import BadRecordError
+from rankstream.data.readers.lines import Row, is_text, opened
+from rankstream.data.readers.problems import BadRecordError
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 HEADER = re.compile(r"#\s*(NUMBER ALTERNATIVES|ALTERNATIVE NAME (\d+))\s*:(.*)", re.IGNORECASE)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Any
 
-from rankstream.readers.formats import Layout, bad_count
-from rankstream.readers.problems import BadRecordError
+from rankstream.data.readers.formats import Layout, bad_count
+from rankstream.data.readers.problems import BadRecordError
 
 Outcome = tuple[tuple[str, ...], str]
 FLAGS = {"1": True, "1.0": True, "true": True, "yes": True}

@@ -8,10 +8,10 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Vec
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
-from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import order, text
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.records import order, text
 
 Ballot = tuple[tuple[str, ...], ...]
 MOST = 12

@@ -9,8 +9,8 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.assortments import Assortments, as_offer
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.counts import ChoiceCounts
 
 Sizes = Literal["subsets", "sizes"]
 NOTHING = "nothing"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Mask, Vec
-from rankstream.assortments import Assortments, Space
+from rankstream.data.assortments import Assortments, Space
 
 MOST = 2.0**53
 SHORT = 4096

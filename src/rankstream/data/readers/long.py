@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankstream.readers.formats import Layout
-from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import is_flag, text_or_nothing
-from rankstream.readers.tables import Source, identifier
+from rankstream.data.readers.formats import Layout
+from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.records import is_flag, text_or_nothing
+from rankstream.data.readers.tables import Source, identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,8 +8,8 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 
 
 def with_outside(

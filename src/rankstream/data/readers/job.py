@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.readers.ballots import ballot_of
-from rankstream.readers.contents import own_contents
-from rankstream.readers.formats import Layout
-from rankstream.readers.grouping import Split, groups
-from rankstream.readers.lines import Row
-from rankstream.readers.long import names_items
-from rankstream.readers.problems import BadRecordError, Problems
-from rankstream.readers.records import Choices, text, weight_of
-from rankstream.readers.tables import Source, connected
+from rankstream.data.readers.ballots import ballot_of
+from rankstream.data.readers.contents import own_contents
+from rankstream.data.readers.formats import Layout
+from rankstream.data.readers.grouping import Split, groups
+from rankstream.data.readers.lines import Row
+from rankstream.data.readers.long import names_items
+from rankstream.data.readers.problems import BadRecordError, Problems
+from rankstream.data.readers.records import Choices, text, weight_of
+from rankstream.data.readers.tables import Source, connected
 
 Key = Any
 Tally = dict[Key, dict[Any, float]]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from rankstream.readers.contents import with_contents
-from rankstream.readers.formats import Layout
-from rankstream.readers.long import Alternatives
-from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import text
-from rankstream.readers.tables import BATCH, Source, identifier
+from rankstream.data.readers.contents import with_contents
+from rankstream.data.readers.formats import Layout
+from rankstream.data.readers.long import Alternatives
+from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.records import text
+from rankstream.data.readers.tables import BATCH, Source, identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rankstream.readers import lines
-from rankstream.readers.lines import Row
+from rankstream.data.readers import lines
+from rankstream.data.readers.lines import Row
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

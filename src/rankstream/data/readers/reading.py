@@ -9,19 +9,19 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from rankstream._core.arguments import whole_number
-from rankstream.assortments import Assortments, as_offer
-from rankstream.counts import ChoiceCounts
-from rankstream.readers.ballots import choices_from_ballots
-from rankstream.readers.contents import Contents, listed_contents
-from rankstream.readers.formats import Layout, recognise
-from rankstream.readers.grouping import PERIODS, Split
-from rankstream.readers.job import Job, Key, Tally
-from rankstream.readers.outside import with_outside
-from rankstream.readers.problems import Problems
-from rankstream.readers.records import Choices, order, text
-from rankstream.readers.roles import Columns
-from rankstream.readers.sources import open_source
-from rankstream.readers.tables import Source
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers.ballots import choices_from_ballots
+from rankstream.data.readers.contents import Contents, listed_contents
+from rankstream.data.readers.formats import Layout, recognise
+from rankstream.data.readers.grouping import PERIODS, Split
+from rankstream.data.readers.job import Job, Key, Tally
+from rankstream.data.readers.outside import with_outside
+from rankstream.data.readers.problems import Problems
+from rankstream.data.readers.records import Choices, order, text
+from rankstream.data.readers.roles import Columns
+from rankstream.data.readers.sources import open_source
+from rankstream.data.readers.tables import Source
 
 Result = TypeVar("Result")
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]

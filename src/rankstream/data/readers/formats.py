@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankstream.readers.problems import BadRecordError
-from rankstream.readers.roles import THINGS, Columns, check_names, item_name, items_of, parsed, roles_of
+from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.roles import THINGS, Columns, check_names, item_name, items_of, parsed, roles_of
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "long": ("observation", "item", "chosen"),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from rankstream.readers.problems import BadRecordError
+from rankstream.data.readers.problems import BadRecordError
 
 
 class Row(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import vertex_kernels as kernels
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
+from rankstream.data import vertex_kernels as kernels
 
 
 class Space(Protocol):

@@ -1,8 +1,8 @@
 """Reading what people have: transactions, long and wide tables, counts and ballots, in files and data frames."""
 
-from rankstream.readers.outside import Sensitivity, outside_sensitivity, with_outside
-from rankstream.readers.problems import Problem, Problems
-from rankstream.readers.reading import Reading, read, read_counts
+from rankstream.data.readers.outside import Sensitivity, outside_sensitivity, with_outside
+from rankstream.data.readers.problems import Problem, Problems
+from rankstream.data.readers.reading import Reading, read, read_counts
 
 __all__ = [
     "Problem",

@@ -7,8 +7,8 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label
-from rankstream.assortments import Assortments
-from rankstream.counts import ChoiceCounts
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
 
 Holdout = Literal["assortments", "choices", "time"]

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rankstream.readers.formats import Layout
-from rankstream.readers.lines import Row
-from rankstream.readers.problems import BadRecordError
-from rankstream.readers.records import labels_of, text, text_or_nothing
-from rankstream.readers.roles import roles_of
-from rankstream.readers.tables import Source, connected, identifier
+from rankstream.data.readers.formats import Layout
+from rankstream.data.readers.lines import Row
+from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.records import labels_of, text, text_or_nothing
+from rankstream.data.readers.roles import roles_of
+from rankstream.data.readers.tables import Source, connected, identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

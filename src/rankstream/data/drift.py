@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
-from rankstream.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts
 
 Control = Literal["holm", "fdr"]
 ENOUGH = 5.0  # expected choices in every cell, for the chi-square approximation

@@ -5,8 +5,8 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from rankstream.readers.preflib import ENDINGS, Ballots
-from rankstream.readers.tables import CsvFiles, Frame, JsonFiles, ParquetFiles, Source, is_glob
+from rankstream.data.readers.preflib import ENDINGS, Ballots
+from rankstream.data.readers.tables import CsvFiles, Frame, JsonFiles, ParquetFiles, Source, is_glob
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 OTHERS = {
