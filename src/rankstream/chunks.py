@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from rankstream import chunk_kernels as kernels
-from rankstream import domain_kernels as domains
 from rankstream._core.types import Codes, Vec
 from rankstream.distances import L1, L2, HighNorm, LInf
+from rankstream.distances import domain_kernels as domains
 from rankstream.learners import (
     DualAveraging,
     FollowTheLeader,

@@ -12,8 +12,8 @@ from rankstream.certificate import Certificate, certify
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.entropy_model import EntropyModel
+from rankstream.learners.rounds import Sums
 from rankstream.model import RankingModel
-from rankstream.rounds import Sums
 from rankstream.runs import Estimate, History
 
 __all__ = ["FITTING", "EntropyModel", "entropy_estimate", "raw_certificate"]

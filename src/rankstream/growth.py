@@ -17,8 +17,8 @@ from rankstream.distances import KL, Distance, LInf
 from rankstream.insertion import extend_rankings, tie_rule
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.learners.rounds import Sums
 from rankstream.oracles import Oracle
-from rankstream.rounds import Sums
 from rankstream.solver.loop import Solver, State
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Mask, Vec
 from rankstream.distances.protocol import Distance
+from rankstream.learners.rounds import Sums
 from rankstream.oracles.protocol import Oracle
-from rankstream.rounds import Sums
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.learners.mirror_descent import strong_regret_bound
 from rankstream.learners.protocol import PowerWeights, require_smoothing
-from rankstream.rounds import Round
+from rankstream.learners.rounds import Round
 
 
 @dataclass(frozen=True)

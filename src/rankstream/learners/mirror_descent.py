@@ -10,7 +10,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
 from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
-from rankstream.rounds import Round
+from rankstream.learners.rounds import Round
 
 MANY = 100_000
 

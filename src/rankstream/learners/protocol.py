@@ -10,7 +10,7 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.distances.protocol import Distance
-from rankstream.rounds import Round
+from rankstream.learners.rounds import Round
 
 S = TypeVar("S")
 

@@ -13,9 +13,9 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
+from rankstream.learners.rounds import Round, Sums
 from rankstream.model import RankingModel
 from rankstream.oracles import Oracle
-from rankstream.rounds import Round, Sums
 
 
 class Snapshot(NamedTuple):
