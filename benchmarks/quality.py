@@ -11,12 +11,12 @@ import time
 import numpy as np
 
 from oracle import market
-from rankstream import Assortments, search_kernels
+from rankstream import Assortments
 from rankstream._core.types import Codes, Vec
 from rankstream.certificate import fit_bound
-from rankstream.corral_kernels import Corral, add_corner, renew, settle
 from rankstream.data import simulate
-from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle
+from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle, search_kernels
+from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew, settle
 from rankstream.oracles.search import index_offers
 
 BUDGET, LATE, OFFERS = 10.0, 4.0, 200

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.part_kernels import Part
+from rankstream.oracles.bounds.part_kernels import Part
 from rankstream.priors import Prior
 
 

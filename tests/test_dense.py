@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, checks, dense_kernels
+from rankstream import Assortments, checks
 from rankstream._core.types import Vec
-from rankstream.oracles import LatticeOracle, Ties
+from rankstream.oracles import LatticeOracle, Ties, dense_kernels
 from rankstream.oracles.dense import DenseOracle
 
 TIES: list[Ties] = ["first", "last", "random"]

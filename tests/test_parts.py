@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, part_kernels
+from rankstream import Assortments
 from rankstream.baselines.parametric import frozen
-from rankstream.corral_kernels import Corral, add_corner, renew
-from rankstream.oracles.parts import Parts
+from rankstream.oracles.bounds import part_kernels
+from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew
+from rankstream.oracles.bounds.parts import Parts
 
 
 def grown(offers: Assortments, items: int, count: int = 1) -> Parts:

@@ -12,10 +12,10 @@ import strategies
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
 from rankstream.oracles import DenseOracle, Ties
+from rankstream.oracles.bounds.groups import Groups
+from rankstream.oracles.bounds.splitting import SplittingBound
 from rankstream.oracles.branch import BranchOracle
-from rankstream.oracles.groups import Groups
 from rankstream.oracles.search import SearchOracle, hurried
-from rankstream.oracles.splitting import SplittingBound
 
 TIES: list[Ties] = ["first", "last", "random"]
 

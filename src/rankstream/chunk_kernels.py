@@ -10,7 +10,7 @@ import numpy as np
 from rankstream._core.compiling import compiled, inner
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.distances.domain_kernels import SIMPLEX, largest, lift, potential_of, towards
-from rankstream.lattice_kernels import cheapest_on_lattice
+from rankstream.oracles.lattice_kernels import cheapest_on_lattice
 
 CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4
 SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Bits, Codes, Vec, Words
-from rankstream.lattice_kernels import find
+from rankstream.oracles.lattice_kernels import find
 
 
 @compiled

@@ -6,15 +6,15 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import part_kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
-from rankstream.oracles.groups import Groups
-from rankstream.oracles.parts import Parts
-from rankstream.oracles.splitting import Relaxation
+from rankstream.oracles.bounds import part_kernels
+from rankstream.oracles.bounds.groups import Groups
+from rankstream.oracles.bounds.parts import Parts
+from rankstream.oracles.bounds.splitting import Relaxation
 
 PATIENCE = 20
 PROGRESS = 1e-5

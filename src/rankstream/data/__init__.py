@@ -1,1 +1,1 @@
-"""What was offered and chosen: offers, counts, counts that forget, ways to hold out, drift, readers, simulated markets."""
+"""What was offered and chosen: offers, counts, forgetting, holding out, drift, readers, simulated markets."""

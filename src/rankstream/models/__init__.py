@@ -1,1 +1,1 @@
-"""What answers with probabilities: rankings, maximum entropy, logit, latent classes, Markov chain; and what can be asked."""
+"""What answers with probabilities: rankings, maximum entropy, logit, classes, chain; and what can be asked."""

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Bits, Codes, Vec
-from rankstream.branch_kernels import ENDS, EXACT, Memo, Problem, closure, component, explore
 from rankstream.data.assortments import Assortments
-from rankstream.group_kernels import find
+from rankstream.oracles.bounds.group_kernels import find
+from rankstream.oracles.bounds.splitting import EPSILON, SplittingBound
+from rankstream.oracles.branch_kernels import ENDS, EXACT, Memo, Problem, closure, component, explore
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.search import SearchOracle, checked_costs, meet
-from rankstream.oracles.splitting import EPSILON, SplittingBound
 
 MOST_ITEMS = 64
 CHUNK = 2000

@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.lattice_kernels import cheapest_on_lattice
+from rankstream.oracles.lattice_kernels import cheapest_on_lattice
 
 
 @compiled

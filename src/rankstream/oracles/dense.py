@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import dense_kernels
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
+from rankstream.oracles import dense_kernels
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties

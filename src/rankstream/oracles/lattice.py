@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import lattice_kernels
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
+from rankstream.oracles import lattice_kernels
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import search_kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.oracles import search_kernels
 from rankstream.oracles import tie_kernels as kernels
+from rankstream.oracles.bounds.splitting import EPSILON, SplittingBound
 from rankstream.oracles.protocol import Answer, Oracle, check_costs
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.splitting import EPSILON, SplittingBound
+from rankstream.oracles.search_kernels import Offers
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
-from rankstream.search_kernels import Offers
 
 CHUNK = 10
 HURRIED = 10

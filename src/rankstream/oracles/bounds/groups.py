@@ -5,7 +5,7 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.group_kernels import MOST_SLOTS, Lattices, close, link
+from rankstream.oracles.bounds.group_kernels import MOST_SLOTS, Lattices, close, link
 
 
 class Groups:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import group_kernels as kernels
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
-from rankstream.group_kernels import Corners
-from rankstream.oracles.groups import Groups
+from rankstream.oracles.bounds import group_kernels as kernels
+from rankstream.oracles.bounds.group_kernels import Corners
+from rankstream.oracles.bounds.groups import Groups
 
 MOST_CORNERS = 128
 EPSILON = float(np.finfo(np.float64).eps)

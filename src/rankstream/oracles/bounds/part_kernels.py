@@ -6,7 +6,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec
-from rankstream.corral_kernels import Corral, add_corner, renew, settle
+from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew, settle
 
 LANES = 8  # sets of items that differ in the first three only are worked on together
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream import part_kernels
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.corral_kernels import Corral
 from rankstream.data.assortments import Assortments
-from rankstream.part_kernels import Part
+from rankstream.oracles.bounds import part_kernels
+from rankstream.oracles.bounds.corral_kernels import Corral
+from rankstream.oracles.bounds.part_kernels import Part
 
 MOST_CORNERS = 400
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Bits, Codes, Vec
-from rankstream.group_kernels import Lattices, find
+from rankstream.oracles.bounds.group_kernels import Lattices, find
 
 LOWER, EXACT = 0, 1
 ENDS = -1
