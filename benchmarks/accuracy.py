@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, entropy, estimate, priors
+from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, estimate
 from rankstream._core.types import Vec
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mnl
-from rankstream.completion import redraw
 from rankstream.data import readers, simulate
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy import priors
+from rankstream.models.entropy.completion import redraw
 from rankstream.models.protocol import ChoiceModel
 
 RIVALS = ("mnl", "latent-class", "markov-chain")

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import ChoiceCounts, entropy
+from rankstream import ChoiceCounts
 from rankstream.data import simulate
 from rankstream.intervals import Bootstrap
+from rankstream.models.entropy import fit as entropy
 
 KINDS: dict[str, dict[str, Any]] = {
     "max-entropy": {"method": "max-entropy"},

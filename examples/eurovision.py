@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from rankstream.cli import app
 from rankstream.live import Live, Record
-from rankstream.model_files import load_model
+from rankstream.models.files import load_model
 
 COLUMNS = {
     "year": ("year",),

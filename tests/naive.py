@@ -8,8 +8,8 @@ from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec, Words
+from rankstream.models.entropy.priors import Prior
 from rankstream.oracles.bounds.part_kernels import Part
-from rankstream.priors import Prior
 
 
 def vertex(assortments: Assortments, ranking: list[int]) -> Vec:

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from rankstream import Assortments, RankingModel, entropy, estimate
-from rankstream.answers import first_two
+from rankstream import Assortments, RankingModel, estimate
 from rankstream.data import simulate
+from rankstream.models.answers import first_two
+from rankstream.models.entropy import fit as entropy
 
 RANKINGS = [
     ("tea", "pie", "no", "cake"),

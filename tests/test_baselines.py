@@ -10,11 +10,11 @@ import strategies
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.baselines import Fitted, fit_latent_class, fit_markov_chain, fit_mnl
-from rankstream.baselines import em_kernels as kernels
-from rankstream.baselines.climb import climb
-from rankstream.baselines.parametric import data_log_likelihood, frozen
 from rankstream.data import simulate
 from rankstream.data.observed import observed, restrict
+from rankstream.models.parametric import em_kernels as kernels
+from rankstream.models.parametric.climb import climb
+from rankstream.models.parametric.fitted import data_log_likelihood, frozen
 from rankstream.models.protocol import ChoiceModel
 
 Fit = Callable[[ChoiceCounts], Fitted]

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import naive
-from rankstream import Assortments, RankingModel, estimate, priors
-from rankstream.completion import TiltedRankings, redraw
+from rankstream import Assortments, RankingModel, estimate
 from rankstream.data import simulate
-from rankstream.soft_lattice import SoftLattice
+from rankstream.models.entropy import priors
+from rankstream.models.entropy.completion import TiltedRankings, redraw
+from rankstream.models.entropy.soft_lattice import SoftLattice
 from test_entropy import a_prior
 
 

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 import naive
 import rankstream as rs
 import strategies
-from rankstream import corrective, corrective_kernels, distances, factor_kernels, oracles, pricing
+from rankstream import corrective, distances, oracles, pricing
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.distances import Distance
 from rankstream.linear_master import LinearMaster
-from rankstream.nearest import NearestMixture
+from rankstream.models import wolfe_kernels as corrective_kernels
+from rankstream.models import wolfe_kernels as factor_kernels
+from rankstream.models.nearest import NearestMixture
 from rankstream.pricing import Pricing
 
 OFFERS = rs.Assortments([("tea", "pie"), ("tea", "pie", "nothing")])

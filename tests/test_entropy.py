@@ -8,13 +8,15 @@ from hypothesis import given, settings
 
 import naive
 import strategies
-from rankstream import Assortments, ChoiceCounts, entropy, priors
+from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.entropy_model import EntropyModel
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy import priors
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.oracles.lattice import TooManyUnionsError
-from rankstream.priors import Prior
-from rankstream.soft_lattice import SoftLattice
 
 MARKET = simulate.market(3, n_items=6, n_offers=8, n_test=20)
 

@@ -16,7 +16,7 @@ from rankstream import Assortments, EntropyModel, RankingModel, cli, fit_command
 from rankstream.data.readers.grouping import PERIODS
 from rankstream.estimation import Method
 from rankstream.experiments import study
-from rankstream.priors import plackett_luce
+from rankstream.models.entropy.priors import plackett_luce
 
 MODEL = RankingModel(
     ["tea", "pie", "nothing"], [("tea", "pie", "nothing"), ("nothing", "tea", "pie")], [0.75, 0.25], no_choice_code=2

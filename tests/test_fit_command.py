@@ -11,9 +11,9 @@ import rankstream as rs
 from rankstream.budget import fit_within
 from rankstream.cli import app
 from rankstream.data import simulate
-from rankstream.entropy import has_small_program
-from rankstream.entropy_model import EntropyModel
-from rankstream.model_files import load_model
+from rankstream.models.entropy.fit import has_small_program
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.files import load_model
 
 
 def write_transactions(path: Path, counts: rs.ChoiceCounts) -> None:

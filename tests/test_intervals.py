@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, entropy, intervals
+from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, intervals
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.intervals import Bootstrap, draw, predict_interval
-from rankstream.priors import fit_guides
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy.priors import fit_guides
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
 METHODS: list[intervals.Refit] = ["max-entropy", "primal-dual"]

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from rankstream import RankingModel, entropy
+from rankstream import RankingModel
 from rankstream.cli import app
 from rankstream.data import simulate
 from rankstream.model_commands import read_offers
-from rankstream.model_files import load_model
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.files import load_model
 
 MODEL = RankingModel(["tea", "pie", 7], [("tea", "pie", 7), (7, "tea", "pie")], [0.75, 0.25], no_choice_code=2)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments
-from rankstream.baselines.parametric import frozen
+from rankstream.models.parametric.fitted import frozen
 from rankstream.oracles.bounds import part_kernels
 from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew
 from rankstream.oracles.bounds.parts import Parts

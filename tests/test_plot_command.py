@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from rankstream import ChoiceCounts, RankingModel, entropy
+from rankstream import ChoiceCounts, RankingModel
 from rankstream.cli import app
 from rankstream.data import simulate
+from rankstream.models.entropy import fit as entropy
 
 MODEL = RankingModel(
     ["tea", "pie", "nothing"], [("tea", "pie", "nothing"), ("nothing", "tea", "pie")], [0.75, 0.25], no_choice_code=2

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import strategies
-from rankstream import Assortments, RankingModel, corrective, plots, sparse
+from rankstream import Assortments, RankingModel, corrective, plots
 from rankstream.data import simulate
+from rankstream.models import sparse
 
 
 def random_model(offers: Assortments, size: int, seed: int) -> RankingModel:

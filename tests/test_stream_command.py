@@ -20,7 +20,7 @@ from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
 from rankstream.follow import record_of
 from rankstream.live import Live, Record
-from rankstream.model_files import load_model
+from rankstream.models.files import load_model
 from rankstream.watched import Watched
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)

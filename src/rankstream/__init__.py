@@ -8,16 +8,17 @@ from rankstream.data import simulate
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation import Estimate, estimate
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 
 if TYPE_CHECKING:
-    from rankstream import baselines, entropy, evaluate, intervals, plots
+    from rankstream import baselines, evaluate, intervals, plots
     from rankstream.baselines import probability_range, rationality, revenue_range
     from rankstream.data.readers import read, read_counts
-    from rankstream.entropy_model import EntropyModel
     from rankstream.estimator import RankingChoiceModel
-    from rankstream.model_files import load_model
+    from rankstream.models.entropy import fit as entropy
+    from rankstream.models.entropy.model import EntropyModel
+    from rankstream.models.files import load_model
 
 __version__ = "0.2.0"
 

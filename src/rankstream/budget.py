@@ -10,9 +10,9 @@ from rankstream import corrective, distances, oracles
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, Watch, interrupts
 from rankstream.data.counts import ChoiceCounts
-from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method
+from rankstream.models.entropy.fit import has_small_program
 from rankstream.oracles.search import hurried
 from rankstream.runs import Estimate, Run
 from rankstream.solver.make import make_solver

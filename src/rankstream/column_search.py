@@ -13,8 +13,8 @@ from rankstream.certificate import Certificate
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
-from rankstream.model import RankingModel
-from rankstream.nearest import NearestMixture
+from rankstream.models.nearest import NearestMixture
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.pricing import Pricing, by_tie_rule
 from rankstream.runs import COLUMNS, Estimate, History, Stop

@@ -13,8 +13,8 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.linear_master import LinearMaster
-from rankstream.model import RankingModel
-from rankstream.nearest import NearestMixture
+from rankstream.models.nearest import NearestMixture
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.pricing import Pricing
 from rankstream.runs import Estimate, Stop

@@ -7,9 +7,9 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
-from rankstream.answers import Predicts, first_two, substitution
 from rankstream.data.assortments import Assortments
-from rankstream.model import RankingModel
+from rankstream.models.answers import Predicts, first_two, substitution
+from rankstream.models.rankings import RankingModel
 
 FRACTION = 0.1  # a type with less than this share of its later one is new
 

@@ -16,7 +16,7 @@ from rankstream.checkpoint import Checkpoint, read, write
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.packing import Packed, Parts, pack
 from rankstream.tracks import Track, start_track
 

@@ -14,9 +14,9 @@ from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import Control, DriftReport, drift_report
 from rankstream.data.readers.grouping import PERIODS
-from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items, read_offers
-from rankstream.model_files import is_model, load_model
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.files import is_model, load_model
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")

@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import corrective, distances, entropy, oracles
+from rankstream import corrective, distances, oracles
 from rankstream._core.types import Mask, Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate, certify
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.entropy_model import EntropyModel
 from rankstream.learners.rounds import Sums
-from rankstream.model import RankingModel
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.rankings import RankingModel
 from rankstream.runs import Estimate, History
 
 __all__ = ["FITTING", "EntropyModel", "entropy_estimate", "raw_certificate"]

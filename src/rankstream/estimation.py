@@ -17,7 +17,7 @@ from rankstream.runs import Estimate, History, Run, Stop
 from rankstream.solver.make import make_solver
 
 if TYPE_CHECKING:
-    from rankstream.priors import Prior
+    from rankstream.models.entropy.priors import Prior
 
 __all__ = ["Estimate", "History", "Run", "Stop", "estimate"]
 
@@ -88,8 +88,8 @@ def estimate(
             "Maximum entropy has no distance, learner, oracle, ties or rounds: leave the solver's options out."
         )
     if method == "max-entropy" or (method == "auto" and constant and plain):
-        from rankstream.entropy import has_small_program  # what it needs takes time to import
         from rankstream.entropy_estimate import entropy_estimate
+        from rankstream.models.entropy.fit import has_small_program  # what it needs takes time to import
 
         counts = _counts(assortments, data)
         if method == "max-entropy" or has_small_program(counts):
@@ -134,7 +134,7 @@ def _counts(assortments: Assortments, data: Any) -> ChoiceCounts:
     if isinstance(data, ChoiceCounts):
         as_target(assortments, data)
         return data
-    from rankstream.entropy import EXACT
+    from rankstream.models.entropy.fit import EXACT
 
     return ChoiceCounts(assortments, EXACT * assortments.check_frequencies(data))
 

@@ -17,12 +17,12 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.distances import Distance, observation_weights
-from rankstream.entropy import has_small_program
 from rankstream.entropy_estimate import EntropyModel, entropy_estimate
 from rankstream.estimation import Method, Run, Stop
 from rankstream.intervals import Bootstrap, Refit
 from rankstream.learners import Learner
-from rankstream.model import RankingModel
+from rankstream.models.entropy.fit import has_small_program
+from rankstream.models.rankings import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.solver.make import make_solver

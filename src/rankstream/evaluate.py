@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import entropy
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.baselines import FITS
 from rankstream.baselines import fit as fit_by_name
-from rankstream.baselines.parametric import data_log_likelihood
 from rankstream.comparison import Comparison, Score, ranked
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.data.splits import Holdout, splits
-from rankstream.entropy_model import EntropyModel
 from rankstream.estimation import Estimate, estimate
-from rankstream.model import RankingModel
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.parametric.fitted import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
+from rankstream.models.rankings import RankingModel
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 Watch = Callable[[str, int, int], None]

@@ -8,9 +8,9 @@ from rankstream.budget import fit_within
 from rankstream.choice_files import read_choices
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers import Sensitivity, outside_sensitivity
-from rankstream.entropy_model import EntropyModel
 from rankstream.estimation import Method
 from rankstream.model_commands import as_items
+from rankstream.models.entropy.model import EntropyModel
 from rankstream.options import METHODS
 from rankstream.runs import Estimate
 

@@ -5,15 +5,16 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rankstream import corrective, distances, entropy
+from rankstream import corrective, distances
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.entropy_model import EntropyModel
-from rankstream.model import RankingModel
-from rankstream.priors import WEIGHTS, fit_guides, of_guides
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.priors import WEIGHTS, fit_guides, of_guides
+from rankstream.models.rankings import RankingModel
 
 Refit = Literal["max-entropy", "primal-dual"]
 Model = RankingModel | EntropyModel

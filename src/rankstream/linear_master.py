@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankstream import corrective_kernels as kernels
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.nearest import winning_coordinates
+from rankstream.models import wolfe_kernels as kernels
+from rankstream.models.nearest import winning_coordinates
 
 FEASIBLE = 1e-9
 

@@ -16,7 +16,7 @@ from rankstream.checkpoint import read, write
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
 from rankstream.runs import Run

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from rankstream._core.terminal import console, print_json, print_note, print_plain, progress
 from rankstream._core.types import Label
-from rankstream.entropy_model import EntropyModel
-from rankstream.model import RankingModel
-from rankstream.model_files import load_model
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.files import load_model
+from rankstream.models.rankings import RankingModel
 
 Model = RankingModel | EntropyModel
 DRAWN = 1000

@@ -8,8 +8,8 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.answers import Segment, Substitution, first_two
 from rankstream.data.counts import ChoiceCounts
+from rankstream.models.answers import Segment, Substitution, first_two
 from rankstream.models.protocol import ChoiceModel
 
 if TYPE_CHECKING:

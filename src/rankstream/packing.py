@@ -15,7 +15,7 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
-from rankstream.model import can_be_saved
+from rankstream.models.rankings import can_be_saved
 from rankstream.oracle_packing import MissingPartError, make_oracle, pack_oracle, under
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver, State

@@ -10,9 +10,9 @@ from rankstream.choice_files import read_choices
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers import Reading
 from rankstream.data.readers.grouping import PERIODS
-from rankstream.entropy_model import EntropyModel
 from rankstream.model_commands import Model, as_items
-from rankstream.model_files import is_model, load_model
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.files import is_model, load_model
 from rankstream.options import KINDS
 from rankstream.pictures import check_picture, save_picture
 

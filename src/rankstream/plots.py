@@ -20,7 +20,7 @@ from rankstream.model_plots import (
     wilson,
 )
 from rankstream.models.protocol import ChoiceModel
-from rankstream.sparse import Frontier
+from rankstream.models.sparse import Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
 from rankstream.chunks import Chunk, chunk
 from rankstream.data.counts import ChoiceCounts, Target
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver, State
 
 Stop = Literal["mae", "gap"]

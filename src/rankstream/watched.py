@@ -12,7 +12,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.detector import ChangeDetector, DetectorSettings
 from rankstream.live import Live, Record
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.packing import Parts
 
 LARGEST = 100_000

@@ -12,7 +12,7 @@ from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.ties import TIE_RULES, check_ties

@@ -13,7 +13,7 @@ from rankstream.baselines.data import Observed, observe, oracle_for
 from rankstream.baselines.losses import SquaredL2
 from rankstream.baselines.search import Limits
 from rankstream.data.counts import ChoiceCounts
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
 
 ACCURACY = 1e-3

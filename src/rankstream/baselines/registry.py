@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any, cast
 
 from rankstream.baselines import column_generation, frank_wolfe, mle
-from rankstream.baselines.latent_class import fit_latent_class
-from rankstream.baselines.markov_chain import fit_markov_chain
-from rankstream.baselines.mnl import fit_mnl
 from rankstream.data.counts import ChoiceCounts
+from rankstream.models.parametric.latent_class import fit_latent_class
+from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
 FITS: dict[str, Callable[..., Any]] = {

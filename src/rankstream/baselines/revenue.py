@@ -16,7 +16,7 @@ from rankstream.baselines.search import Limits, Search
 from rankstream.certificate import confidence_radii
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
 Region = Literal["l1", "linf", "confidence"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 
 
 @dataclass(frozen=True, eq=False)

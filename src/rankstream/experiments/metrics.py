@@ -9,7 +9,7 @@ from rankstream import certificate as certificates
 from rankstream._core.types import Vec
 from rankstream.distances import HighNorm
 from rankstream.experiments.instances import Instance
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.runs import Run as Fit
 
 

@@ -14,7 +14,7 @@ from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.rounds import Round, Sums
-from rankstream.model import RankingModel
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 
 

@@ -5,9 +5,9 @@ import os
 import re
 from pathlib import Path
 
-from rankstream.entropy_model import FORMAT as ENTROPY_FORMAT
-from rankstream.entropy_model import EntropyModel
-from rankstream.model import RankingModel
+from rankstream.models.entropy.model import FORMAT as ENTROPY_FORMAT
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.rankings import RankingModel
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import sparse
 from rankstream._core.arguments import whole_number
 from rankstream._core.files import write_whole
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.answers import Segment, Substitution, preflib, segments, substitution
 from rankstream.data.assortments import Assortments, as_offer, plain
-from rankstream.sparse import Frontier
+from rankstream.models import sparse
+from rankstream.models.answers import Segment, Substitution, preflib, segments, substitution
+from rankstream.models.sparse import Frontier
 
 FORMAT = "rankstream-model"
 VERSION = 1

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from rankstream import soft_kernels as kernels
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
+from rankstream.models.entropy import soft_kernels as kernels
+from rankstream.models.entropy.priors import Prior
 from rankstream.oracles.lattice import TooManyUnionsError, unions
-from rankstream.priors import Prior
 
 MOST_STATES = 2**16
 MOST_BYTES = 2**31

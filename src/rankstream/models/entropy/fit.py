@@ -13,11 +13,11 @@ from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.entropy_model import EntropyModel
-from rankstream.model import RankingModel
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.priors import Prior, fit_prior, plackett_luce, stacked_prior
+from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
-from rankstream.priors import Prior, fit_prior, plackett_luce, stacked_prior
-from rankstream.soft_lattice import SoftLattice
 
 TRUST = 30.0
 EXACT = 100_000.0

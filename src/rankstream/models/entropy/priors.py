@@ -1,4 +1,4 @@
-"""Laws over rankings whose every probability is known: mixtures of Plackett-Luce models and Markov chains."""
+"""Priors: laws over rankings whose every probability is known, and how they are fitted and mixed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core.watch import Watch, until, unwatched
+from rankstream.baselines import MNL, LatentClass, MarkovChain, fit_latent_class, fit_markov_chain, fit_mnl
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.observed import restrict
+from rankstream.models.protocol import ChoiceModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +120,106 @@ def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
         np.concatenate([part.arrivals for part in parts]),
         np.concatenate([part.moves for part in parts]),
     )
+
+
+__all__ = [
+    "Prior",
+    "best_weights",
+    "fit_guides",
+    "fit_prior",
+    "markov_chain",
+    "mix",
+    "of_chain",
+    "of_guides",
+    "of_mixture",
+    "plackett_luce",
+    "stacked_prior",
+]
+
+
+def of_mixture(model: LatentClass) -> Prior:
+    """The rankings behind a mixture of logits."""
+    return plackett_luce(model.items, model.attraction, model.mixture)
+
+
+def of_chain(model: MarkovChain) -> Prior:
+    """The rankings behind a Markov chain choice model."""
+    return markov_chain(model.items, model.arrival, model.transitions)
+
+
+WEIGHTS = (0.1, 0.45, 0.45)
+FOLDS = 4
+CLASSES = 10
+Guides = tuple[MNL, LatentClass, MarkovChain]
+
+
+def fit_guides(
+    counts: ChoiceCounts,
+    classes: int = CLASSES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+    start: Guides | None = None,
+) -> Guides:
+    """A logit, latent classes and a Markov chain, fitted to the same counts: what the default prior mixes.
+
+    When ``watch`` says that it is enough, the last two end where they are; half the time is for each.
+    ``start`` are guides fitted to nearly the same counts, from which they begin.
+    """
+    _, classes_before, chain_before = start or (None, None, None)
+    mixture = fit_latent_class(counts, classes=classes, seed=seed, watch=until(watch, 0.5), start=classes_before)
+    return fit_mnl(counts), mixture, fit_markov_chain(counts, seed=seed, watch=watch, start=chain_before)
+
+
+def of_guides(guides: Guides, weights: Sequence[float]) -> Prior:
+    """The rankings behind the guides, mixed."""
+    logit, mixture, chain = guides
+    return mix([plackett_luce(logit.items, logit.attraction), of_mixture(mixture), of_chain(chain)], weights)
+
+
+def fit_prior(
+    counts: ChoiceCounts,
+    weights: Sequence[float] = WEIGHTS,
+    classes: int = CLASSES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+) -> Prior:
+    """The default prior: 0.1 logit, 0.45 latent classes, 0.45 Markov chain; ``watch`` as in ``fit_guides``."""
+    return of_guides(fit_guides(counts, classes, seed, watch), weights)
+
+
+def stacked_prior(
+    counts: ChoiceCounts, folds: int = FOLDS, classes: int = CLASSES, seed: int = 0, watch: Watch = unwatched
+) -> Prior:
+    """The same with weights that predict best: those of highest likelihood on offers held out, fold by fold.
+
+    With fewer offers than folds there is nothing to hold out, and the weights are the default ones. ``watch`` cuts
+    all these fits short alike.
+    """
+    n_offers = counts.assortments.n_offers
+    guides = fit_guides(counts, classes, seed, until(watch, 1.0 / (folds + 1)))
+    if n_offers < folds:
+        return of_guides(guides, WEIGHTS)
+    order = np.random.default_rng(seed).permutation(n_offers)
+    predicted, chosen = [], []
+    for number, part in enumerate(np.array_split(order, folds)):
+        test = restrict(counts, np.sort(part))
+        others, share = restrict(counts, np.setdiff1d(order, part)), (number + 2) / (folds + 1)
+        rest: Sequence[ChoiceModel] = fit_guides(others, classes, seed, until(watch, share))
+        predicted.append(np.array([guide.probabilities(test.assortments) for guide in rest]))
+        chosen.append(test.tallies)
+    return of_guides(guides, best_weights(np.concatenate(predicted, axis=1), np.concatenate(chosen)).tolist())
+
+
+def best_weights(predicted: Vec, chosen: Vec, steps: int = 500) -> Vec:
+    """The mixture of several predictions with the highest likelihood, by EM: a row of probabilities per guide.
+
+    >>> best_weights(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([50.0, 50.0])).round(3).tolist()
+    [0.5, 0.5]
+    """
+    weights = np.full(len(predicted), 1.0 / len(predicted))
+    for _ in range(steps):
+        shares = weights[:, np.newaxis] * predicted
+        shares /= np.maximum(shares.sum(axis=0), 1e-300)
+        weights = shares @ chosen / chosen.sum()
+    best: Vec = weights / weights.sum()
+    return best

@@ -7,13 +7,13 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.baselines.climb import climb
-from rankstream.baselines.em_kernels import chain_shares, chain_step
-from rankstream.baselines.mnl import fit_mnl
-from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood, frozen
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.model import RankingModel
+from rankstream.models.parametric.climb import climb
+from rankstream.models.parametric.em_kernels import chain_shares, chain_step
+from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood, frozen
+from rankstream.models.parametric.mnl import fit_mnl
+from rankstream.models.rankings import RankingModel
 
 SMOOTHING = 3.0
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.parametric import Fitted, data_log_likelihood
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
+from rankstream.models.parametric.fitted import Fitted, data_log_likelihood
 
 SMOOTHING = 0.5
 

@@ -12,14 +12,14 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
-from rankstream.answers import Segment, Substitution, substitution
-from rankstream.completion import TiltedRankings
 from rankstream.data.assortments import Assortments, as_offer
-from rankstream.model import RankingModel, check_labels
+from rankstream.models.answers import Segment, Substitution, substitution
+from rankstream.models.entropy.completion import TiltedRankings
+from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.rankings import RankingModel, check_labels
 from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
-from rankstream.priors import Prior
-from rankstream.soft_lattice import SoftLattice
 
 FORMAT = "rankstream-entropy-model"
 VERSION = 1
@@ -36,7 +36,7 @@ class EntropyModel:
     dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
     model. ``to_rankings`` makes a sparse ``RankingModel``.
 
-    >>> from rankstream.priors import plackett_luce
+    >>> from rankstream.models.entropy.priors import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
     >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))
     >>> model.predict(("tea", "pie"))

@@ -9,7 +9,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.nearest import NearestMixture, winning_coordinates
+from rankstream.models.nearest import NearestMixture, winning_coordinates
 
 MOST_OFFERS = 2000
 NO_ERROR = 1e-12

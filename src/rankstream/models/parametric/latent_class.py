@@ -9,12 +9,12 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.baselines.climb import Climb, climb
-from rankstream.baselines.em_kernels import mixture_step
-from rankstream.baselines.mnl import fit_mnl, logit_shares
-from rankstream.baselines.parametric import Fitted, check_start, data_log_likelihood
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
+from rankstream.models.parametric.climb import Climb, climb
+from rankstream.models.parametric.em_kernels import mixture_step
+from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood
+from rankstream.models.parametric.mnl import fit_mnl, logit_shares
 
 SMOOTHING = 0.5
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from rankstream import corrective_kernels as kernels
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.factor_kernels import remove
+from rankstream.models import wolfe_kernels as kernels
+from rankstream.models.wolfe_kernels import remove
 
 
 def winning_coordinates(assortments: Assortments, rankings: Codes) -> Words:

@@ -1,0 +1,1 @@
+"""Models with a fixed number of parameters: logit, latent classes, Markov chain."""
