@@ -10,7 +10,7 @@ import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
-from rankstream.certificate.partition import fit_bound
+from rankstream.certificate.fit_bound import fit_bound
 
 
 def noisy(seed: int, n: int, m: int, size: int) -> tuple[Assortments, Vec]:

@@ -6,6 +6,7 @@ advance; ``fit_bound`` bounds the distance of any model where no oracle is exact
 """
 
 from rankstream.certificate.confidence import confidence_radii, confident_gap
+from rankstream.certificate.fit_bound import FitBound, fit_bound
 from rankstream.certificate.gap import Certificate, certify
 from rankstream.certificate.guarantees import (
     data_error_bound,
@@ -16,7 +17,6 @@ from rankstream.certificate.guarantees import (
     smoothing_error,
     translate_to_norm,
 )
-from rankstream.certificate.partition import FitBound, fit_bound
 
 __all__ = [
     "Certificate",
