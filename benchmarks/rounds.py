@@ -17,8 +17,8 @@ from rankstream.data import simulate
 from rankstream.data.counts import Target
 from rankstream.oracles import Oracle
 from rankstream.oracles.milp import MilpOracle
-from rankstream.runs import CHUNK, Run
 from rankstream.solver.loop import Solver
+from rankstream.solver.runs import CHUNK, Run
 
 ROUNDS, LATE, PROGRAMS, REPEATS, SEED = 2000, 1500, 12, 50, 0
 

@@ -16,8 +16,8 @@ from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, WindowCounts
 from rankstream.growth import grow
 from rankstream.oracles import CountingOracle, SearchOracle
-from rankstream.runs import Run
 from rankstream.solver.loop import State
+from rankstream.solver.runs import Run
 
 LEARNERS: dict[str, Any] = {
     "mirror-descent": learners.MirrorDescent(horizon=50, step=0.2),

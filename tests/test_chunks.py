@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import rankstream as rs
 from rankstream import Solver, distances, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.chunks import chunk
 from rankstream.data import simulate
 from rankstream.data.counts import Target
 from rankstream.distances import Distance
@@ -24,8 +23,9 @@ from rankstream.learners import (
     NaiveFrankWolfe,
     StronglyConvexMirrorDescent,
 )
-from rankstream.runs import History, Run
+from rankstream.solver.chunks import chunk
 from rankstream.solver.loop import State
+from rankstream.solver.runs import History, Run
 
 MARKET = simulate.market(1, n_items=5, n_offers=8, n_test=1)
 OFFERS = MARKET.assortments

@@ -14,8 +14,8 @@ from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method
 from rankstream.models.entropy.fit import has_small_program
 from rankstream.oracles.search import hurried
-from rankstream.runs import Estimate, Run
 from rankstream.solver.make import make_solver
+from rankstream.solver.runs import Estimate, Run
 
 ROUNDS = 10_000
 

@@ -4,7 +4,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.distances import observation_weights
 from rankstream.growth import grow
 from rankstream.reweighing import can_reweigh, reweigh
-from rankstream.runs import Run
+from rankstream.solver.runs import Run
 
 
 def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) -> None:

@@ -17,7 +17,7 @@ from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.pricing import Pricing, by_tie_rule
-from rankstream.runs import COLUMNS, Estimate, History, Stop
+from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
 
 Norm: TypeAlias = L1 | HighNorm | LInf
 

@@ -17,7 +17,7 @@ from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.pricing import Pricing
-from rankstream.runs import Estimate, Stop
+from rankstream.solver.runs import Estimate, Stop
 
 NAME = "fully-corrective"
 SEED_GAP = 1e-2

@@ -15,7 +15,7 @@ from rankstream.learners.rounds import Sums
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.rankings import RankingModel
-from rankstream.runs import Estimate, History
+from rankstream.solver.runs import Estimate, History
 
 __all__ = ["FITTING", "EntropyModel", "entropy_estimate", "raw_certificate"]
 

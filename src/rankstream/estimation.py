@@ -13,8 +13,8 @@ from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle, Ties
-from rankstream.runs import Estimate, History, Run, Stop
 from rankstream.solver.make import make_solver
+from rankstream.solver.runs import Estimate, History, Run, Stop
 
 if TYPE_CHECKING:
     from rankstream.models.entropy.priors import Prior

@@ -12,7 +12,7 @@ from rankstream.estimation import Method
 from rankstream.model_commands import as_items
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.options import METHODS
-from rankstream.runs import Estimate
+from rankstream.solver.runs import Estimate
 
 NO_CHOICE = "no choice"
 

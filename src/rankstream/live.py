@@ -19,8 +19,8 @@ from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowC
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.search import hurried
 from rankstream.packing import Parts, pack
-from rankstream.runs import Run
 from rankstream.solver.loop import Snapshot, Solver
+from rankstream.solver.runs import Run
 
 MEMORY = 1000.0
 Reach = float | str | timedelta

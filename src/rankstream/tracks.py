@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream.chunks import chunk
 from rankstream.data.counts import ChoiceCounts
 from rankstream.growth import grow
+from rankstream.solver.chunks import chunk
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.make import make_solver
 

@@ -17,8 +17,8 @@ from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2, observation_weights
 from rankstream.learners import MirrorDescent
 from rankstream.oracles import Ties, auto
-from rankstream.runs import Run
 from rankstream.solver.loop import Solver
+from rankstream.solver.runs import Run
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from rankstream.experiments.methods import solver_of
 from rankstream.experiments.settings import Run
 from rankstream.oracles import CountingOracle
 from rankstream.oracles.milp import MilpOracle
-from rankstream.runs import Run as Fit
+from rankstream.solver.runs import Run as Fit
 
 MARKS = range(5_000, 60_001, 5_000)
 UPDATES = 50

@@ -10,7 +10,7 @@ from rankstream._core.types import Vec
 from rankstream.distances import HighNorm
 from rankstream.experiments.instances import Instance
 from rankstream.models.rankings import RankingModel
-from rankstream.runs import Run as Fit
+from rankstream.solver.runs import Run as Fit
 
 
 def mean_error(found: Vec, true: Vec) -> float:

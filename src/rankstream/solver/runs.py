@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
-from rankstream.chunks import Chunk, chunk
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.models.rankings import RankingModel
+from rankstream.solver.chunks import Chunk, chunk
 from rankstream.solver.loop import Solver, State
 
 Stop = Literal["mae", "gap"]

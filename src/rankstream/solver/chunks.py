@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import chunk_kernels as kernels
 from rankstream._core.types import Codes, Vec
 from rankstream.distances import L1, L2, HighNorm, LInf
 from rankstream.distances import domain_kernels as domains
@@ -19,6 +18,7 @@ from rankstream.learners import (
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import LatticeOracle
 from rankstream.oracles.lattice import NOT_FINITE, UNFORCED
+from rankstream.solver import chunk_kernels as kernels
 from rankstream.solver.loop import Solver, State
 
 LEARNERS = {
