@@ -13,11 +13,13 @@ import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, estimate
 from rankstream._core.types import Vec
-from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.data import readers, simulate
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import priors
 from rankstream.models.entropy.completion import redraw
+from rankstream.models.parametric.latent_class import fit_latent_class
+from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
 RIVALS = ("mnl", "latent-class", "markov-chain")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, baselines
-from rankstream.baselines import column_generation, frank_wolfe, mle
+from rankstream.columns import column_generation, frank_wolfe, mle
 from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from rankstream import Assortments, Estimate, RankingModel, estimate, oracles
 from rankstream._core.types import Vec
-from rankstream.baselines import column_generation
+from rankstream.columns import column_generation
 from rankstream.data import simulate
 from rankstream.estimation import Stop
 from rankstream.oracles import Oracle

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
-from rankstream.baselines import rationality
+from rankstream.columns.rationality import rationality
 
 OFFERS = Assortments([("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")])
 VERTICES = np.array([OFFERS.vertex(order) for order in permutations(range(3))])

@@ -9,12 +9,14 @@ import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
-from rankstream.baselines import Fitted, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.data import simulate
 from rankstream.data.observed import observed, restrict
 from rankstream.models.parametric import em_kernels as kernels
 from rankstream.models.parametric.climb import climb
-from rankstream.models.parametric.fitted import data_log_likelihood, frozen
+from rankstream.models.parametric.fitted import Fitted, data_log_likelihood, frozen
+from rankstream.models.parametric.latent_class import fit_latent_class
+from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
 Fit = Callable[[ChoiceCounts], Fitted]

@@ -7,7 +7,6 @@ import pytest
 import rankstream as rs
 from rankstream import oracles
 from rankstream._core.watch import Deadline
-from rankstream.baselines import fit_latent_class
 from rankstream.budget import fit_within
 from rankstream.data import simulate
 from rankstream.entropy_estimate import entropy_estimate, raw_certificate
@@ -15,6 +14,7 @@ from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import priors
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.rankings import RankingModel
 
 

@@ -13,7 +13,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream._core.types import Vec
-from rankstream.baselines import column_generation
+from rankstream.columns import column_generation
 from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 

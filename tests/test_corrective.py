@@ -11,15 +11,16 @@ from hypothesis import given, settings
 import naive
 import rankstream as rs
 import strategies
-from rankstream import corrective, distances, oracles, pricing
+from rankstream import distances, oracles
 from rankstream._core.types import Vec
+from rankstream.columns import corrective, pricing
+from rankstream.columns.linear_master import LinearMaster
+from rankstream.columns.pricing import Pricing
 from rankstream.data import simulate
 from rankstream.distances import Distance
-from rankstream.linear_master import LinearMaster
 from rankstream.models import wolfe_kernels as corrective_kernels
 from rankstream.models import wolfe_kernels as factor_kernels
 from rankstream.models.nearest import NearestMixture
-from rankstream.pricing import Pricing
 
 OFFERS = rs.Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
 IMPOSSIBLE = [0.4, 0.6, 0.5, 0.2, 0.3]  # tea gains when nothing joins

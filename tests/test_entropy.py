@@ -112,7 +112,7 @@ def test_probabilities_are_regular() -> None:
 
 def test_it_predicts_unseen_offers_better_than_the_solver_and_the_logit() -> None:
     from rankstream import estimate
-    from rankstream.baselines import fit_mnl
+    from rankstream.models.parametric.mnl import fit_mnl
 
     errors = []
     for seed in range(3):

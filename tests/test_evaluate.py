@@ -6,11 +6,11 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student_t
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, plots
-from rankstream.baselines import fit_mnl
 from rankstream.comparison import Comparison, Row, Score, ranked, standard_error, student
 from rankstream.data import simulate
 from rankstream.data.splits import splits
 from rankstream.evaluate import MODELS, compare, score
+from rankstream.models.parametric.mnl import fit_mnl
 
 
 def sampled(segments: int, size: int, seed: int = 0, n_offers: int = 20) -> ChoiceCounts:

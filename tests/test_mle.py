@@ -9,8 +9,8 @@ import strategies
 from odd_data import odd_data
 from rankstream import baselines
 from rankstream._core.types import Vec
-from rankstream.baselines import mle
-from rankstream.baselines.data import observe
+from rankstream.columns import mle
+from rankstream.columns.data import observe
 from rankstream.data import simulate
 from rankstream.oracles.milp import MilpOracle
 

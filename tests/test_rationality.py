@@ -5,10 +5,10 @@ import naive
 import rankstream as rs
 from odd_data import odd_data
 from rankstream._core.types import Vec
-from rankstream.baselines import frank_wolfe, mle
-from rankstream.baselines.frank_wolfe import best_step
-from rankstream.baselines.losses import SquaredL2
-from rankstream.baselines.rationality import rationality
+from rankstream.columns import frank_wolfe, mle
+from rankstream.columns.frank_wolfe import best_step
+from rankstream.columns.losses import SquaredL2
+from rankstream.columns.rationality import rationality
 from rankstream.data import simulate
 from strategies import compiled_only
 

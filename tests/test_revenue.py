@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from rankstream.baselines.revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 from scipy.optimize import linprog
 
 import naive
@@ -11,8 +12,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream._core.types import Vec
-from rankstream.baselines.revenue import probability_range, revenue_range
-from rankstream.baselines.revenue_approximations import revenue_by_relaxation, revenue_by_sampling
+from rankstream.columns.revenue import probability_range, revenue_range
 from rankstream.data import simulate
 
 SLACK = 1e-5

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import strategies
-from rankstream import Assortments, RankingModel, corrective, plots
+from rankstream import Assortments, RankingModel, plots
+from rankstream.columns import corrective
 from rankstream.data import simulate
 from rankstream.models import sparse
 

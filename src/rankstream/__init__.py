@@ -13,7 +13,8 @@ from rankstream.solver.loop import Solver
 
 if TYPE_CHECKING:
     from rankstream import baselines, evaluate, intervals, plots
-    from rankstream.baselines import probability_range, rationality, revenue_range
+    from rankstream.columns.rationality import rationality
+    from rankstream.columns.revenue import probability_range, revenue_range
     from rankstream.data.readers import read, read_counts
     from rankstream.estimator import RankingChoiceModel
     from rankstream.models.entropy import fit as entropy

@@ -6,9 +6,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from rankstream import corrective, distances, oracles
+from rankstream import distances, oracles
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, Watch, interrupts
+from rankstream.columns import corrective
 from rankstream.data.counts import ChoiceCounts
 from rankstream.entropy_estimate import entropy_estimate
 from rankstream.estimation import Method

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import corrective, distances, oracles
+from rankstream import distances, oracles
 from rankstream._core.types import Mask, Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate, certify
+from rankstream.columns import corrective
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.learners.rounds import Sums

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import corrective, distances
+from rankstream import distances
 from rankstream._core.arguments import whole_number
+from rankstream.columns import corrective
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance

@@ -5,9 +5,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rankstream import corrective, distances
+from rankstream import distances
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
+from rankstream.columns import corrective
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed

@@ -8,9 +8,11 @@ import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, until, unwatched
-from rankstream.baselines import MNL, LatentClass, MarkovChain, fit_latent_class, fit_markov_chain, fit_mnl
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import restrict
+from rankstream.models.parametric.latent_class import LatentClass, fit_latent_class
+from rankstream.models.parametric.markov_chain import MarkovChain, fit_markov_chain
+from rankstream.models.parametric.mnl import MNL, fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
 

@@ -6,12 +6,12 @@ from time import perf_counter
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.baselines.column_generation import warm_start
-from rankstream.baselines.corrective import minimise
-from rankstream.baselines.data import MakeOracle, observe, oracle_for
-from rankstream.baselines.losses import KullbackLeibler
-from rankstream.baselines.search import Limits
-from rankstream.baselines.solved import Solved
+from rankstream.columns.column_generation import warm_start
+from rankstream.columns.data import MakeOracle, observe, oracle_for
+from rankstream.columns.interior_point import minimise
+from rankstream.columns.losses import KullbackLeibler
+from rankstream.columns.search import Limits
+from rankstream.columns.solved import Solved
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Ties
 

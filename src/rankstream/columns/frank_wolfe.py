@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines import losses
-from rankstream.baselines.corrective import Found, minimise
-from rankstream.baselines.data import MakeOracle, Observed, observe, oracle_for, price
-from rankstream.baselines.losses import Loss
-from rankstream.baselines.search import Limits
-from rankstream.baselines.solved import Solved
+from rankstream.columns import losses
+from rankstream.columns.data import MakeOracle, Observed, observe, oracle_for, price
+from rankstream.columns.interior_point import Found, minimise
+from rankstream.columns.losses import Loss
+from rankstream.columns.search import Limits
+from rankstream.columns.solved import Solved
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Oracle, Ties

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.data import Observed
+from rankstream.columns.data import Observed
 
 
 class Loss(Protocol):

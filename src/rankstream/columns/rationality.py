@@ -7,11 +7,11 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.baselines import mle
-from rankstream.baselines.corrective import Found, minimise
-from rankstream.baselines.data import Observed, observe, oracle_for
-from rankstream.baselines.losses import SquaredL2
-from rankstream.baselines.search import Limits
+from rankstream.columns import mle
+from rankstream.columns.data import Observed, observe, oracle_for
+from rankstream.columns.interior_point import Found, minimise
+from rankstream.columns.losses import SquaredL2
+from rankstream.columns.search import Limits
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties

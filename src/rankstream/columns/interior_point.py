@@ -10,9 +10,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import ThreadpoolController
 
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.data import Columns, Observed, price
-from rankstream.baselines.losses import Loss
-from rankstream.baselines.search import Limits
+from rankstream.columns.data import Columns, Observed, price
+from rankstream.columns.losses import Loss
+from rankstream.columns.search import Limits
 from rankstream.oracles import Oracle
 
 CENTRE = 0.2

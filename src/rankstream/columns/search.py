@@ -6,8 +6,8 @@ from time import perf_counter
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.data import Columns, Observed, price
-from rankstream.baselines.master import FEASIBLE, Master
+from rankstream.columns.data import Columns, Observed, price
+from rankstream.columns.master import FEASIBLE, Master
 from rankstream.oracles import Oracle
 
 

@@ -10,13 +10,13 @@ from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
+from rankstream.columns.linear_master import LinearMaster
+from rankstream.columns.pricing import Pricing, by_tie_rule
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
-from rankstream.linear_master import LinearMaster
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
-from rankstream.pricing import Pricing, by_tie_rule
 from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
 
 Norm: TypeAlias = L1 | HighNorm | LInf

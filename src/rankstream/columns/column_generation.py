@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.data import Columns, MakeOracle, Observed, observe, oracle_for, price
-from rankstream.baselines.master import Ball, Master, Norm, ball
-from rankstream.baselines.search import Limits, Search
-from rankstream.baselines.solved import Solved
+from rankstream.columns.data import Columns, MakeOracle, Observed, observe, oracle_for, price
+from rankstream.columns.master import Ball, Master, Norm, ball
+from rankstream.columns.search import Limits, Search
+from rankstream.columns.solved import Solved
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2, observation_weights

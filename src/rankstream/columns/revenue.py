@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
-from rankstream.baselines.column_generation import warm_start
-from rankstream.baselines.data import Columns, MakeOracle, observe, oracle_for, price
-from rankstream.baselines.master import FEASIBLE, Ball, Master, ball
-from rankstream.baselines.search import Limits, Search
 from rankstream.certificate import confidence_radii
+from rankstream.columns.column_generation import warm_start
+from rankstream.columns.data import Columns, MakeOracle, observe, oracle_for, price
+from rankstream.columns.master import FEASIBLE, Ball, Master, ball
+from rankstream.columns.search import Limits, Search
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel

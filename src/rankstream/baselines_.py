@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from rankstream.baselines import column_generation, frank_wolfe, mle
+from rankstream.columns import column_generation, frank_wolfe, mle
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain

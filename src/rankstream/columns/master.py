@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.baselines.data import Observed
+from rankstream.columns.data import Observed
 from rankstream.data.assortments import Assortments
 
 FEASIBLE = 1e-9

@@ -10,9 +10,9 @@ from scipy.sparse import coo_array
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.baselines.data import Columns, observe
-from rankstream.baselines.master import FEASIBLE, Ball, Master, Norm, ball
-from rankstream.baselines.revenue import known_offer, price_list
+from rankstream.columns.data import Columns, observe
+from rankstream.columns.master import FEASIBLE, Ball, Master, Norm, ball
+from rankstream.columns.revenue import known_offer, price_list
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 

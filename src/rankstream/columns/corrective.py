@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from rankstream import distances, oracles
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import Watch, unwatched
-from rankstream.column_search import ColumnSearch, Norm
+from rankstream.columns.column_search import ColumnSearch, Norm
+from rankstream.columns.linear_master import LinearMaster
+from rankstream.columns.pricing import Pricing
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
-from rankstream.linear_master import LinearMaster
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
-from rankstream.pricing import Pricing
 from rankstream.solver.runs import Estimate, Stop
 
 NAME = "fully-corrective"

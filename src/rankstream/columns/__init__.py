@@ -1,0 +1,1 @@
+"""Column generation: nearest and likeliest models with a proof; rationality, revenue and probability ranges."""
