@@ -15,8 +15,8 @@ import numpy as np
 from rankstream import ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.detector import ChangeDetector
-from rankstream.tracks import Track, start_track
+from rankstream.streams.detector import ChangeDetector
+from rankstream.streams.tracks import Track, start_track
 
 SEEDS, BEFORE = range(10), 20_000
 LATER = (1_000, 2_000, 5_000, 20_000)

@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rankstream.cli import app
-from rankstream.live import Live, Record
 from rankstream.models.files import load_model
+from rankstream.streams.live import Live, Record
 
 COLUMNS = {
     "year": ("year",),

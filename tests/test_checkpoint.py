@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
-from rankstream import Assortments, ChoiceCounts, Solver, checkpoint, distances, learners, oracles
+from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, WindowCounts
-from rankstream.growth import grow
 from rankstream.oracles import CountingOracle, SearchOracle
 from rankstream.solver.loop import State
 from rankstream.solver.runs import Run
+from rankstream.streams import checkpoint
+from rankstream.streams.growth import grow
 
 LEARNERS: dict[str, Any] = {
     "mirror-descent": learners.MirrorDescent(horizon=50, step=0.2),

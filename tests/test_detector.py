@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankstream import Assortments, checkpoint
+from rankstream import Assortments
 from rankstream._core.types import Codes, Vec
 from rankstream.data import simulate
-from rankstream.detector import ChangeDetector, DetectorSettings
+from rankstream.streams import checkpoint
+from rankstream.streams.detector import ChangeDetector, DetectorSettings
 from strategies import compiled_only
 
 MARKET = simulate.market(1, n_items=6, n_offers=8, n_test=5)

@@ -10,10 +10,9 @@ import naive
 import strategies
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.growth import grow
-from rankstream.insertion import extend_rankings
 from rankstream.oracles import CountingOracle, Ties
 from rankstream.solver.loop import State
+from rankstream.streams.growth import extend_rankings, grow
 
 LEARNERS: dict[str, Any] = {
     "mirror-descent": learners.MirrorDescent(horizon=200, step=0.1),

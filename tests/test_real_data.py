@@ -13,8 +13,8 @@ import real_data
 import tricot
 from rankstream.data.readers import read_counts
 from rankstream.distances import observation_weights
-from rankstream.live import Live
 from rankstream.models.parametric.mnl import fit_mnl
+from rankstream.streams.live import Live
 from strategies import compiled_only
 
 POINTS = (12, 10, 8, 7, 6, 5, 4, 3, 2, 1)

@@ -12,8 +12,8 @@ import naive
 import strategies
 from rankstream import Assortments, Solver, distances, learners, oracles
 from rankstream.data.counts import Target
-from rankstream.live import Live, Record
-from rankstream.reweighing import reweigh
+from rankstream.streams.live import Live, Record
+from rankstream.streams.reweighing import reweigh
 
 LEARNERS: dict[str, Any] = {
     "dual-averaging": learners.DualAveraging(),

@@ -18,10 +18,10 @@ from rankstream._core.types import Vec
 from rankstream.cli import app
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
-from rankstream.follow import record_of
-from rankstream.live import Live, Record
 from rankstream.models.files import load_model
-from rankstream.watched import Watched
+from rankstream.streams.follow import record_of
+from rankstream.streams.live import Live, Record
+from rankstream.streams.watched import Watched
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
 OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)

@@ -12,7 +12,6 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.alignment import align
 from rankstream.availability import AvailabilityRows, as_array, row_weights
-from rankstream.catching_up import catch_up
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
@@ -26,6 +25,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.solver.make import make_solver
+from rankstream.streams.reweighing import catch_up
 
 
 class RankingChoiceModel(AvailabilityRows, BaseEstimator):  # type: ignore[misc]

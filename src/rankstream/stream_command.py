@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
-from rankstream.alarms import Alarm
 from rankstream.data.forgetting import as_reach
-from rankstream.follow import Line, lines, record_of
-from rankstream.live import Live, Record
-from rankstream.watched import Watched, load_live
+from rankstream.streams.detector import Alarm
+from rankstream.streams.follow import Line, lines, record_of
+from rankstream.streams.live import Live, Record
+from rankstream.streams.watched import Watched, load_live
 
 BATCH = 1000
 

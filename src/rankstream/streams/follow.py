@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rankstream.data.forgetting import as_seconds
-from rankstream.live import Record
+from rankstream.streams.live import Record
 
 PAUSE = 0.1
 

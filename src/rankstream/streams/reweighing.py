@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Vec
-from rankstream.distances import L1, L2
+from rankstream.data.counts import ChoiceCounts
+from rankstream.distances import L1, L2, observation_weights
 from rankstream.learners import DualAveraging, MirrorDescent
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.solver.loop import Solver, State
+from rankstream.solver.runs import Run
+from rankstream.streams.growth import grow
 
 
 def can_reweigh(solver: Solver) -> bool:
@@ -75,3 +78,26 @@ def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
         return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, before.squares)
     dual = distance.prox(-before.image * ratio)
     return Moved(dual, distance.mirror(dual), learner.step_size(distance))  # type: ignore[attr-defined]
+
+
+def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) -> None:
+    """Let new offers join, let offers weigh by their observations, and let earlier rounds count for at most ``memory``.
+
+    Weights follow where the distance and the learner allow it (``reweighing``), and only if they should (``weigh``).
+
+    >>> from rankstream import Assortments, Solver, distances, learners, oracles
+    >>> counts = ChoiceCounts(Assortments([("tea", "nothing")]), [6, 4])
+    >>> offers = counts.assortments
+    >>> run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers)), tolerance=0.0)
+    >>> _ = run.advance_many(counts.target(), 100)
+    >>> more = counts.extend([("pie", "nothing")])
+    >>> more.observe(("pie", "nothing"), "pie", count=30)
+    >>> catch_up(run, more, memory=2)
+    >>> run.solver.distance.offer_weights.round(2).tolist(), run.state.sums.total_weight
+    ([0.71, 1.22], 2.0)
+    """
+    if run.solver.assortments != counts.assortments:
+        run.solver, run.state = grow(run.solver, run.state, counts.assortments)
+    if weigh and counts.observations and can_reweigh(run.solver):
+        run.solver, run.state = reweigh(run.solver, run.state, observation_weights(counts))
+    run.state.forget(memory * run.solver.learner.round_weight(run.state.round + 1))

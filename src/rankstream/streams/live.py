@@ -10,17 +10,17 @@ import numpy as np
 from rankstream import distances, learners, oracles
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label
-from rankstream.catching_up import catch_up
 from rankstream.certificate import Certificate
-from rankstream.checkpoint import read, write
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.search import hurried
-from rankstream.packing import Parts, pack
 from rankstream.solver.loop import Snapshot, Solver
 from rankstream.solver.runs import Run
+from rankstream.streams.checkpoint import read, write
+from rankstream.streams.packing import Parts, pack
+from rankstream.streams.reweighing import catch_up
 
 MEMORY = 1000.0
 Reach = float | str | timedelta

@@ -17,10 +17,9 @@ import numpy as np
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.learners import Learner
-from rankstream.oracle_packing import MissingPartError
 from rankstream.oracles import Oracle
-from rankstream.packing import Packed, Parts, pack, unpack
 from rankstream.solver.loop import Solver, State
+from rankstream.streams.packing import MissingPartError, Packed, Parts, pack, unpack
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1

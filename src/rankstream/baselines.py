@@ -1,4 +1,4 @@
-"""One door to all baselines: a name and counts in, a model out."""
+"""What people use instead, by name: the estimators of the literature and of practice, on the same data (Appendix B)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,10 +6,21 @@ from typing import Any, cast
 
 from rankstream.columns import column_generation, frank_wolfe, mle
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.parametric.latent_class import fit_latent_class
-from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.mnl import fit_mnl
+from rankstream.models.parametric.latent_class import LatentClass, fit_latent_class
+from rankstream.models.parametric.markov_chain import MarkovChain, fit_markov_chain
+from rankstream.models.parametric.mnl import MNL, fit_mnl
 from rankstream.models.protocol import ChoiceModel
+
+__all__ = [
+    "FITS",
+    "MNL",
+    "LatentClass",
+    "MarkovChain",
+    "fit",
+    "fit_latent_class",
+    "fit_markov_chain",
+    "fit_mnl",
+]
 
 FITS: dict[str, Callable[..., Any]] = {
     "l1-column-generation": partial(column_generation.fit, norm="l1"),

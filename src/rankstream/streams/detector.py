@@ -2,23 +2,55 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_numbers
+from rankstream._core.arguments import number_between, whole_number, whole_numbers
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.alarms import Alarm, DetectorSettings
 from rankstream.certificate import Certificate
-from rankstream.checkpoint import Checkpoint, read, write
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.models.rankings import RankingModel
-from rankstream.packing import Packed, Parts, pack
-from rankstream.tracks import Track, start_track
+from rankstream.streams.checkpoint import Checkpoint, read, write
+from rankstream.streams.packing import Packed, Parts, pack
+from rankstream.streams.tracks import Track, start_track
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A change that was noticed: at which record, since which record the evidence has grown, and how large it was."""
+
+    record: int
+    since: int
+    statistic: float
+
+
+@dataclass(frozen=True)
+class DetectorSettings:
+    """How a ChangeDetector works; see there."""
+
+    half_life: float = 500.0
+    threshold: float = 15.0
+    epsilon: float = 1e-3
+    block: int = 50
+    rounds: int = 50
+    memory: int = 100
+    distance: str = "l2"
+    learner: str = "mirror-descent"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        number_between("half_life", self.half_life, 1e-300)
+        number_between("threshold", self.threshold, 0.0)
+        if not 0.0 < number_between("epsilon", self.epsilon, 0.0, 1.0) < 1.0:
+            raise ValueError(f"epsilon is {self.epsilon}: it must lie strictly between 0 and 1.")
+        for name in ("block", "rounds", "memory"):
+            whole_number(name, getattr(self, name), least=1)
+
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 

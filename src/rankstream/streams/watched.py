@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rankstream._core.types import Label
-from rankstream.alarms import Alarm
 from rankstream.certificate import Certificate
-from rankstream.checkpoint import read, write
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.detector import ChangeDetector, DetectorSettings
-from rankstream.live import Live, Record
 from rankstream.models.rankings import RankingModel
-from rankstream.packing import Parts
+from rankstream.streams.checkpoint import read, write
+from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
+from rankstream.streams.live import Live, Record
+from rankstream.streams.packing import Parts
 
 LARGEST = 100_000
 

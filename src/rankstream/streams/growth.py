@@ -6,6 +6,7 @@ So ``certificate(...).gap`` holds as before. The learner's regret bound is for a
 """
 
 from dataclasses import is_dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,44 @@ from rankstream import oracles
 from rankstream._core.types import Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.distances import KL, Distance, LInf
-from rankstream.insertion import extend_rankings, tie_rule
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
-from rankstream.oracles import Oracle
+from rankstream.oracles import Oracle, Ties
 from rankstream.solver.loop import Solver, State
+
+
+def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Codes:
+    """The rankings with new items put in one after another, each by the tie rule.
+
+    >>> extend_rankings(np.array([[1, 0]]), 4, "last", 0), extend_rankings(np.array([[1, 0]]), 4, "first", 0)
+    (array([[1, 0, 2, 3]]), array([[3, 2, 1, 0]]))
+    """
+    for code in range(rankings.shape[1], n_items):
+        if ties == "random":
+            places = np.array([_draw(ranking, seed) for ranking in rankings], dtype=np.int64)
+        else:
+            places = np.full(len(rankings), 0 if ties == "first" else code)
+        wider = np.empty((len(rankings), code + 1), dtype=np.int64)
+        at = np.arange(code + 1)
+        from_before = np.arange(code) + (np.arange(code) >= places[:, None])
+        wider[np.arange(len(rankings))[:, None], from_before] = rankings
+        wider[at == places[:, None]] = code
+        rankings = wider
+    return rankings
+
+
+def _draw(ranking: Codes, seed: int) -> int:
+    """A place among the items, from a hash: the same on every machine, whatever else was drawn before."""
+    digest = blake2b(ranking.tobytes(), digest_size=8, key=seed.to_bytes(8, "little")).digest()
+    return int.from_bytes(digest, "little") % (len(ranking) + 1)
+
+
+def tie_rule(oracle: Any) -> tuple[Ties, int]:
+    """The rule and the seed of an oracle, or of the one inside its wrappers; random from 0 where it has none."""
+    while hasattr(oracle, "oracle"):
+        oracle = oracle.oracle
+    return getattr(oracle, "ties", "random"), getattr(oracle, "seed", 0)
 
 
 def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle | None = None) -> tuple[Solver, State]:

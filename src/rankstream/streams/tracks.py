@@ -7,10 +7,10 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.growth import grow
 from rankstream.solver.chunks import chunk
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.make import make_solver
+from rankstream.streams.growth import grow
 
 NEGLIGIBLE = 1e-17  # a ranking whose share of the model is below this changes no probability in floating point
 

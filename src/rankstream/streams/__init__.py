@@ -1,0 +1,1 @@
+"""Models that go on: live, growth, reweighing, change detection, checkpoints."""
