@@ -10,8 +10,8 @@ import time
 import numpy as np
 
 from rankstream import Assortments, ChoiceCounts
-from rankstream.budget import fit_within
 from rankstream.data import simulate
+from rankstream.estimation.budget import fit_within
 
 CASES = ((14, 300, 50_000), (16, 600, 100_000), (16, 3_000, 300_000), (20, 1_500, 100_000))
 BUDGETS = (1.0, 5.0, 20.0, 60.0)

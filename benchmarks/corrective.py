@@ -15,7 +15,7 @@ from rankstream import Assortments, Estimate, RankingModel, estimate, oracles
 from rankstream._core.types import Vec
 from rankstream.columns import column_generation
 from rankstream.data import simulate
-from rankstream.estimation import Stop
+from rankstream.estimation.estimate import Stop
 from rankstream.oracles import Oracle
 
 SIZES = ((10, 20), (10, 50), (10, 100), (15, 100))  # items without "nothing", offers

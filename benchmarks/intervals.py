@@ -14,7 +14,7 @@ import numpy as np
 
 from rankstream import ChoiceCounts
 from rankstream.data import simulate
-from rankstream.intervals import Bootstrap
+from rankstream.estimation.intervals import Bootstrap
 from rankstream.models.entropy import fit as entropy
 
 KINDS: dict[str, dict[str, Any]] = {

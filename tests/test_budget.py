@@ -7,9 +7,9 @@ import pytest
 import rankstream as rs
 from rankstream import oracles
 from rankstream._core.watch import Deadline
-from rankstream.budget import fit_within
 from rankstream.data import simulate
-from rankstream.entropy_estimate import entropy_estimate, raw_certificate
+from rankstream.estimation.budget import fit_within
+from rankstream.estimation.entropy_estimate import entropy_estimate, raw_certificate
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import priors
 from rankstream.models.entropy.model import EntropyModel

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import (
 import rankstream as rs
 from rankstream import RankingChoiceModel
 from rankstream.data import simulate
-from rankstream.estimation import Method
+from rankstream.estimation.estimate import Method
 
 REASONS = {
     "check_estimators_dtypes": "its random integers hold rows of zeros, and an offer of nothing is refused",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rankstream import Assortments, EntropyModel, RankingModel, cli, fit_command, options
 from rankstream.data.readers.grouping import PERIODS
-from rankstream.estimation import Method
+from rankstream.estimation.estimate import Method
 from rankstream.experiments import study
 from rankstream.models.entropy.priors import plackett_luce
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream.budget import fit_within
 from rankstream.cli import app
 from rankstream.data import simulate
+from rankstream.estimation.budget import fit_within
 from rankstream.models.entropy.fit import has_small_program
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.files import load_model

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel, intervals
+from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts
-from rankstream.intervals import Bootstrap, draw, predict_interval
+from rankstream.estimation import intervals
+from rankstream.estimation.intervals import Bootstrap, draw, predict_interval
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.priors import fit_guides
 

@@ -7,16 +7,17 @@ from rankstream.certificate import Certificate
 from rankstream.data import simulate
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.estimation import Estimate, estimate
+from rankstream.estimation.estimate import Estimate, estimate
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 
 if TYPE_CHECKING:
-    from rankstream import baselines, evaluate, intervals, plots
+    from rankstream import baselines, evaluate, plots
     from rankstream.columns.rationality import rationality
     from rankstream.columns.revenue import probability_range, revenue_range
     from rankstream.data.readers import read, read_counts
-    from rankstream.estimator import RankingChoiceModel
+    from rankstream.estimation import intervals
+    from rankstream.estimation.estimator import RankingChoiceModel
     from rankstream.models.entropy import fit as entropy
     from rankstream.models.entropy.model import EntropyModel
     from rankstream.models.files import load_model

@@ -13,7 +13,7 @@ from rankstream._core.watch import interrupts
 from rankstream.data import simulate
 from rankstream.data.assortments import Assortments
 from rankstream.data.simulate import NOTHING, Market
-from rankstream.estimation import Estimate, Run
+from rankstream.estimation.estimate import Estimate, Run
 from rankstream.models.rankings import RankingModel
 from rankstream.pictures import save_picture
 from rankstream.solver.make import make_solver

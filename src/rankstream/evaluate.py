@@ -15,7 +15,7 @@ from rankstream.comparison import Comparison, Score, ranked
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.data.splits import Holdout, splits
-from rankstream.estimation import Estimate, estimate
+from rankstream.estimation.estimate import Estimate, estimate
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.fitted import data_log_likelihood

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.budget import fit_within
 from rankstream.choice_files import read_choices
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers import Sensitivity, outside_sensitivity
-from rankstream.estimation import Method
+from rankstream.estimation.budget import fit_within
+from rankstream.estimation.estimate import Method
 from rankstream.model_commands import as_items
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.options import METHODS

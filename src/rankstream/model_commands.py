@@ -61,7 +61,7 @@ def with_intervals(
     """Shares with the ends of their intervals; progress goes to standard error, and only on a terminal."""
     from rankstream._core.arguments import number_between
     from rankstream.data.readers import read
-    from rankstream.intervals import Bootstrap
+    from rankstream.estimation.intervals import Bootstrap
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
     choices = read(data, **reading)

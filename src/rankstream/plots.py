@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.types import Label, Vec
 from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.data.counts import ChoiceCounts
-from rankstream.estimation import Estimate
+from rankstream.estimation.estimate import Estimate
 from rankstream.model_plots import (
     BLUE,
     GREY,

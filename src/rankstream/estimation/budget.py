@@ -11,8 +11,8 @@ from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, Watch, interrupts
 from rankstream.columns import corrective
 from rankstream.data.counts import ChoiceCounts
-from rankstream.entropy_estimate import entropy_estimate
-from rankstream.estimation import Method
+from rankstream.estimation.entropy_estimate import entropy_estimate
+from rankstream.estimation.estimate import Method
 from rankstream.models.entropy.fit import has_small_program
 from rankstream.oracles.search import hurried
 from rankstream.solver.make import make_solver

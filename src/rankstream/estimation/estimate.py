@@ -89,7 +89,7 @@ def estimate(
             "Maximum entropy has no distance, learner, oracle, ties or rounds: leave the solver's options out."
         )
     if method == "max-entropy" or (method == "auto" and constant and plain):
-        from rankstream.entropy_estimate import entropy_estimate
+        from rankstream.estimation.entropy_estimate import entropy_estimate
         from rankstream.models.entropy.fit import has_small_program  # what it needs takes time to import
 
         counts = _counts(assortments, data)

@@ -10,19 +10,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.alignment import align
-from rankstream.availability import AvailabilityRows, as_array, row_weights
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.distances import Distance, observation_weights
-from rankstream.entropy_estimate import EntropyModel, entropy_estimate
-from rankstream.estimation import Method, Run, Stop
-from rankstream.intervals import Bootstrap, Refit
+from rankstream.estimation.entropy_estimate import EntropyModel, entropy_estimate
+from rankstream.estimation.estimate import Method, Run, Stop
+from rankstream.estimation.intervals import Bootstrap, Refit
+from rankstream.estimation.rows import AvailabilityRows, align, as_array, column_names, count_availability, row_weights
 from rankstream.learners import Learner
 from rankstream.models.entropy.fit import has_small_program
 from rankstream.models.rankings import RankingModel
-from rankstream.observations import column_names, count_availability
 from rankstream.oracles import Ties
 from rankstream.solver.make import make_solver
 from rankstream.streams.reweighing import catch_up

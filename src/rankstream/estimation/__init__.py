@@ -1,0 +1,1 @@
+"""The doors: estimate and its methods, fit within seconds, intervals, the scikit-learn face."""
