@@ -15,10 +15,10 @@ import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream._core.types import Vec
-from rankstream.comparison import Row, Score, ranked
 from rankstream.data import simulate
 from rankstream.data.readers import read_counts
 from rankstream.evaluate import MODELS, compare
+from rankstream.evaluate.comparison import Row, Score, ranked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import accuracy

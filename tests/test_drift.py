@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankstream import Assortments, ChoiceCounts, RankingModel
-from rankstream.customer_types import favourite_changes, type_changes
 from rankstream.data import simulate
 from rankstream.data.drift import adjust, drift_report
 from rankstream.data.forgetting import DecayingCounts
+from rankstream.evaluate.customer_types import favourite_changes, type_changes
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
 

@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student_t
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, plots
-from rankstream.comparison import Comparison, Row, Score, ranked, standard_error, student
 from rankstream.data import simulate
 from rankstream.data.splits import splits
 from rankstream.evaluate import MODELS, compare, score
+from rankstream.evaluate.comparison import Comparison, Row, Score, ranked, standard_error, student
 from rankstream.models.parametric.mnl import fit_mnl
 
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 from rankstream import plots
 from rankstream._core.terminal import print_json, print_plain, progress
 from rankstream.choice_files import read_choices
-from rankstream.comparison import Comparison
 from rankstream.data.splits import Holdout
 from rankstream.evaluate import compare
+from rankstream.evaluate.comparison import Comparison
 from rankstream.pictures import check_picture, save_picture
 
 

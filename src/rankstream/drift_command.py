@@ -10,10 +10,10 @@ import numpy as np
 from rankstream._core.terminal import print_json, print_plain
 from rankstream._core.types import Label
 from rankstream.choice_files import read_choices
-from rankstream.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import Control, DriftReport, drift_report
 from rankstream.data.readers.grouping import PERIODS
+from rankstream.evaluate.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
 from rankstream.model_commands import Model, as_items, read_offers
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.files import is_model, load_model

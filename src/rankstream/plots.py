@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream.comparison import HELD_OUT, Comparison
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.estimate import Estimate
+from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.model_plots import (
     BLUE,
     GREY,

@@ -11,11 +11,11 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.baselines import FITS
 from rankstream.baselines import fit as fit_by_name
-from rankstream.comparison import Comparison, Score, ranked
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.data.splits import Holdout, splits
 from rankstream.estimation.estimate import Estimate, estimate
+from rankstream.evaluate.comparison import Comparison, Score, ranked
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.fitted import data_log_likelihood
