@@ -9,7 +9,7 @@ from rankstream.choice_files import read_choices
 from rankstream.data.splits import Holdout
 from rankstream.evaluate import compare
 from rankstream.evaluate.comparison import Comparison
-from rankstream.pictures import check_picture, save_picture
+from rankstream.plots.saving import check_picture, save_picture
 
 
 def run(

@@ -15,7 +15,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.simulate import NOTHING, Market
 from rankstream.estimation.estimate import Estimate, Run
 from rankstream.models.rankings import RankingModel
-from rankstream.pictures import save_picture
+from rankstream.plots.saving import save_picture
 from rankstream.solver.make import make_solver
 
 Found = Estimate[RankingModel]

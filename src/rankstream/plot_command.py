@@ -14,7 +14,7 @@ from rankstream.model_commands import Model, as_items
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.files import is_model, load_model
 from rankstream.options import KINDS
-from rankstream.pictures import check_picture, save_picture
+from rankstream.plots.saving import check_picture, save_picture
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 

@@ -9,7 +9,9 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.estimate import Estimate
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
-from rankstream.model_plots import (
+from rankstream.models.protocol import ChoiceModel
+from rankstream.models.sparse import Frontier
+from rankstream.plots.models import (
     BLUE,
     GREY,
     ORANGE,
@@ -19,8 +21,6 @@ from rankstream.model_plots import (
     substitution,
     wilson,
 )
-from rankstream.models.protocol import ChoiceModel
-from rankstream.models.sparse import Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,1 @@
+"""Pictures, with matplotlib; every function draws on given axes and returns them."""
