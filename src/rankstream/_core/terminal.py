@@ -1,12 +1,12 @@
 """What the commands print: answers to standard output, notes and progress to standard error."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
@@ -39,7 +39,8 @@ def as_json(content: Any, indent: int | None = 2) -> str:
 
 def print_json(content: Any) -> None:
     """One document on standard output."""
-    typer.echo(as_json(content))
+    sys.stdout.write(as_json(content) + "\n")
+    sys.stdout.flush()
 
 
 def _finite(content: Any) -> Any:

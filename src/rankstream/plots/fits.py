@@ -15,29 +15,12 @@ from rankstream.plots.models import (
     BLUE,
     GREY,
     ORANGE,
-    predicted_against_observed,
-    segments,
     short_names,
-    substitution,
     wilson,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "comparison",
-    "convergence",
-    "frontier",
-    "predicted_against_observed",
-    "predicted_against_true",
-    "segments",
-    "shares_over_time",
-    "substitution",
-]
 
 MARKERS = "os^Dv*"
 

@@ -1,8 +1,9 @@
 """Picture files: names that matplotlib can write, and files that are there whole or not at all."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rankstream._core.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +22,6 @@ def check_picture(path: Path) -> None:
 
 
 def save_picture(figure: "Figure", path: Path) -> None:
-    """Write a figure under a temporary name first; the format follows from the ending."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
-    try:
-        figure.savefig(temporary, dpi=150)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write a figure as a whole file; the format follows from the ending."""
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)

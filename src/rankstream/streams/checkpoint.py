@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from rankstream._core.files import whole_file
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.learners import Learner
@@ -72,21 +73,11 @@ def load(
 
 def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]) -> None:
     """Write packed runs, and whatever else JSON can hold, to one file."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
     header = {"format": FORMAT, "version": VERSION, "runs": [run.header for run in runs], "more": more}
     arrays = {f"{number}.{name}": array for number, run in enumerate(runs) for name, array in run.arrays.items()}
     text = np.frombuffer(json.dumps(header, default=np.generic.item).encode(), dtype=np.uint8)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
 
 
 def read(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], dict[str, Any]]:

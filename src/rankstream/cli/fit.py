@@ -1,65 +1,76 @@
 """The command ``rankstream fit``: from a file of choices to a model file, within a time budget."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
 
 from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.choice_files import read_choices
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers import Sensitivity, outside_sensitivity
-from rankstream.estimation.budget import fit_within
-from rankstream.estimation.estimate import Method
-from rankstream.model_commands import as_items
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.options import METHODS
-from rankstream.solver.runs import Estimate
+from rankstream.cli.asking import as_items
+from rankstream.cli.options import AsJson, Data, ReadingOptions, reading_options, words
 
+if TYPE_CHECKING:
+    from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers import Sensitivity
+    from rankstream.estimation.estimate import Estimate, Method
+
+METHODS = ("auto", "max-entropy", "primal-dual")
 NO_CHOICE = "no choice"
 
 
-def run(
-    data: Path,
-    out: Path,
-    method: str,
-    budget: float,
-    tolerance: float,
-    seed: int,
-    as_json: bool,
-    outside: str | None = None,
-    no_choice: str | None = None,
-    offer: str | None = None,
-    **reading: Any,
-) -> Estimate[Any]:
-    """Read, fit, save, and say what was found; progress goes to standard error, and only on a terminal.
+@reading_options(without=("outside_share",))
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")] = Path("model.json"),
+    method: Annotated[
+        str, typer.Option(help="auto, max-entropy or primal-dual.", autocompletion=words(*METHODS))
+    ] = "auto",
+    budget: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds, then the best model so far with its certificate, by any method."),
+    ] = 60.0,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
+    offer: Annotated[
+        str | None, typer.Option(help="With several shares: what to predict, items joined by ';'; else everything.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
+    as_json: AsJson = False,
+    outside_share: Annotated[
+        str | None,
+        typer.Option(help="The share assumed to have bought nothing; several, as 0.2,0.4, show how much it matters."),
+    ] = None,
+    *,
+    reading: ReadingOptions,
+) -> None:
+    """Estimate a model from a file of choices, and save it."""
+    from rankstream.estimation.budget import fit_within
 
-    With several assumed shares of people who bought nothing there is a fit for each, and the first is saved.
-    """
-    shares = as_shares(outside)
+    shares = as_shares(outside_share)
     check(out, method, offer, shares)
-    found = read_choices(data, no_choice=None if shares else no_choice, **reading)
+    no_choice = reading.no_choice or NO_CHOICE
+    read = (replace(reading, no_choice=None) if shares else reading).read(data).counts
     seconds = budget / max(1, len(shares))
     with progress("starting") as tell:
 
-        def fit(counts: ChoiceCounts) -> Estimate[Any]:
+        def fit_one(counts: "ChoiceCounts") -> "Estimate[Any]":
             return fit_within(
-                counts, seconds, cast(Method, method), tolerance, seed, lambda text, part: tell(text, part, 1.0)
+                counts, seconds, cast("Method", method), tolerance, seed, lambda text, part: tell(text, part, 1.0)
             )
 
         fits, sensitivity = (
-            assumed(found.counts, fit, shares, no_choice or NO_CHOICE, offer)
-            if shares
-            else ([(found.counts, fit(found.counts))], None)
+            assumed(read, fit_one, shares, no_choice, offer) if shares else ([(read, fit_one(read))], None)
         )
-    (counts, best), *_ = fits
+    (counts, best), *_ = fits  # with several assumed shares, the first is saved
     best.model.save(out)
     content = describe(best, counts.observations, counts.assortments.n_offers, out)
     if sensitivity is not None:
-        content["no_choice"] = describe_assumption(sensitivity, no_choice or NO_CHOICE)
+        content["no_choice"] = describe_assumption(sensitivity, no_choice)
     if as_json:
         print_json(content)
     else:
         print_plain(as_text(content))
-    return best
 
 
 def check(out: Path, method: str, offer: str | None, shares: list[float]) -> None:
@@ -86,9 +97,15 @@ def as_shares(text: str | None) -> list[float]:
 
 
 def assumed(
-    counts: ChoiceCounts, fit: Any, shares: list[float], no_choice: str, offer: str | None
-) -> tuple[list[tuple[ChoiceCounts, Estimate[Any]]], Sensitivity]:
+    counts: "ChoiceCounts",
+    fit_one: "Callable[[ChoiceCounts], Estimate[Any]]",
+    shares: list[float],
+    no_choice: str,
+    offer: str | None,
+) -> "tuple[list[tuple[ChoiceCounts, Estimate[Any]]], Sensitivity]":
     """A fit for each assumed share, and what they predict from an offer (of everything, if none is given)."""
+    from rankstream.data.readers import outside_sensitivity
+
     if all(no_choice in one for one in counts.assortments.offers):
         raise ValueError(f"Every offer holds {no_choice!r} already: leave --outside-share out, or name another item.")
     names = {str(item): item for item in (*counts.assortments.items, no_choice)}
@@ -96,33 +113,35 @@ def assumed(
     asked += [] if no_choice in asked else [no_choice]
     fits: list[tuple[ChoiceCounts, Estimate[Any]]] = []
 
-    def answer(grown: ChoiceCounts) -> dict[str, float]:
-        fits.append((grown, fit(grown)))
+    def answer(grown: "ChoiceCounts") -> dict[str, float]:
+        fits.append((grown, fit_one(grown)))
         return {str(item): share for item, share in fits[-1][1].model.predict(asked).items()}
 
     return fits, outside_sensitivity(counts, answer, shares, no_choice)
 
 
-def describe(fit: Estimate[Any], observations: float, offers: int, out: Path) -> dict[str, Any]:
+def describe(found: "Estimate[Any]", observations: float, offers: int, out: Path) -> dict[str, Any]:
     """What was found, as what JSON can hold."""
-    dense = isinstance(fit.model, EntropyModel)
+    from rankstream.models.rankings import RankingModel
+
+    dense = not isinstance(found.model, RankingModel)
     return {
         "model": str(out),
         "kind": "max-entropy" if dense else "rankings",
-        "rankings": None if dense else len(fit.model.weights),
+        "rankings": None if dense else len(found.model.weights),
         "choices": observations,
         "offers": offers,
-        "rounds": fit.rounds,
-        "converged": bool(fit.converged),
-        "mean_absolute_error": float(fit.history.mae[-1]),
-        "distance": float(fit.certificate.upper),
-        "proven_least_distance": max(0.0, float(fit.certificate.lower)),
-        "gap": float(fit.certificate.gap),
-        "oracle_exact": bool(fit.certificate.exact),
+        "rounds": found.rounds,
+        "converged": bool(found.converged),
+        "mean_absolute_error": float(found.history.mae[-1]),
+        "distance": float(found.certificate.upper),
+        "proven_least_distance": max(0.0, float(found.certificate.lower)),
+        "gap": float(found.certificate.gap),
+        "oracle_exact": bool(found.certificate.exact),
     }
 
 
-def describe_assumption(found: Sensitivity, no_choice: str) -> dict[str, Any]:
+def describe_assumption(found: "Sensitivity", no_choice: str) -> dict[str, Any]:
     """What was assumed about those who bought nothing, and what the predictions owe to it."""
     return {
         "item": no_choice,

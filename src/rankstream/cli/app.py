@@ -1,4 +1,7 @@
-"""The command line: thin commands over the library; bad input is one sentence and exit code 2."""
+"""The command line as a whole; bad input is one sentence and exit code 2.
+
+The commands are light to import: what takes time is imported within them, so that help and completion come at once.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -6,16 +9,24 @@ from typing import Annotated
 
 import typer
 
-from rankstream import commands, time_commands
+from rankstream import __version__
+from rankstream.cli.compare import compare
+from rankstream.cli.demo import demo
+from rankstream.cli.drift import drift
+from rankstream.cli.fit import fit
+from rankstream.cli.plot import plot
+from rankstream.cli.predict import predict
+from rankstream.cli.reproduce import reproduce
+from rankstream.cli.show import show
+from rankstream.cli.stream import stream
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+COMMANDS = (demo, fit, predict, show, plot, stream, drift, compare, reproduce)
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from rankstream import __version__
-
         typer.echo(f"rankstream {__version__}")
         raise typer.Exit
 
@@ -38,17 +49,7 @@ def rankstream(
     """
 
 
-for command in (
-    commands.demo,
-    commands.fit,
-    commands.predict,
-    commands.show,
-    commands.plot,
-    time_commands.stream,
-    time_commands.drift,
-    commands.compare,
-    commands.reproduce,
-):
+for command in COMMANDS:
     app.command()(command)
 
 
@@ -69,7 +70,3 @@ def main(words: Sequence[str] | None = None) -> None:
 def _leave(sentence: str, code: int) -> None:
     typer.echo(f"rankstream: {sentence}", err=True)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,12 @@
-"""The command ``rankstream stream``: follow choices as they arrive, and keep a current model on disk."""
+"""A stream that is followed record by record, with everything on disk that a restart needs."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rankstream._core.terminal import as_json as to_json
-from rankstream._core.terminal import console as make_console
 from rankstream.data.forgetting import as_reach
 from rankstream.streams.detector import Alarm
 from rankstream.streams.follow import Line, lines, record_of
@@ -18,6 +14,7 @@ from rankstream.streams.live import Live, Record
 from rankstream.streams.watched import Watched, load_live
 
 BATCH = 1000
+END: Final = "end"
 
 
 class Step(NamedTuple):
@@ -131,9 +128,6 @@ class Follower:
                 signal.signal(kind, handler)
 
 
-END: Final = "end"
-
-
 def begin(given: dict[str, Any]) -> Live | Watched:
     """A model that has seen nothing yet."""
     if not given.get("detect"):
@@ -145,61 +139,3 @@ def begin(given: dict[str, Any]) -> Live | Watched:
     if isinstance(given.get("half_life"), timedelta):
         raise ValueError("With --detect the half-life is that of a copy, in choices: write a number.")
     return Watched(**{name: value for name, value in given.items() if name != "detect"})
-
-
-def run(
-    source: str, out: Path, every: float, to_end: bool, on_error: str, as_json: bool, live: dict[str, Any]
-) -> Follower:
-    """Follow until the end, Ctrl-C or a signal to terminate; the state is saved whichever it is."""
-    follower = Follower(source, out, live, on_error)
-    console = make_console()
-    if follower.resumed and not as_json:
-        console.print(f"Going on after {follower.live.records:,} records of {source}.")
-    last, told = time.monotonic(), -1
-    with follower.signals():
-        try:
-            for step in follower.steps(to_end):
-                follower.take(step)
-                if time.monotonic() - last >= every or len(follower.alarms) > follower.told:
-                    follower.busy = True
-                    follower.save()
-                    console.print(_status(follower, as_json))
-                    follower.busy, last, told = False, time.monotonic(), follower.live.records
-        except KeyboardInterrupt:  # between two steps
-            pass
-        finally:
-            follower.busy = True
-            follower.save()
-    if follower.live.records != told or not told:
-        console.print(_status(follower, as_json))
-    return follower
-
-
-def _status(follower: Follower, as_json: bool) -> str:
-    live, changes = follower.live, follower.alarms[follower.told :]
-    follower.told += len(changes)
-    content: dict[str, Any] = {"records": live.records, "line": follower.at.number, "skipped": follower.at.skipped}
-    if live.ready and live.counts is not None:
-        certificate = live.certificate
-        content |= {
-            "offers": live.counts.assortments.n_offers,
-            "items": live.counts.assortments.n_items,
-            "rankings": live.rankings,
-            "distance": certificate.upper,
-            "gap": certificate.gap,
-        }
-    if isinstance(live, Watched):
-        content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": [asdict(one) for one in changes]}
-    if as_json:
-        return to_json(content, indent=None)
-    shown = f"{live.records:,} records saved"
-    if "gap" in content:
-        kind = "l2" if isinstance(live, Watched) else "weighted l2"
-        offers = "1 offer" if content["offers"] == 1 else f"{content['offers']:,} offers"
-        shown += (
-            f"; {offers} of {content['items']} items; {content['rankings']:,} rankings, "
-            f"{kind} distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
-        )
-    for one in changes:
-        shown += f"; a change noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
-    return shown + (f"; {follower.at.skipped:,} bad lines skipped" if follower.at.skipped else "")

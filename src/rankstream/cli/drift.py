@@ -3,39 +3,50 @@
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import numpy as np
+import typer
 
 from rankstream._core.terminal import print_json, print_plain
-from rankstream._core.types import Label
-from rankstream.choice_files import read_choices
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import Control, DriftReport, drift_report
-from rankstream.data.readers.grouping import PERIODS
-from rankstream.evaluate.customer_types import TypeChange, TypeChanges, favourite_changes, type_changes
-from rankstream.model_commands import Model, as_items, read_offers
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.files import is_model, load_model
+from rankstream.cli.asking import as_items, read_offers
+from rankstream.cli.options import AsJson, ReadingOptions, reading_options, words
+
+if TYPE_CHECKING:
+    from rankstream._core.types import Label
+    from rankstream.cli.asking import Model
+    from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.drift import Control, DriftReport
+    from rankstream.evaluate.customer_types import TypeChange, TypeChanges
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
 
 
-def run(
-    before: Path,
-    after: Path | None,
-    at: str | None,
-    level: float,
-    control: str,
-    least: float,
-    offers: Path | None,
-    top: int,
-    seed: int,
-    as_json: bool,
-    **reading: Any,
+@reading_options(without=("outside_share",))
+def drift(
+    before: Annotated[Path, typer.Argument(help="Choices (CSV, JSON lines, Parquet, PrefLib), or a model file.")],
+    after: Annotated[Path | None, typer.Argument(help="The same of a later time.")] = None,
+    at: Annotated[str | None, typer.Option(help="Instead: the time, as 2024-05-16, that divides the choices.")] = None,
+    level: Annotated[float, typer.Option(help="Choices: the false findings allowed, by --control.")] = 0.05,
+    control: Annotated[
+        str,
+        typer.Option(
+            help="Choices: holm bounds any false finding, fdr their share.", autocompletion=words("holm", "fdr")
+        ),
+    ] = "holm",
+    least: Annotated[float, typer.Option(min=0.0, max=1.0, help="Models: the least change of a share told.")] = 0.01,
+    offers: Annotated[
+        Path | None, typer.Option(help="Models: a file of offers; types are who choose alike from these.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many lines of each kind.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="With --offers: rankings drawn from max-entropy models.")] = 0,
+    as_json: AsJson = False,
+    *,
+    reading: ReadingOptions,
 ) -> None:
-    """Read, compare, print; a change is no failure, so that nothing but bad input ends differently."""
+    """Tell what changed between two files of choices, or two models."""
+    from rankstream.models.files import is_model, load_model
+
     if (after is None) == (at is None):
         raise ValueError("Name two files to compare, or one file of choices and --at the time that divides it.")
     if after is not None and is_model(before) != is_model(after):
@@ -48,11 +59,7 @@ def run(
     else:
         if offers is not None:
             raise ValueError("Choices are compared offer by offer as they are: leave --offers out.")
-        if after is not None and reading.get("rejects") is not None:
-            raise ValueError("The rejects of two files would overwrite each other: leave --rejects out.")
-        files = [path for path in (before, after) if path is not None]
-        periods = _divided(before, at, reading) if at else [read_choices(path, **reading).counts for path in files]
-        report = drift_report(*periods, level=level, control=cast(Control, control))
+        report = _report(before, after, at, level, control, reading)
         content, text = of_choices(report), text_of_choices(report, top)
     if as_json:
         print_json(content)
@@ -60,10 +67,29 @@ def run(
         print_plain(text)
 
 
-def _divided(path: Path, at: str, reading: dict[str, Any]) -> list[ChoiceCounts]:
+def _report(
+    before: Path, after: Path | None, at: str | None, level: float, control: str, reading: ReadingOptions
+) -> "DriftReport":
+    """The choices of two files held against each other, or those of one before and after a time."""
+    from rankstream.data.drift import drift_report
+
+    if after is not None and reading.rejects is not None:
+        raise ValueError("The rejects of two files would overwrite each other: leave --rejects out.")
+    if at is not None:
+        periods = _divided(before, at, reading)
+    else:
+        periods = [reading.read(path).counts for path in (before, after) if path is not None]
+    return drift_report(*periods, level=level, control=cast("Control", control))
+
+
+def _divided(path: Path, at: str, reading: ReadingOptions) -> "list[ChoiceCounts]":
     """The choices before the beginning of a year, month, day or hour, and those from then on."""
+    import numpy as np
+
+    from rankstream.data.counts import ChoiceCounts
+
     period, start = _beginning(at)
-    found = read_choices(path, period=period, **reading)
+    found = reading.read(path, period=period)
     parts: list[ChoiceCounts] = []
     for late in (False, True):
         tallies = [counts.tallies for key, counts in found.groups.items() if (str(key) >= start) == late]
@@ -77,13 +103,15 @@ def _divided(path: Path, at: str, reading: dict[str, Any]) -> list[ChoiceCounts]
 
 def _beginning(at: str) -> tuple[str, str]:
     """What kind of period a time begins, and what that one is called among its kind."""
+    from rankstream.data.readers.grouping import PERIODS
+
     for form, period in TIMES.items():
         with suppress(ValueError):
             return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
     raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
-def of_choices(report: DriftReport) -> dict[str, Any]:
+def of_choices(report: "DriftReport") -> dict[str, Any]:
     """What the data say, as what JSON can hold."""
     names = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
     return {
@@ -99,7 +127,7 @@ def of_choices(report: DriftReport) -> dict[str, Any]:
     }
 
 
-def text_of_choices(report: DriftReport, top: int) -> str:
+def text_of_choices(report: "DriftReport", top: int) -> str:
     """The same in lines, the most significant first."""
     moved, way = report.moved, f"{report.control}, level {report.level:g}"
     lines = [f"{len(moved):,} of {len(report.movements):,} offers moved beyond noise ({way})."]
@@ -113,19 +141,22 @@ def text_of_choices(report: DriftReport, top: int) -> str:
     return "\n".join(lines)
 
 
-def _joined(offer: tuple[Label, ...]) -> str:
+def _joined(offer: "tuple[Label, ...]") -> str:
     return ";".join(map(str, offer))
 
 
-def of_models(before: Model, after: Model, least: float, offers: list[str] | None, seed: int) -> dict[str, Any]:
+def of_models(before: "Model", after: "Model", least: float, offers: list[str] | None, seed: int) -> dict[str, Any]:
     """Which customer types came and went, as what JSON can hold."""
+    from rankstream.evaluate.customer_types import favourite_changes, type_changes
+    from rankstream.models.rankings import RankingModel
+
     no_choice = _no_choice(before)
     no_choice = no_choice if no_choice == _no_choice(after) else None
     if offers is None:
         found = favourite_changes(before, after, no_choice, least)
     else:
         wanted = [as_items(text, {str(item): item for item in before.items}) for text in offers]
-        sparse = [one.to_rankings(seed=seed) if isinstance(one, EntropyModel) else one for one in (before, after)]
+        sparse = [one if isinstance(one, RankingModel) else one.to_rankings(seed=seed) for one in (before, after)]
         found = type_changes(sparse[0], sparse[1], wanted, least)
     return {
         "compared": "models",
@@ -138,12 +169,12 @@ def of_models(before: Model, after: Model, least: float, offers: list[str] | Non
     }
 
 
-def _no_choice(model: Model) -> Label | None:
+def _no_choice(model: "Model") -> "Label | None":
     return None if model.no_choice_code is None else model.items[model.no_choice_code]
 
 
-def _lists(found: TypeChanges) -> dict[str, Any]:
-    def one(change: TypeChange) -> dict[str, Any]:
+def _lists(found: "TypeChanges") -> dict[str, Any]:
+    def one(change: "TypeChange") -> dict[str, Any]:
         return {"ranking": [str(item) for item in change.ranking], "before": change.before, "after": change.after}
 
     return {word: [one(change) for change in getattr(found, word)] for word in WORDS}

@@ -1,24 +1,26 @@
-"""The demonstration: a simulated market whose model is estimated while the choices arrive."""
+"""The command ``rankstream demo``: a simulated market whose model is estimated while the choices arrive."""
 
+from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import numpy as np
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from rankstream import plots
 from rankstream._core.terminal import print_json
 from rankstream._core.watch import interrupts
-from rankstream.data import simulate
-from rankstream.data.assortments import Assortments
-from rankstream.data.simulate import NOTHING, Market
-from rankstream.estimation.estimate import Estimate, Run
-from rankstream.models.rankings import RankingModel
-from rankstream.plots.saving import save_picture
-from rankstream.solver.make import make_solver
+from rankstream.cli.options import AsJson
 
-Found = Estimate[RankingModel]
+if TYPE_CHECKING:
+    from rankstream._core.types import Vec
+    from rankstream.data.simulate import Market
+    from rankstream.estimation.estimate import Estimate
+    from rankstream.models.rankings import RankingModel
+
+    Found: TypeAlias = Estimate[RankingModel]
+
+NOTHING = "nothing"
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
 COLUMNS = (
@@ -26,18 +28,17 @@ COLUMNS = (
 )
 
 
-def run(
-    out: Path,
-    seed: int = 0,
-    per_round: int = 200,
-    tolerance: float = 1e-3,
-    max_rounds: int = 10_000,
-    as_json: bool = False,
-) -> Found:
-    """Estimate, print what was found, and save ``model.json`` and ``demo.png`` in ``out``.
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for model.json and demo.png.")] = Path("rankstream-demo"),
+    seed: Annotated[int, typer.Option(min=0, help="The market and its choices.")] = 0,
+    per_round: Annotated[int, typer.Option(min=1, max=10_000_000, help="New choices per round.")] = 200,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Watch a model being estimated from simulated choices."""
+    from rankstream.data import simulate
 
-    As JSON, the text goes to standard error instead.
-    """
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: name a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
@@ -55,13 +56,15 @@ def run(
     console.print(f"\nSaved {out / 'model.json'} and {out / 'demo.png'}.")
     if as_json:
         print_json(describe(market, estimate) | {"model": str(out / "model.json"), "picture": str(out / "demo.png")})
-    return estimate
 
 
 def watch(
-    console: Console, market: Market, per_round: int, tolerance: float, max_rounds: int, asked: list[int]
-) -> Found:
+    console: Console, market: "Market", per_round: int, tolerance: float, max_rounds: int, asked: list[int]
+) -> "Found":
     """Run until the tolerance is met, with a live line on a terminal; after Ctrl-C, to the end of the round."""
+    from rankstream.solver.make import make_solver
+    from rankstream.solver.runs import Run
+
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
     run = Run(solver, tolerance, certify_every=10)
     gap = "-"
@@ -72,7 +75,7 @@ def watch(
         for _, counts in zip(range(max_rounds), market.stream(per_round), strict=False):
             done = run.advance(counts)
             row = run.last
-            gap = gap if np.isnan(row["gap"]) else f"{row['gap']:.4f}"
+            gap = gap if isnan(row["gap"]) else f"{row['gap']:.4f}"
             bar.update(task, description=COLUMNS.format(round=run.state.round, shown=gap, **row))
             if done or asked:
                 break
@@ -81,7 +84,15 @@ def watch(
     return run.result()
 
 
-def report(console: Console, market: Market, estimate: Found) -> None:
+def unseen(market: "Market", estimate: "Found") -> "tuple[Vec, Vec]":
+    """The shares of an offer that nobody has seen, predicted and true."""
+    from rankstream.data.assortments import Assortments
+
+    offer = Assortments([NEVER_OFFERED])
+    return estimate.model.probabilities(offer), market.truth.probabilities(offer)
+
+
+def report(console: Console, market: "Market", estimate: "Found") -> None:
     """What was found, in plain lines."""
     history, certificate = estimate.history, estimate.certificate
     console.print(
@@ -92,18 +103,15 @@ def report(console: Console, market: Market, estimate: Found) -> None:
     console.print("\nThe ten heaviest rankings:")
     for line in estimate.model.describe(10):
         console.print(f"  {line}")
-    offer = Assortments([NEVER_OFFERED])
-    true = market.truth.probabilities(offer)
     console.print(f"\nAn offer nobody has seen, {', '.join(NEVER_OFFERED)}:")
     console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
-    for item, predicted, share in zip(NEVER_OFFERED, estimate.model.probabilities(offer), true, strict=True):
+    for item, predicted, share in zip(NEVER_OFFERED, *unseen(market, estimate), strict=True):
         console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")
 
 
-def describe(market: Market, estimate: Found) -> dict[str, Any]:
+def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
     """The same as what JSON can hold."""
-    offer = Assortments([NEVER_OFFERED])
-    shares = {"predicted": estimate.model.probabilities(offer), "true": market.truth.probabilities(offer)}
+    shares = dict(zip(("predicted", "true"), unseen(market, estimate), strict=True))
     return {
         "converged": bool(estimate.converged),
         "rounds": estimate.rounds,
@@ -116,10 +124,13 @@ def describe(market: Market, estimate: Found) -> dict[str, Any]:
     }
 
 
-def draw(market: Market, estimate: Found, path: Path) -> None:
+def draw(market: "Market", estimate: "Found", path: Path) -> None:
     """One figure of two panels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from rankstream import plots
+    from rankstream.plots.saving import save_picture
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

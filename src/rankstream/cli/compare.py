@@ -1,0 +1,78 @@
+"""The command ``rankstream compare``: from a file of choices to a table, JSON or a picture."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from rankstream._core.terminal import print_json, print_plain, progress
+from rankstream.cli.options import Data, ReadingOptions, reading_options, words
+
+if TYPE_CHECKING:
+    from rankstream.data.splits import Holdout
+    from rankstream.evaluate.comparison import Comparison
+
+
+@reading_options()
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option(help="Names joined by commas; without it, all.")] = "",
+    holdout: Annotated[
+        str,
+        typer.Option(
+            help="What is tested: assortments, choices or time.", autocompletion=words("assortments", "choices", "time")
+        ),
+    ] = "assortments",
+    folds: Annotated[int, typer.Option(min=2, help="How many parts are tested; of time, in the order of lines.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The dealing out, and the models' starts.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
+    *,
+    reading: ReadingOptions,
+) -> None:
+    """Tell which kind of model predicts your data best.
+
+    On choices held out, by how much, and whether that is more than noise.
+    """
+    from rankstream.evaluate.compare import compare as compare_models
+    from rankstream.plots.saving import check_picture
+
+    if plot is not None:
+        check_picture(plot)
+    read = reading.read(data, parts=folds + 1 if holdout == "time" else None)
+    counts = list(read.groups.values()) or read.counts
+    names = [name.strip() for name in models.split(",")] if models else None
+    with progress("splitting") as tell:
+        found = compare_models(counts, names, holdout=cast("Holdout", holdout), folds=folds, seed=seed, watch=tell)
+    if as_json:
+        print_json(as_content(found))
+    else:
+        print_plain(found.table())
+    if plot is not None:
+        draw(found, plot)
+
+
+def as_content(found: "Comparison") -> dict[str, Any]:
+    """The comparison as what JSON can hold."""
+    return {
+        "winner": found.winner,
+        "verdict": found.verdict,
+        "holdout": found.holdout,
+        "epsilon": found.epsilon,
+        "observations": found.observations,
+        "uniform": found.uniform,
+        "hindsight": found.hindsight,
+        "models": found.to_records(),
+    }
+
+
+def draw(found: "Comparison", path: Path) -> None:
+    """The differences between the models as a picture; its format follows from the name."""
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+    from rankstream.plots.saving import save_picture
+
+    figure = Figure(figsize=(7, 1.4 + 0.45 * len(found.rows)), layout="constrained")
+    plots.comparison(found, figure.subplots())
+    save_picture(figure, path)
