@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any, cast
 
 from rankstream.columns import column_generation, frank_wolfe, mle
+from rankstream.columns.rationality import rationality
+from rankstream.columns.revenue import probability_range, revenue_range
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.parametric.latent_class import LatentClass, fit_latent_class
 from rankstream.models.parametric.markov_chain import MarkovChain, fit_markov_chain
@@ -14,12 +16,16 @@ from rankstream.models.protocol import ChoiceModel
 __all__ = [
     "FITS",
     "MNL",
+    "ChoiceModel",
     "LatentClass",
     "MarkovChain",
     "fit",
     "fit_latent_class",
     "fit_markov_chain",
     "fit_mnl",
+    "probability_range",
+    "rationality",
+    "revenue_range",
 ]
 
 FITS: dict[str, Callable[..., Any]] = {

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.data import vertex_kernels as kernels
 
 
 class Space(Protocol):
@@ -143,9 +142,11 @@ class Assortments:
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """The vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
+        from rankstream.data.vertex_kernels import vertex  # compiled, and not needed to read or ask a model
+
         order = whole_numbers("A ranking's codes", ranking)
         out = np.empty(self.n_coordinates)
-        if order.shape != (self.n_items,) or not kernels.vertex(order, self.indptr, self.members, out):
+        if order.shape != (self.n_items,) or not vertex(order, self.indptr, self.members, out):
             raise ValueError(f"A ranking must order all {self.n_items} item codes, best first; got {order.tolist()}.")
         return out
 

@@ -18,7 +18,7 @@ from rankstream.solver.make import make_solver
 from rankstream.solver.runs import Estimate, History, Run, Stop
 
 if TYPE_CHECKING:
-    from rankstream.models.entropy.priors import Prior
+    from rankstream.models.entropy.laws import Prior
 
 __all__ = ["Estimate", "History", "Run", "Stop", "estimate"]
 

@@ -4,10 +4,12 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rankstream.models.entropy.model import FORMAT as ENTROPY_FORMAT
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.rankings import RankingModel
+from rankstream.models.rankings import FORMAT, RankingModel
+
+if TYPE_CHECKING:
+    from rankstream.models.entropy.model import EntropyModel
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
@@ -18,7 +20,7 @@ def is_model(path: str | os.PathLike[str]) -> bool:
         return re.match(rb'\s*{\s*"format"\s*:\s*"rankstream-', file.read(1000)) is not None
 
 
-def load_model(path: str | os.PathLike[str]) -> RankingModel | EntropyModel:
+def load_model(path: str | os.PathLike[str]) -> "RankingModel | EntropyModel":
     """Read a model that any ``save`` wrote."""
     if not Path(path).is_file():
         raise ValueError(f"There is no model file {path}: name one that 'rankstream fit' or save() wrote.")
@@ -27,6 +29,9 @@ def load_model(path: str | os.PathLike[str]) -> RankingModel | EntropyModel:
             content = json.load(file)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole model file ({error}): save the model again.") from None
-    if isinstance(content, dict) and content.get("format") == ENTROPY_FORMAT:
-        return EntropyModel.load(path)
+    if isinstance(content, dict) and content.get("format") != FORMAT:
+        from rankstream.models.entropy import model as entropy  # compiled, and not needed for rankings
+
+        if content.get("format") == entropy.FORMAT:
+            return entropy.EntropyModel.load(path)
     return RankingModel.load(path)

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,10 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.files import write_whole
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, as_offer, plain
-from rankstream.models import sparse
 from rankstream.models.answers import Segment, Substitution, preflib, segments, substitution
-from rankstream.models.sparse import Frontier
+
+if TYPE_CHECKING:
+    from rankstream.models.sparse import Frontier
 
 FORMAT = "rankstream-model"
 VERSION = 1
@@ -160,12 +161,14 @@ class RankingModel:
         """The model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
         return preflib(self.items, self.orders, self.weights, whole_number("voters", voters, least=1))
 
-    def frontier(self, assortments: Assortments | None = None) -> Frontier:
+    def frontier(self, assortments: Assortments | None = None) -> "Frontier":
         """How accurate fewer of the rankings can be: sizes, errors and mixtures, as a table when printed.
 
         Errors are mean absolute differences from this model's probabilities on the given offers; without any, on all
         offers of two and three items and the one of everything. ``plots.frontier`` draws it.
         """
+        from rankstream.models import sparse
+
         return sparse.frontier(self._offers(assortments), self.orders, self.weights)
 
     def sparsify(
@@ -182,10 +185,14 @@ class RankingModel:
         >>> RankingModel(["tea", "pie", "rum"], rankings, [0.59, 0.01, 0.4]).sparsify(max_rankings=2).describe()
         [' 60.0 %  tea > pie > rum', ' 40.0 %  pie > tea > rum']
         """
+        from rankstream.models import sparse
+
         orders, weights = sparse.fewer(self._offers(assortments), self.orders, self.weights, tolerance, max_rankings)
         return RankingModel.from_codes(self.items, orders, weights, self.no_choice_code)
 
     def _offers(self, assortments: Assortments | None) -> Assortments:
+        from rankstream.models import sparse
+
         if assortments is None:
             return sparse.small_offers(self.items)
         return Assortments(assortments.offers, self.items)  # the codes must be the model's

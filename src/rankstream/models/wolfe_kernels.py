@@ -1,4 +1,11 @@
-"""Wolfe."""
+"""Compiled loops of Wolfe's active-set method: a Cholesky factor that grows and shrinks, and the cycles that use it.
+
+A vertex is its chosen coordinates, one per offer. All vertices lie in a plane that misses the origin, so vertices none
+of which is an affine mixture of the others have a positive definite matrix of inner products: the squared weights of
+the offers (their number, where all weights are 1) from which two of them choose alike. Its factor, upper triangular,
+gains a column at the end and loses any one by rotations. The active set is the vertices in the factor: ``settle`` gives
+them the weights of the mixture nearest to the target and drops what that does not need, ``correct`` takes in more.
+"""
 
 from collections.abc import Callable
 
@@ -9,10 +16,13 @@ from rankstream._core.compiling import P, R, compiled
 from rankstream._core.types import Codes, Vec, Words
 
 DEPENDENT = 1e-12  # a vertex with less of its squared length outside the span of the others adds only rounding
+WORTHWHILE = 0.1  # of the best column's slope
+NOTHING = 1e-14  # a weight that is only rounding
 
 
 def summed_in_any_order(function: Callable[P, R]) -> Callable[P, R]:
     """Compile sums so that they can be taken several terms at a time."""
+    # only these two: NaN and infinity must still mean what they mean
     kind = {"reassoc", "contract"}
     try:
         return numba.njit(cache=True, fastmath=kind)(function)
@@ -48,10 +58,12 @@ def append(count: int, slots: Codes, chosen: Words, linear: float, squares: Vec,
     new = np.empty(count)
     for i in range(count):
         new[i] = agreement(chosen[slots[i]], chosen[slots[count]], squares)
+    # solve factor' new = products, column by column, so that the inner loop runs along a row of the factor
     for i in range(count):
         new[i] /= factor[i, i]
         for k in range(i + 1, count):
             new[k] -= factor[i, k] * new[i]
+    # the squared length outside the span of the others, which becomes the new pivot
     rest = length - dot(new, new)
     if rest <= DEPENDENT * length:
         return False
@@ -73,6 +85,7 @@ def remove(count: int, gone: int, slots: Codes, weights: Vec, factor: Vec, sides
         weights[k] = weights[k + 1]
     slots[count - 1] = free
     for i in range(count):
+        # row i began at column i, at i - 1 after the move: one entry below the diagonal, which the rotation clears
         for k in range(max(gone, i - 1), count - 1):
             factor[i, k] = factor[i, k + 1]
     for i in range(gone, count - 1):
@@ -80,6 +93,7 @@ def remove(count: int, gone: int, slots: Codes, weights: Vec, factor: Vec, sides
         cosine, sine = factor[i, i] / root, factor[i + 1, i] / root
         factor[i, i] = root
         turn(cosine, sine, factor[i, i + 1 : count - 1], factor[i + 1, i + 1 : count - 1])
+        # right-hand sides go with the rows
         turn(cosine, sine, sides[0, i : i + 1], sides[0, i + 1 : i + 2])
         turn(cosine, sine, sides[1, i : i + 1], sides[1, i + 1 : i + 2])
 
@@ -97,14 +111,11 @@ def turn(cosine: float, sine: float, upper: Vec, lower: Vec) -> None:
 def nearest_in_span(count: int, factor: Vec, sides: Vec, out: Vec) -> None:
     """The weights, of any sign but with sum 1, whose mixture is nearest to the target."""
     ones = sides[1, :count]
+    # the price of the condition that the weights sum to 1
     shift = (1.0 - dot(sides[0, :count], ones)) / dot(ones, ones)
     for i in range(count - 1, -1, -1):
         known = dot(factor[i, i + 1 : count], out[i + 1 : count])
         out[i] = (sides[0, i] + shift * ones[i] - known) / factor[i, i]
-
-
-WORTHWHILE = 0.1  # of the best column's slope
-NOTHING = 1e-14  # a weight that is only rounding
 
 
 @compiled
@@ -134,6 +145,7 @@ def settle(count: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> i
         step, stops = 1.0, -1
         for i in range(count):
             if wanted[i] <= NOTHING:
+                # how much of the way leads to weight 0; a vertex that has none yet and should get none stops it at once
                 reach = weights[i] / (weights[i] - min(wanted[i], 0.0)) if weights[i] > 0.0 else 0.0
                 if reach <= step:
                     step, stops = reach, i
@@ -141,6 +153,7 @@ def settle(count: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> i
             weights[i] += step * (wanted[i] - weights[i])
         if stops < 0:
             return count
+        # from the end, so that what is still to be looked at keeps its place
         for i in range(count - 1, -1, -1):
             if i == stops or (wanted[i] <= NOTHING and weights[i] <= NOTHING):
                 remove(count, i, slots, weights, factor, sides)
@@ -172,6 +185,7 @@ def refactor(
     """The factor from scratch, without the rounding it has gathered; vertices that depend on others are dropped."""
     kept = 0
     for i in range(count):
+        # a swap: slots stay a permutation, with those that are dropped behind the others, where they are free
         slots[kept], slots[i] = slots[i], slots[kept]
         weights[kept], weights[i] = weights[i], weights[kept]
         linear = linear_term(chosen[slots[kept]], target, squares)
@@ -203,15 +217,18 @@ def correct(
     to which it gives none are dropped. Returns how many vertices are left.
     """
     slope = squares[owner] * (point - target)
+    # of half the squared distance, on the way from the point to each column: negative where it leads nearer
     slopes = np.full(columns.shape[0], -dot(slope, point))
     for row in range(columns.shape[0]):
         for j in range(columns.shape[1]):
             slopes[row] += slope[columns[row, j]]
+    # with no vertex yet there is no point to come from: every column is welcome
     enough = min(WORTHWHILE * slopes.min(), 0.0) if count else np.inf
     before = count
     for row in np.argsort(slopes):
         if not slopes[row] < enough:
             break
+        # slots[count] is free; a column that depends on others leaves it so
         chosen[slots[count]] = columns[row]
         linear = linear_term(columns[row], target, squares)
         if append(count, slots, chosen, linear, squares, factor, sides):

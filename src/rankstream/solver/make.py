@@ -25,6 +25,8 @@ def make_solver(
     """A solver from names or objects."""
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
+    if learner == "fully-corrective":
+        raise ValueError(f"The learner {learner!r} plays no rounds one by one: use it with estimate.")
     if oracle is None:
         oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
     if not hasattr(oracle, "cheapest"):

@@ -5,7 +5,7 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.rankings import RankingModel
 
@@ -97,7 +97,7 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
     Every ranking is drawn again, ``draws`` times, from the guide given its choices from the offers: a(ranking) and with
     it the fit and its certificate stay as they are; the support grows at most ``draws`` times.
 
-    >>> from rankstream.models.entropy.priors import plackett_luce
+    >>> from rankstream.models.entropy.laws import plackett_luce
     >>> offers = Assortments([("tea", "no"), ("pie", "no")])
     >>> model = RankingModel(offers.items, [("tea", "pie", "no")], [1.0])
     >>> guided = redraw(model, offers, plackett_luce(offers.items, [1.0, 1.0, 9.0]), draws=200)

@@ -13,8 +13,9 @@ from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
+from rankstream.models.entropy.laws import Prior, plackett_luce
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.priors import Prior, fit_prior, plackett_luce, stacked_prior
+from rankstream.models.entropy.priors import fit_prior, stacked_prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError

@@ -14,11 +14,9 @@ from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.models.answers import Segment, Substitution, substitution
-from rankstream.models.entropy.completion import TiltedRankings
-from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.rankings import RankingModel, check_labels
-from rankstream.oracles import auto
 from rankstream.oracles.lattice import TooManyUnionsError
 
 FORMAT = "rankstream-entropy-model"
@@ -36,7 +34,7 @@ class EntropyModel:
     dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
     model. ``to_rankings`` makes a sparse ``RankingModel``.
 
-    >>> from rankstream.models.entropy.priors import plackett_luce
+    >>> from rankstream.models.entropy.laws import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
     >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))
     >>> model.predict(("tea", "pie"))
@@ -113,6 +111,8 @@ class EntropyModel:
         rounds = whole_number("size", size, least=1)
         if len(self.items) > MOST_HERDED:
             return self.draw(rounds, seed)
+        from rankstream.oracles import auto
+
         offers = self._broad_offers(seed)
         oracle, wanted = auto(offers, seed=seed), self.probabilities(offers)
         owed = np.zeros(offers.n_coordinates)  # what the rankings so far have chosen too often, summed over them
@@ -127,6 +127,8 @@ class EntropyModel:
 
     def draw(self, size: int, seed: int = 0) -> RankingModel:
         """Independent rankings from the model, as a model."""
+        from rankstream.models.entropy.completion import TiltedRankings
+
         law = TiltedRankings(SoftLattice(self.assortments, self.prior), self.duals)
         orders = law.draw(whole_number("size", size, least=1), np.random.default_rng(seed))
         rows, times = np.unique(orders, axis=0, return_counts=True)

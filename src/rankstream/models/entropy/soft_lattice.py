@@ -5,7 +5,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
-from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.laws import Prior
 from rankstream.oracles.lattice import TooManyUnionsError, unions
 
 MOST_STATES = 2**16
