@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.models.files import load_model
 from rankstream.streams.live import Live, Record
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.models.entropy.priors import Prior
+from rankstream.models.entropy.laws import Prior
 from rankstream.oracles.bounds.part_kernels import Part
 
 

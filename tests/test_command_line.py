@@ -11,7 +11,7 @@ import pytest
 from rankstream import RankingModel
 from shell import run
 
-COMMAND = [sys.executable, "-m", "rankstream.cli"]
+COMMAND = [sys.executable, "-m", "rankstream"]
 
 
 def run_apart(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -102,3 +102,44 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
     done = run("--help", cwd=tmp_path)
     assert done.returncode == 0
     assert "demo" in done.stdout
+
+
+def loaded(*words: str, cwd: Path) -> set[str]:
+    """The packages that a command has loaded when it ends."""
+    code = "import atexit, sys; atexit.register(lambda: print(*{name.split('.')[0] for name in sys.modules}))\n"
+    code += f"from rankstream.cli import main; main({list(words)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+HEAVY = {"numpy", "scipy", "numba", "duckdb", "matplotlib", "sklearn", "highspy", "joblib", "pandas"}
+
+
+def test_each_command_loads_only_what_it_needs(tmp_path: Path) -> None:
+    RankingModel(["tea", "pie"], [("tea", "pie")], [1.0]).save(tmp_path / "model.json")
+    assert not HEAVY & loaded("--help", cwd=tmp_path)
+    assert not HEAVY & loaded("fit", "--help", cwd=tmp_path)
+    for words in (["predict", "model.json", "--offer", "tea;pie"], ["show", "model.json"]):
+        assert not {"duckdb", "matplotlib", "sklearn", "highspy", "joblib"} & loaded(*words, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (["pre"], ["predict"]),
+        (["predict", "--of"], ["--offer", "--offers"]),
+        (["fit", "--format", "co"], ["counts"]),
+        (["plot", "--period", ""], ["hour", "day", "week", "month", "year"]),
+    ],
+)
+def test_the_shell_completes(words: list[str], last: list[str], tmp_path: Path) -> None:
+    given = {"COMP_WORDS": " ".join(["rankstream", *words]), "COMP_CWORD": str(len(words))}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'rankstream'; from rankstream.cli import main; main()"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | given | {"_RANKSTREAM_COMPLETE": "complete_bash"},
+    )
+    assert done.stdout.split() == last

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from rankstream import compare_command
 from rankstream.data.readers import read, read_counts
 from shell import run
 
@@ -21,7 +20,7 @@ tea;pie;cake,tea,40
 
 
 def run_apart(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rankstream.cli", "compare", *words]
+    command = [sys.executable, "-m", "rankstream", "compare", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
@@ -88,18 +87,20 @@ def test_table_in_a_pipe_is_quiet(tmp_path: Path) -> None:
     assert "within noise" in done.stdout
 
 
-def test_json_and_picture(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compare_command.run(data, None, "choices", 2, 0, True, tmp_path / "picture.svg")
-    content = json.loads(capsys.readouterr().out)
+@pytest.mark.usefixtures("data")
+def test_json_and_picture(tmp_path: Path) -> None:
+    words = ["--holdout", "choices", "--folds", "2", "--plot", "picture.svg", "--json"]
+    content = json.loads(run("compare", "choices.csv", *words, cwd=tmp_path).stdout)
     assert content["holdout"] == "choices"
     assert {record["model"] for record in content["models"]} >= {"mnl", "latent-class", "markov-chain"}
     assert "<svg" in (tmp_path / "picture.svg").read_text()
 
 
-def test_time_goes_by_lines(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = compare_command.run(data, ["mnl"], "time", 2, 0, False, None)
-    assert len(found.rows[0].scores) == 2
-    assert "later periods held out" in capsys.readouterr().out
+@pytest.mark.usefixtures("data")
+def test_time_goes_by_lines(tmp_path: Path) -> None:
+    words = ["compare", "choices.csv", "--models", "mnl", "--holdout", "time", "--folds", "2"]
+    assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["models"][0]["folds"] == 2
+    assert "later periods held out" in run(*words, cwd=tmp_path).stdout
 
 
 def test_bad_records_are_skipped_on_demand(data: Path, tmp_path: Path) -> None:

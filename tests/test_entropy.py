@@ -13,8 +13,8 @@ from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import priors
+from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.priors import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.oracles.lattice import TooManyUnionsError
 

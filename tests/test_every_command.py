@@ -2,7 +2,9 @@
 
 import json
 import signal
+from dataclasses import fields
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -12,11 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rankstream import Assortments, EntropyModel, RankingModel, cli, fit_command, options
+from rankstream import Assortments, EntropyModel, RankingModel
+from rankstream.cli import fit, main, options, plot
+from rankstream.cli.app import COMMANDS
 from rankstream.data.readers.grouping import PERIODS
+from rankstream.data.readers.reading import Format
 from rankstream.estimation.estimate import Method
 from rankstream.experiments import study
-from rankstream.models.entropy.priors import plackett_luce
+from rankstream.models.entropy.laws import plackett_luce
 
 MODEL = RankingModel(
     ["tea", "pie", "nothing"], [("tea", "pie", "nothing"), ("nothing", "tea", "pie")], [0.75, 0.25], no_choice_code=2
@@ -83,7 +88,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, words: list[str]) -> int:
     """What the shell is told."""
     with pytest.raises(SystemExit) as ended:
-        cli.main([str(folder / FILES[word]) if word in FILES else word for word in words])
+        main([str(folder / FILES[word]) if word in FILES else word for word in words])
     return int(ended.value.code or 0)
 
 
@@ -255,7 +260,7 @@ def test_an_interrupt_ends_with_code_1(
     def press(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fit_command, "read_choices", press)
+    monkeypatch.setattr(options.ReadingOptions, "read", press)
     monkeypatch.setattr(study, "reproduce", press)
     assert run(folder, GOOD["fit"]) == 1
     assert capsys.readouterr().err == "rankstream: interrupted.\n"
@@ -269,18 +274,28 @@ def test_want_of_memory_is_one_sentence(
     def demand(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(fit_command, "read_choices", demand)
+    monkeypatch.setattr(options.ReadingOptions, "read", demand)
     assert run(folder, GOOD["fit"]) == 1
     assert "more memory than there is" in capsys.readouterr().err
 
 
 def test_what_the_shell_completes_is_what_there_is() -> None:
-    assert set(get_args(Method)) == set(options.METHODS)
-    assert tuple(PERIODS) == options.PERIODS
+    assert set(get_args(Method)) == set(fit.METHODS)
+    assert set(get_args(Format)) == set(options.FORMATS)
+    assert tuple(PERIODS) == plot.PERIODS
     assert options.words("stop", "skip")() == ["stop", "skip"]
 
 
-@pytest.mark.parametrize("name", ["demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce"])
+def test_what_reads_choices_has_all_options_for_it() -> None:
+    everything = {field.name for field in fields(options.ReadingOptions)}
+    found = {command.__name__: everything & set(signature(command).parameters) for command in COMMANDS}
+    assert {name for name in found if "rejects" in found[name]} == {"fit", "predict", "plot", "drift", "compare"}
+    assert everything == found["fit"] == found["predict"] == found["plot"] == found["compare"]
+    assert found["drift"] == everything - {"outside_share"}
+    assert all("reading" not in signature(command).parameters for command in COMMANDS)
+
+
+@pytest.mark.parametrize("name", [command.__name__ for command in COMMANDS])
 def test_every_command_has_json_and_seed(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(tmp_path, [name, "--help"]) == 0
     text = capsys.readouterr().out

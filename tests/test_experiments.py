@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import shell
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.experiments import claims, settings, study
 from rankstream.experiments.claims.verdicts import difference, graded, less, spearman
 from rankstream.experiments.figures import draw
@@ -213,7 +213,7 @@ def test_tables_do_not_depend_on_processes_or_interruptions(tmp_path: Path) -> N
 
 
 def test_a_killed_study_goes_on_where_it_was(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rankstream.cli", "reproduce", "3", "--instances", "3", "--jobs", "1"]
+    command = [sys.executable, "-m", "rankstream", "reproduce", "3", "--instances", "3", "--jobs", "1"]
     process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     journal, patience = tmp_path / "killed" / "journal.jsonl", time.monotonic() + 60.0
     while not (journal.exists() and journal.stat().st_size) and time.monotonic() < patience:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.data import simulate
 from rankstream.estimation.budget import fit_within
 from rankstream.models.entropy.fit import has_small_program

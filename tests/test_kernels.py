@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, kernels
+from rankstream import Assortments
 from rankstream._core.types import Vec
+from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.ties import TIE_RULES, Ties
 
 

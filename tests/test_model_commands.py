@@ -5,9 +5,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rankstream import RankingModel
-from rankstream.cli import app
+from rankstream.cli.app import app
+from rankstream.cli.asking import read_offers
 from rankstream.data import simulate
-from rankstream.model_commands import read_offers
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.files import load_model
 

@@ -9,7 +9,7 @@ import rankstream
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "estimate", "Estimate", "Solver", "RankingModel", "Certificate"),
-        *("RankingChoiceModel", "simulate", "distances", "learners", "oracles", "checks"),
+        *("RankingChoiceModel", "simulate", "distances", "learners", "oracles", "checks", "certificate"),
         *(
             "EntropyModel",
             "entropy",

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rankstream import ChoiceCounts, RankingModel
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.data import simulate
 from rankstream.models.entropy import fit as entropy
 
@@ -136,7 +136,7 @@ def test_records_that_are_skipped_are_told(folder: Path) -> None:
 
 
 def test_from_the_shell_it_is_exit_code_2(folder: Path) -> None:
-    command = [sys.executable, "-m", "rankstream.cli", "plot", "model.json", "-o", "x.txt"]
+    command = [sys.executable, "-m", "rankstream", "plot", "model.json", "-o", "x.txt"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("rankstream: x.txt does not name a picture")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rankstream import Assortments, ChoiceCounts
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
 from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.job import Job

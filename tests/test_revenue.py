@@ -4,7 +4,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from rankstream.baselines.revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 from scipy.optimize import linprog
 
 import naive
@@ -14,6 +13,7 @@ from odd_data import odd_data
 from rankstream._core.types import Vec
 from rankstream.columns.revenue import probability_range, revenue_range
 from rankstream.data import simulate
+from revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 
 SLACK = 1e-5
 

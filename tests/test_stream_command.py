@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream import stream_command
 from rankstream._core.types import Vec
-from rankstream.cli import app
+from rankstream.cli.app import app
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
 from rankstream.models.files import load_model
+from rankstream.streams import follower
 from rankstream.streams.follow import record_of
 from rankstream.streams.live import Live, Record
 from rankstream.streams.watched import Watched
@@ -102,7 +102,7 @@ def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: P
     source, out, moments = tmp_path / "choices.jsonl", tmp_path / "out", random.Random(0)
     source.write_text("")
     written = 0
-    command = [sys.executable, "-m", "rankstream.cli", "stream", str(source), "--out", str(out), "--every", "0.02"]
+    command = [sys.executable, "-m", "rankstream", "stream", str(source), "--out", str(out), "--every", "0.02"]
     command += more
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -132,7 +132,7 @@ def test_a_signal_stops_cleanly_with_the_state_saved(tmp_path: Path, kind: signa
     lines = some_lines(500)
     source, out = tmp_path / "choices.jsonl", tmp_path / "out"
     source.write_text("".join(line + "\n" for line in lines))
-    command = [sys.executable, "-m", "rankstream.cli", "stream", str(source), "--out", str(out), "--every", "0.05"]
+    command = [sys.executable, "-m", "rankstream", "stream", str(source), "--out", str(out), "--every", "0.05"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     patience = time.monotonic() + 60.0
     while not (out / "model.json").exists() and time.monotonic() < patience:
@@ -251,7 +251,7 @@ def test_a_whole_last_line_needs_no_newline(tmp_path: Path) -> None:
 
 
 def test_a_slow_pipe_is_saved_while_it_waits(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rankstream.cli", "stream", "-", "--out", str(tmp_path), "--every", "0.05"]
+    command = [sys.executable, "-m", "rankstream", "stream", "-", "--out", str(tmp_path), "--every", "0.05"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stdin is not None
     process.stdin.write(some_lines(1)[0] + "\n")
@@ -288,7 +288,7 @@ def test_how_records_are_batched_makes_no_difference_to_a_watched_model(
     counted_lines = [line.replace("}", ', "count": 7}') for line in some_lines(100, seed=3)]
     source.write_text("\n".join(some_lines(730) + counted_lines + switched_lines(600)) + "\n")
     for size in (1000, 37):
-        monkeypatch.setattr(stream_command, "BATCH", size)
+        monkeypatch.setattr(follower, "BATCH", size)
         done = call(source, "--out", tmp_path / str(size), "--to-end", "--detect", "--threshold", 8)
         assert done.exit_code == 0, done.output
     assert state(tmp_path / "1000") == state(tmp_path / "37")

@@ -1,0 +1,221 @@
+"""The compiled loops over groups, parts and corrals against their slow twins."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import naive
+import naive_bounds
+import naive_sets
+import strategies
+from rankstream import Assortments
+from rankstream._core.types import Codes, Vec
+from rankstream.oracles.bounds import corral_kernels, dykstra_kernels, group_kernels, part_kernels
+from rankstream.oracles.bounds.corral_kernels import Corral
+from rankstream.oracles.bounds.groups import Groups
+from rankstream.oracles.bounds.part_kernels import Part
+from rankstream.oracles.bounds.parts import Parts
+from rankstream.oracles.bounds.splitting import Relaxation
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def room(costs: Vec) -> float:
+    return 1e-12 * (1.0 + float(np.abs(costs).sum()))
+
+
+def seats(relaxation: Relaxation, group: int) -> tuple[int, int, list[naive_bounds.Corner]]:
+    """The first seat of a group and the one after its last, and its corners."""
+    lattices = relaxation.groups.lattices
+    start, stop = (int(lattices.seat_ptr[lattices.slot_ptr[group + k]]) for k in (0, 1))
+    return start, stop, naive_bounds.corners_of(naive_bounds.slots_of(relaxation.groups, group))
+
+
+@given(st.lists(st.integers(0, 2**7 - 1), min_size=1, max_size=6), st.sampled_from([3, 8, 200]))
+def test_states_are_what_items_leave(takes: list[int], most: int) -> None:
+    states = np.zeros(most, dtype=np.uint64)
+    count = group_kernels.close(np.array(takes, dtype=np.uint64), np.uint64(2**7 - 1), states)
+    expected = naive_sets.reachable(takes, 2**7 - 1)
+    assert count == (len(expected) if len(expected) <= most else -1)
+    assert count < 0 or set(states[:count].tolist()) == expected
+
+
+@settings(max_examples=60)
+@given(strategies.assortments(most_items=5), st.integers(2, 20), st.data())
+def test_groups_are_solved_like_by_enumeration(offers: Assortments, states: int, data: st.DataObject) -> None:
+    relaxation = Relaxation(Groups(offers, states, overlap=2))
+    lattices, n_groups = relaxation.groups.lattices, len(relaxation.groups.offers)
+    costs, out = data.draw(strategies.costs(lattices.where.size)), np.empty(n_groups)
+    group_kernels.least_costs(lattices, costs, relaxation.sums, relaxation.to_go, out)
+    chosen = np.empty(lattices.none.size, dtype=np.int64)
+    for group in range(n_groups):
+        _, _, corners = seats(relaxation, group)
+        assert out[group] == pytest.approx(naive_bounds.least(corners, costs), abs=room(costs))
+        group_kernels.choose(lattices, group, relaxation.sums, relaxation.to_go, chosen)
+        corner = tuple(chosen[lattices.slot_ptr[group] : lattices.slot_ptr[group + 1]].tolist())
+        assert corner in corners
+        assert costs[list(corner)].sum() == pytest.approx(out[group], abs=room(costs))
+
+
+def known_corners(relaxation: Relaxation, group: int, random: np.random.Generator) -> Vec:
+    """Give a group some of its corners, one of them without weight, and return them as vectors."""
+    start, stop, corners = seats(relaxation, group)
+    slots = slice(*relaxation.groups.lattices.slot_ptr[group : group + 2].tolist())
+    picked = [corners[k] for k in random.permutation(len(corners))[:6]]
+    relaxation.corners.known[group] = len(picked)
+    relaxation.corners.chosen[slots, : len(picked)] = np.array(picked).T
+    relaxation.corners.weight[group, : len(picked)] = random.uniform(0.1, 1.0, len(picked))
+    if len(picked) > 1:
+        relaxation.corners.weight[group, 0] = 0.0
+    return naive_bounds.as_vectors(picked, stop - start, start)
+
+
+@settings(max_examples=60)
+@given(strategies.assortments(most_items=5), SEEDS)
+def test_weights_of_corners_equal_their_twins(offers: Assortments, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    relaxation = Relaxation(Groups(offers, 20, overlap=2))
+    lattices, corners = relaxation.groups.lattices, relaxation.corners
+    group = int(random.integers(len(relaxation.groups.offers)))
+    start, stop, _ = seats(relaxation, group)
+    vectors = known_corners(relaxation, group, random)
+    weights = corners.weight[group, : len(vectors)].copy()
+    others = np.delete(corners.point, np.arange(start, stop))
+    dykstra_kernels.refresh_point(lattices, group, corners)
+    np.testing.assert_allclose(corners.weight[group, : len(vectors)], weights / weights.sum())
+    np.testing.assert_allclose(corners.point[start:stop], weights @ vectors / weights.sum(), atol=1e-12)
+    assert np.array_equal(np.delete(corners.point, np.arange(start, stop)), others)
+    dykstra_kernels.forget_corners(lattices, group, corners)
+    kept = weights > 0.0
+    slots = slice(*lattices.slot_ptr[group : group + 2].tolist())
+    assert corners.known[group] == kept.sum()
+    np.testing.assert_allclose(corners.weight[group, : kept.sum()], weights[kept] / weights.sum())
+    left = naive_bounds.as_vectors(corners.chosen[slots, : kept.sum()].T, stop - start, start)
+    np.testing.assert_array_equal(left, vectors[kept])
+    aim = random.normal(size=lattices.where.size)
+    slope = corners.point - aim
+    dykstra_kernels.balance(lattices, group, corners, slope, 1e-9, 10_000)
+    np.testing.assert_allclose(slope[start:stop], (corners.point - aim)[start:stop], atol=1e-9)
+    np.testing.assert_allclose(corners.weight[group, : len(left)] @ left, corners.point[start:stop], atol=1e-9)
+    np.testing.assert_allclose(corners.point[start:stop], naive_bounds.nearest(left, aim[start:stop]), atol=1e-4)
+
+
+@settings(max_examples=60)
+@given(strategies.assortments(most_items=5, most_offers=6), st.integers(2, 20), SEEDS)
+def test_sweeps_are_rounds_of_dykstras_method(offers: Assortments, states: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    relaxation = Relaxation(Groups(offers, states, overlap=2))
+    relaxation.pulls[:] = random.normal(size=relaxation.pulls.size)
+    aim = random.normal(size=offers.n_coordinates)
+    pulls, expected = naive_bounds.dykstra_round(relaxation.groups, relaxation.pulls, aim - relaxation.total())
+    point = relaxation.sweep(aim, calls=60)
+    np.testing.assert_allclose(point, expected, atol=5e-4)
+    np.testing.assert_allclose(relaxation.pulls, pulls, atol=5e-4)
+
+
+@given(st.integers(1, 6), st.data())
+def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataObject) -> None:
+    item, items = data.draw(st.integers(0, n_items - 1)), data.draw(st.integers(0, 2**n_items - 1))
+    others = [number for number in range(2**n_items) if not number >> item & 1]
+    assert part_kernels.without(items, item) == others.index(items & ~(1 << item))
+    values = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=2**n_items, max_size=2**n_items)), dtype=float)
+    sums = values.copy()
+    part_kernels.add_over_subsets(sums)
+    assert sums.tolist() == naive_sets.subset_sums(values)
+
+
+def grown(offers: Assortments, items: int) -> tuple[Parts, Part]:
+    parts = Parts(offers, items)
+    assume(parts.grow(np.ones(offers.n_coordinates)))
+    return parts, parts.pieces[0].part
+
+
+@given(strategies.assortments(), st.integers(2, 5), st.data())
+def test_costs_of_placing_equal_their_twin(offers: Assortments, items: int, data: st.DataObject) -> None:
+    parts, part = grown(offers, items)
+    costs = data.draw(strategies.costs(part.item.size))
+    base = part_kernels.place_costs(part, costs, parts._sums)
+    table, expected = naive_bounds.place_costs(part, costs)
+    assert base == pytest.approx(expected, abs=room(costs))
+    for (item, number), cost in table.items():
+        assert parts._sums[item, part_kernels.without(number, item)] == pytest.approx(cost, abs=room(costs))
+
+
+@settings(max_examples=60)
+@given(strategies.assortments(most_items=5, most_offers=5), st.integers(2, 4), SEEDS)
+def test_parts_are_projected_on_like_by_enumeration(offers: Assortments, items: int, seed: int) -> None:
+    parts, part = grown(offers, items)
+    corners = naive_bounds.as_vectors(naive_bounds.part_corners(part), part.item.size)
+    random, piece = np.random.default_rng(seed), parts.pieces[0]
+    for _ in range(2):  # the second from the corners of the first
+        aim = random.normal(scale=0.7, size=part.item.size)
+        tables = parts._sums, parts._to_go
+        part_kernels.project_part(part, aim, piece.corral, piece.point, *tables, 200, 1e-10)
+        np.testing.assert_allclose(piece.point, naive_bounds.nearest(corners, aim), atol=1e-4)
+
+
+@given(strategies.assortments(), SEEDS)
+def test_nearest_shares_equal_their_twin(offers: Assortments, seed: int) -> None:
+    vector, out = np.random.default_rng(seed).normal(size=offers.n_coordinates), np.empty(offers.n_coordinates)
+    part_kernels.nearest_shares(offers.indptr, vector, out)
+    np.testing.assert_allclose(out, naive.project_onto_simplices(offers, vector), atol=1e-9)
+
+
+def filled(corners: Codes) -> Corral:
+    """A corral of those of the corners that do not depend on others."""
+    count = len(corners)
+    space = np.full(corners.shape, -1, dtype=np.int64), np.zeros(count), np.zeros((count, count))
+    corral = Corral(np.zeros(1, dtype=np.int64), *space)
+    for corner in corners:
+        before = naive_bounds.gram(np.vstack([corral.chosen[: corral.known[0]], corner]))
+        assert corral_kernels.add_corner(corral, corner) == (np.linalg.matrix_rank(before) == len(before))
+    assert not corral_kernels.add_corner(corral, corral.chosen[0].copy())
+    return corral
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 7), st.integers(2, 5), SEEDS)
+def test_corrals_grow_and_shrink_like_one_from_scratch(count: int, n_slots: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    corners = random.integers(-1, 3, size=(count, n_slots))
+    corral = filled(np.where(corners >= 0, corners + 3 * np.arange(n_slots), -1))
+    aim, point = random.normal(size=3 * n_slots), np.empty(3 * n_slots)
+    while known := int(corral.known[0]):
+        chosen = corral.chosen[:known].copy()
+        np.testing.assert_allclose(corral.inverse[:known, :known] @ naive_bounds.gram(chosen), np.eye(known), atol=1e-7)
+        corral.weight[:known] = random.uniform(0.1, 1.0, known)
+        weights, vectors = corral.weight[:known].copy(), naive_bounds.as_vectors(chosen, 3 * n_slots)
+        corral_kernels.mix_corners(corral, point)
+        np.testing.assert_allclose(point, weights @ vectors / weights.sum(), atol=1e-12)
+        copy = Corral(*(array.copy() for array in corral))
+        corral_kernels.settle(copy, aim, point)
+        np.testing.assert_allclose(point, naive_bounds.nearest(vectors, aim), atol=1e-5)
+        gone = int(random.integers(known))
+        corral_kernels.drop_corner(corral, gone)
+        left = corral.chosen[: known - 1].tolist()
+        assert sorted(left) == sorted(np.delete(chosen, gone, axis=0).tolist())
+        shares = (weights / weights.sum()).tolist()  # as mix_corners left them
+        share_of = {tuple(corner): share for corner, share in zip(chosen.tolist(), shares, strict=True)}
+        assert corral.weight[: known - 1].tolist() == pytest.approx([share_of[tuple(corner)] for corner in left])
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 7), st.integers(2, 5), SEEDS)
+def test_renewed_corrals_have_the_inverse(count: int, n_slots: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    corral = filled(random.integers(0, 3, size=(count, n_slots)) + 3 * np.arange(n_slots))
+    known = int(corral.known[0])
+    corral.weight[:known] = random.uniform(0.1, 1.0, known)
+    weights = corral.weight.copy()
+    corral.inverse[:known, :known] += 0.01
+    corral_kernels.renew(corral)
+    assert corral.known[0] == known
+    np.testing.assert_allclose(
+        corral.inverse[:known, :known] @ naive_bounds.gram(corral.chosen[:known]), np.eye(known), atol=1e-7
+    )
+    assert np.array_equal(corral.weight, weights)
+    out, vector = random.normal(size=4), random.normal(size=6)
+    expected = out + 0.5 * vector[:4]
+    corral_kernels.add_multiple(out, 0.5, vector)
+    np.testing.assert_allclose(out, expected)
