@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import shell
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.experiments import claims, settings, study
 from rankstream.experiments.claims.verdicts import difference, graded, less, spearman
 from rankstream.experiments.figures import draw
@@ -229,7 +229,7 @@ def test_the_command_writes_report_and_figures(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('kind = "static"\nmethods = ["MD_ns", "F-W"]\ntolerance = 0.02\n')
     done = CliRunner().invoke(
-        app, ["reproduce", str(mine), "--instances", "2", "--jobs", "1", "--out", str(tmp_path / "x")]
+        make_app(), ["reproduce", str(mine), "--instances", "2", "--jobs", "1", "--out", str(tmp_path / "x")]
     )
     assert done.exit_code == 0, done.output
     assert "oracle calls/s" in done.output

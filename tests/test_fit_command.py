@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rankstream as rs
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.data import simulate
 from rankstream.estimation.budget import fit_within
 from rankstream.models.entropy.fit import has_small_program
@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(make_app(), [str(word) for word in words])
 
 
 def test_from_file_to_answer(data: Path, tmp_path: Path) -> None:
@@ -141,5 +141,5 @@ def test_a_folder_is_no_model_file(data: Path, tmp_path: Path) -> None:
 
 def test_one_choice_of_one_item_is_a_model(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("offered,chosen\ntea,tea\n")
-    found = CliRunner().invoke(app, ["fit", str(tmp_path / "one.csv"), "-o", str(tmp_path / "model.json")])
+    found = CliRunner().invoke(make_app(), ["fit", str(tmp_path / "one.csv"), "-o", str(tmp_path / "model.json")])
     assert "1 choice from 1 offer; a model of 1 ranking.\n" in found.stdout

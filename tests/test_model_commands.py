@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rankstream import RankingModel
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.cli.asking import read_offers
 from rankstream.data import simulate
 from rankstream.models.entropy import fit as entropy
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(make_app(), [str(word) for word in words])
 
 
 def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:

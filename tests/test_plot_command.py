@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rankstream import ChoiceCounts, RankingModel
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.data import simulate
 from rankstream.models.entropy import fit as entropy
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def call(folder: Path, *words: str) -> Result:
     names = {"MODEL": "model.json", "DATA": "data.csv", "OUT": "picture.png", "SVG": "picture.svg"}
-    return CliRunner().invoke(app, [str(folder / names[word]) if word in names else word for word in words])
+    return CliRunner().invoke(make_app(), [str(folder / names[word]) if word in names else word for word in words])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_from_the_shell_it_is_exit_code_2(folder: Path) -> None:
 
 
 def test_help_is_a_tour() -> None:
-    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}).output
+    text = CliRunner().invoke(make_app(), ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}).output
     commands = [line.split()[1] for line in text.split("Commands")[1].splitlines()[1:] if len(line.split()) > 3]
     assert commands == ["demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce"]
     assert "--install-completion" in text

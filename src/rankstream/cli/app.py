@@ -1,28 +1,30 @@
 """The command line as a whole; bad input is one sentence and exit code 2.
 
-The commands are light to import: what takes time is imported within them, so that help and completion come at once.
+A command is loaded when it is the one that was asked for, and what takes time is imported within it, so that help and
+completion come at once.
 """
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from rankstream import __version__
-from rankstream.cli.compare import compare
-from rankstream.cli.demo import demo
-from rankstream.cli.drift import drift
-from rankstream.cli.fit import fit
-from rankstream.cli.plot import plot
-from rankstream.cli.predict import predict
-from rankstream.cli.reproduce import reproduce
-from rankstream.cli.show import show
-from rankstream.cli.stream import stream
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-COMMANDS = (demo, fit, predict, show, plot, stream, drift, compare, reproduce)
+COMMANDS = ("demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce")
+"""Each is a file of this folder with a function of that name."""
 INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+
+def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands."""
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback()(rankstream)
+    for name in commands:
+        app.command()(getattr(import_module(f"rankstream.cli.{name}"), name))
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -31,7 +33,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def rankstream(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
@@ -49,14 +50,11 @@ def rankstream(
     """
 
 
-for command in COMMANDS:
-    app.command()(command)
-
-
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line; what is wrong with the input goes to standard error."""
+    given = sys.argv[1:] if words is None else list(words)
     try:
-        app(words)
+        make_app(given[:1] if given and given[0] in COMMANDS else COMMANDS)(given)
     except (ValueError, OSError) as error:
         _leave(str(error), 2)
     except MemoryError:
