@@ -280,9 +280,9 @@ def nearest_in_span(products: Vec, linear: Vec) -> Vec:
     return weights
 
 
-def settle(products: Vec, linear: Vec) -> dict[int, float]:
-    """Wolfe's minor cycles from all weight on the first vertex: which vertices are left, and their weights."""
-    held, weights = list(range(len(linear))), np.eye(len(linear))[0]
+def settle(products: Vec, linear: Vec, start: Vec | None = None) -> dict[int, float]:
+    """Wolfe's minor cycles, from all weight on the first vertex if not told: which vertices are left, and weights."""
+    held, weights = list(range(len(linear))), np.eye(len(linear))[0] if start is None else start
     while True:
         wanted = nearest_in_span(products[np.ix_(held, held)], linear[held])
         steps = [weight / (weight - aim) if aim <= 0.0 else np.inf for weight, aim in zip(weights, wanted, strict=True)]

@@ -110,9 +110,3 @@ def place_costs(part: Part, costs: Vec) -> tuple[dict[tuple[int, int], float], f
                     if item in slot and all(number >> other & 1 for other in slot if other >= 0)
                 )
     return table, sum(nothing)
-
-
-def gram(corners: Codes) -> Vec:
-    """One more than the inner products of corners."""
-    products: Vec = 1.0 + np.array([[np.sum((one == other) & (one >= 0)) for other in corners] for one in corners])
-    return products

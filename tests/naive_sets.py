@@ -107,6 +107,14 @@ def all_sets_to_go(assortments: Assortments, bit_of: list[int], costs: Vec) -> l
     return table
 
 
+def ties(ways: dict[int, float], unranked: list[int], none: int, ended: bool) -> list[int]:
+    """What may come next: items that are the cheapest way to go on, or in no way at all; no-choice last, for 0."""
+    least = min([*ways.values(), np.inf if ended else 0.0])
+    next_to_it = least + 1e-15 * abs(least)
+    free = [item for item in unranked if item != none and ways.get(item, -np.inf) <= next_to_it]
+    return free if ended or next_to_it < 0.0 else [*free, none]
+
+
 def cheapest_beginning(assortments: Assortments, costs: Vec, beginning: tuple[int, ...]) -> float:
     """The least cost of a ranking that begins so."""
     rest = [item for item in range(assortments.n_items) if item not in beginning]

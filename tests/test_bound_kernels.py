@@ -1,21 +1,19 @@
-"""The compiled loops over groups, parts and corrals against their slow twins."""
+"""The compiled loops over groups and parts against their slow twins; ``test_wolfe_kernels`` has those of corrals."""
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import naive
 import naive_bounds
 import naive_sets
 import strategies
 from rankstream import Assortments
-from rankstream._core.types import Codes, Vec
-from rankstream.oracles.bounds import corral_kernels, dykstra_kernels, group_kernels, part_kernels
-from rankstream.oracles.bounds.corral_kernels import Corral
+from rankstream._core.types import Vec
+from rankstream.oracles.bounds import dykstra_kernels, group_kernels, part_kernels
 from rankstream.oracles.bounds.groups import Groups
 from rankstream.oracles.bounds.part_kernels import Part
-from rankstream.oracles.bounds.parts import Parts
+from rankstream.oracles.bounds.parts import ItemParts
 from rankstream.oracles.bounds.splitting import Relaxation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -125,8 +123,8 @@ def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataO
     assert sums.tolist() == naive_sets.subset_sums(values)
 
 
-def grown(offers: Assortments, items: int) -> tuple[Parts, Part]:
-    parts = Parts(offers, items)
+def grown(offers: Assortments, items: int) -> tuple[ItemParts, Part]:
+    parts = ItemParts(offers, items)
     assume(parts.grow(np.ones(offers.n_coordinates)))
     return parts, parts.pieces[0].part
 
@@ -153,69 +151,3 @@ def test_parts_are_projected_on_like_by_enumeration(offers: Assortments, items: 
         tables = parts._sums, parts._to_go
         part_kernels.project_part(part, aim, piece.corral, piece.point, *tables, 200, 1e-10)
         np.testing.assert_allclose(piece.point, naive_bounds.nearest(corners, aim), atol=1e-4)
-
-
-@given(strategies.assortments(), SEEDS)
-def test_nearest_shares_equal_their_twin(offers: Assortments, seed: int) -> None:
-    vector, out = np.random.default_rng(seed).normal(size=offers.n_coordinates), np.empty(offers.n_coordinates)
-    part_kernels.nearest_shares(offers.indptr, vector, out)
-    np.testing.assert_allclose(out, naive.project_onto_simplices(offers, vector), atol=1e-9)
-
-
-def filled(corners: Codes) -> Corral:
-    """A corral of those of the corners that do not depend on others."""
-    count = len(corners)
-    space = np.full(corners.shape, -1, dtype=np.int64), np.zeros(count), np.zeros((count, count))
-    corral = Corral(np.zeros(1, dtype=np.int64), *space)
-    for corner in corners:
-        before = naive_bounds.gram(np.vstack([corral.chosen[: corral.known[0]], corner]))
-        assert corral_kernels.add_corner(corral, corner) == (np.linalg.matrix_rank(before) == len(before))
-    assert not corral_kernels.add_corner(corral, corral.chosen[0].copy())
-    return corral
-
-
-@settings(max_examples=60)
-@given(st.integers(1, 7), st.integers(2, 5), SEEDS)
-def test_corrals_grow_and_shrink_like_one_from_scratch(count: int, n_slots: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    corners = random.integers(-1, 3, size=(count, n_slots))
-    corral = filled(np.where(corners >= 0, corners + 3 * np.arange(n_slots), -1))
-    aim, point = random.normal(size=3 * n_slots), np.empty(3 * n_slots)
-    while known := int(corral.known[0]):
-        chosen = corral.chosen[:known].copy()
-        np.testing.assert_allclose(corral.inverse[:known, :known] @ naive_bounds.gram(chosen), np.eye(known), atol=1e-7)
-        corral.weight[:known] = random.uniform(0.1, 1.0, known)
-        weights, vectors = corral.weight[:known].copy(), naive_bounds.as_vectors(chosen, 3 * n_slots)
-        corral_kernels.mix_corners(corral, point)
-        np.testing.assert_allclose(point, weights @ vectors / weights.sum(), atol=1e-12)
-        copy = Corral(*(array.copy() for array in corral))
-        corral_kernels.settle(copy, aim, point)
-        np.testing.assert_allclose(point, naive_bounds.nearest(vectors, aim), atol=1e-5)
-        gone = int(random.integers(known))
-        corral_kernels.drop_corner(corral, gone)
-        left = corral.chosen[: known - 1].tolist()
-        assert sorted(left) == sorted(np.delete(chosen, gone, axis=0).tolist())
-        shares = (weights / weights.sum()).tolist()  # as mix_corners left them
-        share_of = {tuple(corner): share for corner, share in zip(chosen.tolist(), shares, strict=True)}
-        assert corral.weight[: known - 1].tolist() == pytest.approx([share_of[tuple(corner)] for corner in left])
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 7), st.integers(2, 5), SEEDS)
-def test_renewed_corrals_have_the_inverse(count: int, n_slots: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    corral = filled(random.integers(0, 3, size=(count, n_slots)) + 3 * np.arange(n_slots))
-    known = int(corral.known[0])
-    corral.weight[:known] = random.uniform(0.1, 1.0, known)
-    weights = corral.weight.copy()
-    corral.inverse[:known, :known] += 0.01
-    corral_kernels.renew(corral)
-    assert corral.known[0] == known
-    np.testing.assert_allclose(
-        corral.inverse[:known, :known] @ naive_bounds.gram(corral.chosen[:known]), np.eye(known), atol=1e-7
-    )
-    assert np.array_equal(corral.weight, weights)
-    out, vector = random.normal(size=4), random.normal(size=6)
-    expected = out + 0.5 * vector[:4]
-    corral_kernels.add_multiple(out, 0.5, vector)
-    np.testing.assert_allclose(out, expected)

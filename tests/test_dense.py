@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+import naive_sets
 import strategies
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
@@ -71,21 +72,50 @@ def test_oracle_equals_the_recursion_on_sets(n: int, no_choice: bool) -> None:
     assert DenseOracle(distinct).cheapest(costs).value == pytest.approx(expected, abs=room(costs))
 
 
-@pytest.mark.parametrize("no_choice", [True, False])
-def test_table_holds_the_cost_to_go_of_every_set(no_choice: bool) -> None:
-    offers, costs = random_problem(10, 30, no_choice)
+@settings(max_examples=30)
+@given(st.integers(2, 10), st.integers(1, 30), st.booleans(), st.booleans(), st.integers(0, 99))
+def test_table_holds_the_cost_to_go_of_every_set(n: int, m: int, no_choice: bool, copied: bool, seed: int) -> None:
+    offers, costs = random_problem(n, m, no_choice, seed)
+    if copied:  # items that are offered alike share a bit
+        copies = {item: (0,) if no_choice and item == n - 1 else (0, 1) for item in offers.items}
+        offers = Assortments([[(item, k) for item in offer for k in copies[item]] for offer in offers.offers])
+        costs = np.random.default_rng(seed).normal(size=offers.n_coordinates)
     oracle = DenseOracle(offers)
     oracle.cheapest(costs)
     above_end = costs if oracle._ends is None else costs - costs[oracle._ends]
-    bits, sets, owner = oracle._bit_of.tolist(), oracle._offer_sets.tolist(), offers.owner.tolist()
-    expected = [0.0]
-    for number in range(1, 2 ** sum(bit > 0 for bit in bits)):
-        placing = {bit: expected[number ^ bit] for bit in bits if bit & number}
-        for k, item in enumerate(offers.members.tolist()):
-            if bits[item] and sets[owner[k]] & ~number == 0:
-                placing[bits[item]] += above_end[k]
-        expected.append(min(*placing.values(), 0.0 if no_choice else np.inf))
+    expected = naive_sets.all_sets_to_go(offers, oracle._bit_of.tolist(), above_end)
     np.testing.assert_allclose(oracle._to_go[: len(expected)], expected, atol=room(costs))
+
+
+@given(strategies.problems(), st.data())
+def test_ways_to_go_on_equal_their_twins(problem: tuple[Assortments, Vec], data: st.DataObject) -> None:
+    offers, costs = problem
+    oracle = DenseOracle(offers)
+    oracle.cheapest(costs)
+    above_end = costs if oracle._ends is None else costs - costs[oracle._ends]
+    bits, reach = oracle._bit_of.tolist(), np.empty(offers.n_items)
+    left = data.draw(st.integers(0, 2 ** len({bit for bit in bits if bit}) - 1))
+    sets = offers.indptr, offers.members, oracle._offer_sets, oracle._bit_of
+    dense_kernels.add_placing_costs(np.uint64(left), above_end, *sets, oracle._to_go, reach)
+    items = frozenset(item for item, bit in enumerate(bits) if bit & left)
+    table = naive_sets.all_sets_to_go(offers, bits, above_end)
+    for item in items:
+        placing = naive_sets.placing_cost(offers, costs, items, item) + table[left ^ bits[item]]
+        assert reach[item] == pytest.approx(placing, abs=room(costs))
+    unranked = np.array(data.draw(st.lists(st.booleans(), min_size=offers.n_items, max_size=offers.n_items)))
+    unranked[list(items)] = True
+    universal = -1 if offers.no_choice is None else offers.no_choice
+    ended, tied = universal < 0 or not data.draw(st.booleans()), np.empty(offers.n_items, dtype=np.int64)
+    count = dense_kernels.list_ties(np.uint64(left), unranked, oracle._bit_of, universal, ended, reach, tied)
+    ways = {item: float(reach[item]) for item in items}
+    assert tied[:count].tolist() == naive_sets.ties(ways, np.flatnonzero(unranked).tolist(), universal, ended)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_lowest_bit_is_that_of_the_digits(one: int, other: int) -> None:
+    number = one & other & -(one & other) if one % 2 else one & other  # often with few bits
+    digits = f"{number:b}"[::-1]
+    assert dense_kernels.lowest_bit(np.uint64(number), 99) == (digits.index("1") if number else 99)
 
 
 @pytest.mark.parametrize(("n", "m"), [(14, 1), (14, 40), (14, 300), (16, 50), (16, 200)])
@@ -226,10 +256,6 @@ def test_bad_options_are_refused() -> None:
         DenseOracle(offers, seed=2**63)
     with pytest.raises(ValueError, match="memory is -1"):
         DenseOracle(offers, memory=-1)
-
-
-def test_lowest_bit() -> None:
-    assert [dense_kernels.lowest_bit(np.uint64(number), 9) for number in (0, 1, 6, 2**40)] == [9, 0, 1, 40]
 
 
 def test_oracle_works_uncompiled() -> None:

@@ -20,24 +20,35 @@ def room(costs: Vec) -> float:
     return 1e-12 * (1.0 + float(np.abs(costs).sum()))
 
 
-def tables(oracle: LatticeOracle) -> tuple[Codes, Codes, Codes, Vec, Vec]:
-    """Transitions by state, their items and next states, their costs, and the cost to go from every state."""
+def tables(oracle: LatticeOracle) -> tuple[Codes, Codes, Codes, Codes, Vec, Vec]:
+    """The components' full states, transitions by state, their items and next states, and costs of both."""
     numbers, shape, _, work, _ = oracle.tables
     _, n_components, n_states, n_transitions, n_entries = numbers[:5].tolist()
-    following, items = shape[-n_transitions or shape.size :], shape[-2 * n_transitions or shape.size :][:n_transitions]
-    first = shape[shape.size - 2 * n_transitions - n_states - 1 :][: n_states + 1]
-    tops = shape[shape.size - 2 * n_transitions - n_states - 1 - n_components :][:n_components]
-    assert tops.tolist() == np.flatnonzero(np.append(first[1:-1] == first[2:], True)).tolist() if n_states else True
-    return first, items, following, work[n_entries + 1 :][:n_transitions], work[n_entries + 1 + n_transitions :]
+    sizes = [n_components, n_states + 1, n_transitions, n_transitions]
+    tops, first, items, following = np.split(shape[shape.size - sum(sizes) :], np.cumsum(sizes[:-1]))
+    costs_of, to_go = np.split(work[n_entries + 1 :], [n_transitions])
+    return tops, first, items, following, costs_of, to_go
 
 
 @given(strategies.problems(), st.sampled_from(list(TIE_RULES)))
 def test_lattice_tables_equal_their_twin(problem: tuple[Assortments, Vec], ties: Ties) -> None:
-    offers, costs = problem
+    compare_tables(*problem, ties)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_lattice_tables_of_more_offers_than_bits_in_a_word(seed: int, ends: bool) -> None:
+    random = np.random.default_rng(seed)
+    picked = random.choice(np.arange(1, 127), size=int(random.integers(60, 100)), replace=False).tolist()
+    offers = Assortments([[*naive_sets.items_of(one), *[7] * ends] for one in picked], items=range(8))
+    compare_tables(offers, random.normal(size=offers.n_coordinates), "first")
+
+
+def compare_tables(offers: Assortments, costs: Vec, ties: Ties) -> None:
     oracle = LatticeOracle(offers, ties)
     oracle.cheapest(costs)
-    first, items, following, costs_of, to_go = tables(oracle)
-    family, state, transition = naive_sets.family(offers, costs), 0, 0
+    tops, first, items, following, costs_of, to_go = tables(oracle)
+    family, full, state, transition = naive_sets.family(offers, costs), list[int](), 0, 0
     assert [frozenset(offer) for offer in oracle.reduced.offers] == list(family)
     for component in oracle.reduced.components:
         sets = [frozenset(oracle.reduced.offers[number]) for number in component]
@@ -53,6 +64,8 @@ def test_lattice_tables_equal_their_twin(problem: tuple[Assortments, Vec], ties:
             assert costs_of[transition] == pytest.approx(cost, abs=room(costs))
             transition += 1
         state += len(places)
+        full.append(state - 1)
+    assert full == tops.tolist()
     assert (state, transition) == (oracle.n_states, oracle.n_transitions)
 
 
@@ -127,7 +140,7 @@ def test_where_chains_hit_equals_absorption(offers: Assortments, seed: int) -> N
     hits = np.full((n_items + 1) * items.size, np.nan)
     numbers = np.array([naive_sets.bits(state) for state in states], dtype=np.uint64)
     soft_kernels.hitting(numbers, arrival, moves, first, items, hits)
-    for number, state in enumerate(states):
+    for number, state in enumerate(states[1:], start=1):
         inside = sorted(state)
         ends = naive.absorption(inside, moves)[:, inside]
         expected = np.vstack([ends, arrival @ ends])

@@ -6,16 +6,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import naive
+import naive_bounds
 import strategies
 from rankstream import Assortments
+from rankstream._core.types import Vec
 from rankstream.models.parametric.fitted import frozen
-from rankstream.oracles.bounds import part_kernels
-from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew
-from rankstream.oracles.bounds.parts import Parts
+from rankstream.oracles.bounds import corral_kernels, part_kernels
+from rankstream.oracles.bounds.parts import ItemParts, empty_corral
 
 
-def grown(offers: Assortments, items: int, count: int = 1) -> Parts:
-    parts = Parts(offers, items)
+def grown(offers: Assortments, items: int, count: int = 1) -> ItemParts:
+    parts = ItemParts(offers, items)
     for _ in range(count):
         parts.grow(np.ones(offers.n_coordinates))
     return parts
@@ -58,36 +59,56 @@ def test_all_items_in_one_part_give_the_nearest_model() -> None:
     np.testing.assert_allclose(point, naive.nearest_l2(offers, shares), atol=1e-6)
 
 
-def test_a_renewed_inverse_is_the_inverse() -> None:
-    generator = np.random.default_rng(0)
-    corners = generator.integers(-1, 3, size=(6, 12)) + np.where(np.arange(12) > 5, 3, 0)
-    corral = Corral(np.zeros(1, dtype=np.int64), np.full((6, 12), -1, dtype=np.int64), np.zeros(6), np.zeros((6, 6)))
-    assert all(add_corner(corral, corner.astype(np.int64)) for corner in corners)
-    assert not add_corner(corral, corral.chosen[0].copy())
-    products = 1.0 + np.array([[np.sum((a == b) & (a >= 0)) for a in corral.chosen] for b in corral.chosen])
-    np.testing.assert_allclose(corral.inverse @ products, np.eye(6), atol=1e-9)
-    corral.inverse[:] += 0.01
-    renew(corral)
-    np.testing.assert_allclose(corral.inverse @ products, np.eye(6), atol=1e-9)
+@settings(max_examples=40)
+@given(st.integers(1, 7), st.integers(2, 6), st.integers(0, 10**6))
+def test_corners_that_choose_nothing_share_nothing(count: int, n_slots: int, seed: int) -> None:
+    """Corners as vectors with one more coordinate of 1: their products, their factor, and what they aim at."""
+    random = np.random.default_rng(seed)
+    drawn = random.integers(-1, 3, size=(count, n_slots))
+    corners = np.where(drawn >= 0, drawn + 3 * np.arange(n_slots), -1)
+    aim, other = random.normal(size=(2, 3 * n_slots))
+    corral, taken = empty_corral(n_slots, count + 1), list[Vec]()
+    for corner in corners:
+        vector = np.ones(3 * n_slots + 1)
+        vector[:-1] = np.isin(np.arange(3 * n_slots), corner)
+        fresh = np.linalg.matrix_rank(np.array([*taken, vector])) > len(taken)
+        assert part_kernels.add_corner(corral, corner, aim) == fresh
+        taken += [vector] if fresh else []
+    lifted, size = np.array(taken), len(taken)
+    assert corral.known[0] == size
+    held = corral.slots, corral.chosen, corral.weights, corral.factor, corral.sides
+
+    def is_right(aimed: Vec) -> None:
+        upper, vectors = np.triu(corral.factor[:size, :size]), lifted[corral.slots[:size]]
+        np.testing.assert_allclose(upper.T @ upper, vectors @ vectors.T, atol=1e-9)
+        np.testing.assert_allclose(upper.T @ corral.sides[0, :size], vectors[:, :-1] @ aimed, atol=1e-9)
+        np.testing.assert_allclose(upper.T @ corral.sides[1, :size], 1.0, atol=1e-9)
+
+    is_right(aim)
+    corral_kernels.retarget(size, other, corral.squares, *held[:2], *held[3:])
+    is_right(other)
+    corral.factor[:] += 0.01
+    assert corral_kernels.refactor(size, aim, corral.squares, *held) == size
+    is_right(aim)
+    point = np.empty(3 * n_slots)
+    part_kernels.balance_corners(corral, point)
+    np.testing.assert_allclose(point, naive_bounds.nearest(lifted[:, :-1], aim), atol=1e-5)
+    assert corral.weights[: corral.known[0]].sum() == pytest.approx(1.0)
 
 
-@given(st.lists(st.floats(-3.0, 3.0), min_size=5, max_size=5))
-def test_nearest_shares_are_nearest(values: list[float]) -> None:
-    vector, out = np.array(values), np.empty(5)
-    part_kernels.nearest_shares(frozen([0, 2, 5]), vector, out)
-    for begin, end in ((0, 2), (2, 5)):
-        assert out[begin:end].sum() == pytest.approx(1.0)
-        assert (out[begin:end] >= 0.0).all()
-        for corner in np.eye(end - begin):
-            assert (vector - out)[begin:end] @ (corner - out[begin:end]) <= 1e-9
+def test_a_full_corral_takes_no_more() -> None:
+    corral = empty_corral(2, 1)
+    assert part_kernels.add_corner(corral, frozen([0, 2]), np.zeros(4))
+    assert not part_kernels.add_corner(corral, frozen([1, 3]), np.zeros(4))
+    assert corral.known[0] == 1
 
 
 def test_bad_sizes_are_refused_and_nothing_grows_from_nothing() -> None:
     offers = Assortments([("a", "b"), ("b", "c"), ("a", "c")])
     with pytest.raises(ValueError, match="items is -1"):
-        Parts(offers, -1)
-    assert not Parts(offers, 0).grow(np.ones(6))
-    assert not Parts(offers).grow(np.zeros(6))
-    parts = Parts(offers)
+        ItemParts(offers, -1)
+    assert not ItemParts(offers, 0).grow(np.ones(6))
+    assert not ItemParts(offers).grow(np.zeros(6))
+    parts = ItemParts(offers)
     assert parts.grow(np.ones(6))
     assert not parts.grow(np.ones(6))

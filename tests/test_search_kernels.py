@@ -112,9 +112,10 @@ def test_the_search_equals_its_twin(
     best, current = np.array([order, order], dtype=np.int64)
     universal = -1 if offers.no_choice is None else offers.no_choice
     start = costs, index_offers(offers), universal, best, current, held, stale
-    found = search_kernels.search(*start, TIE_RULES[ties], np.uint64(seed), 8)
+    value, idle = search_kernels.search(*start, TIE_RULES[ties], np.uint64(seed), 8)
     assert (best.tolist(), current.tolist()) == expected[:2]
-    assert found == (pytest.approx(expected[2], abs=room(costs)), expected[3])
+    assert value == pytest.approx(expected[2], abs=room(costs))
+    assert idle == expected[3]
 
 
 @given(strategies.assortments(), st.integers(0, 63))
@@ -185,18 +186,34 @@ def test_bounds_of_branch_and_bound_equal_their_twins(
             assert table.estimate[depth + 1, item] == np.inf
 
 
-@settings(max_examples=60)
 @given(strategies.problems(most_items=6), st.integers(2, 6), st.sampled_from([0, 2, 10**6]), st.data())
 def test_exploring_equals_the_recursion_on_sets(
     problem: tuple[Assortments, Vec], states: int, nodes: int, data: st.DataObject
 ) -> None:
     offers, costs = problem
+    explore_all(offers, costs, states, nodes, naive.cheapest_value(offers, costs), data)
+
+
+@given(strategies.problems(most_items=4), strategies.problems(most_items=4), st.data())
+def test_exploring_what_falls_apart_adds_up(
+    one: tuple[Assortments, Vec], other: tuple[Assortments, Vec], data: st.DataObject
+) -> None:
+    sides = [
+        [tuple((side, item) for item in offer) for offer in own.offers] for side, (own, _) in enumerate((one, other))
+    ]
+    offers, costs = Assortments([*sides[0], *sides[1]]), np.concatenate([one[1], other[1]])
+    least = naive.cheapest_value(*one) + naive.cheapest_value(*other)
+    explore_all(offers, costs, 2, 10**6, least, data)
+
+
+def explore_all(offers: Assortments, costs: Vec, states: int, nodes: int, cheapest: float, data: st.DataObject) -> None:
+    """Explore all items with some limit: exact below it, and a bound that reaches it where the nodes last."""
     oracle = BranchOracle(offers, states=states, memory=256)
     oracle.splitting.lower(costs, 1)
     table, memo = oracle._problem(costs), oracle._memo()
     table.nodes[0] = nodes
     everything = np.uint64(branch_kernels.closure(oracle._sets, np.uint64(2**64 - 1)))
-    least = naive.cheapest_value(offers, costs) - float(costs[oracle._none].sum())
+    least = cheapest - float(costs[oracle._none].sum())
     limit = data.draw(st.sampled_from([np.inf, least + 1.0, least, least - 1.0]))
     value = branch_kernels.explore(table, memo, everything, limit, 0)
     if table.status[0] == branch_kernels.EXACT:

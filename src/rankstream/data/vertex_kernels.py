@@ -10,9 +10,10 @@ from rankstream._core.types import Codes, Vec
 def vertex(ranking: Codes, indptr: Codes, members: Codes, out: Vec) -> bool:
     """Write a(ranking), 1 where an item is the best ranked of its offer and 0 elsewhere; False if not a ranking."""
     n_items = ranking.size
-    position = np.full(n_items, -1, dtype=np.int64)
+    position = np.full(n_items, -1, dtype=np.int64)  # -1: not met yet
     for place in range(n_items):
         item = ranking[place]
+        # an item met twice means that another is missing, as there are n_items places
         if item < 0 or item >= n_items or position[item] >= 0:
             return False
         position[item] = place

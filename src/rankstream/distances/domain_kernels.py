@@ -9,7 +9,7 @@ BALL, BOX, SIMPLEX = 0, 1, 2
 
 
 @inner
-def norm(vector: Vec) -> float:
+def euclidean(vector: Vec) -> float:
     """The Euclidean norm."""
     total = 0.0
     for k in range(vector.size):
@@ -21,7 +21,8 @@ def norm(vector: Vec) -> float:
 def towards(domain: int, vector: Vec, sign: float, smoothing: float, radius: float, out: Vec) -> None:
     """The dual that maximises sign * <vector, y> - smoothing * potential(y)."""
     if domain == BALL:
-        size = norm(vector)
+        size = euclidean(vector)
+        # without smoothing always the radius: 0 is never divided by
         length = radius if size >= radius * smoothing else size / smoothing
         factor = sign * length / size if size > 0.0 else 0.0
         for k in range(vector.size):
@@ -35,12 +36,14 @@ def towards(domain: int, vector: Vec, sign: float, smoothing: float, radius: flo
     else:
         top = -np.inf
         for k in range(vector.size):
+            # the largest exponent is taken out, so that exp cannot overflow
             top = max(top, sign * vector[k])
         total = 0.0
         for k in range(vector.size):
             if smoothing > 0.0:
                 out[k] = np.exp((sign * vector[k] - top) / smoothing)
             else:
+                # all on the first of the largest; only where all are 0 they tie on purpose: the uniform start
                 out[k] = 1.0 if sign * vector[k] == top and (total == 0.0 or top == 0.0) else 0.0
             total += out[k]
         for k in range(vector.size):
@@ -52,7 +55,7 @@ def largest(domain: int, lifted: Vec, smoothing: float, radius: float) -> float:
     """The distance: the maximum of <lifted, y> - smoothing * potential(y)."""
     value = 0.0
     if domain == BALL:
-        size = norm(lifted)
+        size = euclidean(lifted)
         if size >= radius * smoothing:
             return radius * size - 0.5 * smoothing * radius * radius
         return 0.5 * size * size / smoothing
@@ -76,6 +79,7 @@ def potential_of(domain: int, dual: Vec) -> float:
     """The potential of a dual."""
     total = 0.0
     for k in range(dual.size):
+        # 0 log 0 is 0: a number above 0 stands in, and the factor makes it vanish
         total += dual[k] * np.log(max(dual[k], 1e-300)) if domain == SIMPLEX else 0.5 * dual[k] * dual[k]
     return total
 

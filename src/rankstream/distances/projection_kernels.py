@@ -1,4 +1,4 @@
-"""Compiled projections and softmax of the dual domains."""
+"""Compiled projections onto dual domains: onto a ball of high power, and offer by offer; and the softmax of offers."""
 
 import numpy as np
 
@@ -24,6 +24,7 @@ def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
         high += size**q
     if total > 1.0:
         high = high ** (1.0 / q)
+        # a point so far out that its powers overflow has no Newton step from price 0
         low = total * np.log(total) / slope if slope < np.inf else 0.0
         price = low if 0.0 < low < high else high
         low = 0.0
@@ -37,14 +38,17 @@ def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
                     total += inner * y * y
                     slope += power * inner * inner * y * y / (1.0 + price * (power - 1.0) * inner)
             excess = np.log(total)
+            # still outside the ball: the price is too low
             if excess > 0.0:
                 low = price
             else:
                 high = price
             if abs(excess) <= 1e-15 or high - low <= 1e-16 * high:
                 break
+            # the step in log price, cut so that exp cannot overflow
             price *= np.exp(min(50.0, excess * total / (price * slope)))
             if not low < price < high:
+                # outside the bracket: its middle on the scale of logarithms
                 price = np.sqrt(low * high) if low > 0.0 else 0.01 * high
     for i in range(point.size):
         if point[i] < 0.0:
@@ -85,6 +89,7 @@ def softmax_by_offer(scores: Vec, factor: float, indptr: Codes, out: Vec) -> Non
 def project_onto_simplices(point: Vec, indptr: Codes, out: Vec) -> None:
     """On every offer, the nearest probabilities: subtract the level at which what stays positive sums to 1."""
     for offer in range(indptr.size - 1):
+        # one more than all and no level: the first pass takes everything in
         count, level = indptr[offer + 1] - indptr[offer] + 1, -np.inf
         while True:
             total, kept = 0.0, 0
@@ -92,6 +97,7 @@ def project_onto_simplices(point: Vec, indptr: Codes, out: Vec) -> None:
                 if point[k] > level:
                     total += point[k]
                     kept += 1
+            # levels only rise, so what has fallen below stays there: no fewer than before means that none fell
             if kept >= count or kept == 0:
                 break
             count, level = kept, (total - 1.0) / kept

@@ -1,4 +1,4 @@
-"""The compiled recursion of branch and bound over sets of items still to be ranked."""
+"""Compiled branch and bound over sets of items still to be ranked: its memo, its bounds and its recursion."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,8 @@ from rankstream._core.compiling import compiled
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.oracles.bounds.group_kernels import Lattices, find
 
-LOWER, EXACT = 0, 1
-ENDS = -1
+LOWER, EXACT = 0, 1  # what is known of a set; the less of two says whether both are exact
+ENDS = -1  # in place of an item: no-choice comes next
 
 
 class Memo(NamedTuple):
@@ -23,7 +23,7 @@ class Memo(NamedTuple):
     filled: Codes
 
 
-class Problem(NamedTuple):
+class BranchProblem(NamedTuple):
     """Offers as item sets, costs above no-choice, the groups' tables as a pattern database, and scratch by depth.
 
     ``nodes`` holds the number of nodes that may still be opened; ``scratch`` holds rows of item costs and estimates.
@@ -64,7 +64,9 @@ def closure(sets: Bits, items: np.uint64) -> np.uint64:
 @compiled
 def component(sets: Bits, items: np.uint64) -> np.uint64:
     """The items that offers inside a closed set connect with its first item."""
+    # items & -items, in unsigned numbers: the lowest bit that is set
     part = items & (~items + np.uint64(1))
+    # one pass may come to an offer before the part reaches it, so passes go on until one adds nothing
     before = np.uint64(0)
     while part != before:
         before = part
@@ -75,25 +77,26 @@ def component(sets: Bits, items: np.uint64) -> np.uint64:
 
 
 @compiled
-def after(problem: Problem, group: int, state: int, item: int) -> int:
+def after(problem: BranchProblem, group: int, state: int, item: int) -> int:
     """The state of a group after one more item is ranked."""
     groups = problem.groups
     if problem.group_items[group] & bit_of(item):
         for step in range(groups.step_ptr[state], groups.step_ptr[state + 1]):
             if groups.step_item[step] == item:
                 return int(groups.step_target[step])
+    # the item touches no offer that the group has left
     return state
 
 
 @compiled
-def advance(problem: Problem, depth: int, item: int) -> None:
+def advance(problem: BranchProblem, depth: int, item: int) -> None:
     """Rank one more item in the group states of a depth."""
     for group in range(problem.at.shape[1]):
         problem.at[depth, group] = after(problem, group, problem.at[depth, group], item)
 
 
 @compiled
-def weigh_items(problem: Problem, items: np.uint64, depth: int) -> None:
+def weigh_items(problem: BranchProblem, items: np.uint64, depth: int) -> None:
     """The cost of ranking each item of a set next, and that plus the groups' bound on the rest."""
     n_items = problem.cost.shape[1]
     for item in range(n_items):
@@ -109,11 +112,12 @@ def weigh_items(problem: Problem, items: np.uint64, depth: int) -> None:
                 total += problem.to_go[after(problem, group, problem.at[depth, group], item)]
             problem.estimate[depth, item] = total
         else:
+            # never the least one, unless nothing is left to try
             problem.estimate[depth, item] = np.inf
 
 
 @compiled
-def groups_bound(problem: Problem, depth: int) -> float:
+def groups_bound(problem: BranchProblem, depth: int) -> float:
     """The pattern database's bound: what the groups' parts of the untouched offers cost at least."""
     bound = 0.0
     for group in range(problem.at.shape[1]):
@@ -122,10 +126,11 @@ def groups_bound(problem: Problem, depth: int) -> float:
 
 
 @compiled
-def restrict(problem: Problem, gone: np.uint64, depth: int) -> float:
+def restrict(problem: BranchProblem, gone: np.uint64, depth: int) -> float:
     """Copy the group states to the next depth without the items that are gone; returns the bound there."""
     for group in range(problem.at.shape[1]):
         problem.at[depth + 1, group] = problem.at[depth, group]
+    # in any order: a state says which offers are untouched, not who touched them first
     for item in range(problem.cost.shape[1]):
         if gone & bit_of(item):
             advance(problem, depth + 1, item)
@@ -137,6 +142,7 @@ def remember(memo: Memo, items: np.uint64, value: float, status: int, item: int)
     """Keep what is known of a set; False if there is no room left."""
     place = find(memo.keys, memo.used, items)
     if memo.used[place] < 0:
+        # half of the table stays free, so that a search for a key soon comes to a free place
         if 2 * memo.filled[0] >= memo.keys.size:
             return False
         memo.keys[place], memo.used[place] = items, 1
@@ -146,7 +152,7 @@ def remember(memo: Memo, items: np.uint64, value: float, status: int, item: int)
 
 
 @compiled
-def explore(problem: Problem, memo: Memo, items: np.uint64, limit: float, depth: int) -> float:
+def explore(problem: BranchProblem, memo: Memo, items: np.uint64, limit: float, depth: int) -> float:
     """The least cost of ranking a closed set, if less than ``limit``; else, or if out of nodes, a lower bound on it.
 
     ``status[depth]`` says which; ``at[depth]`` must hold the states of the groups.
@@ -155,6 +161,7 @@ def explore(problem: Problem, memo: Memo, items: np.uint64, limit: float, depth:
     if not items:
         return 0.0
     place = find(memo.keys, memo.used, items)
+    # a bound serves only where it reaches the limit; otherwise the set is opened again
     if memo.used[place] >= 0 and (memo.status[place] == EXACT or memo.value[place] >= limit - problem.room):
         problem.status[depth] = memo.status[place]
         return float(memo.value[place])
@@ -164,6 +171,8 @@ def explore(problem: Problem, memo: Memo, items: np.uint64, limit: float, depth:
         return bound
     part = component(problem.sets, items)
     if part != items:
+        # no offer ties the two together, so the groups' bound is a sum over both: bound - own is its part for the
+        # other, which leaves the rest of the limit to this one
         own = restrict(problem, items & ~part, depth)
         value = explore(problem, memo, part, limit - (bound - own), depth + 1)
         status = problem.status[depth + 1]
@@ -175,22 +184,26 @@ def explore(problem: Problem, memo: Memo, items: np.uint64, limit: float, depth:
     weigh_items(problem, items, depth)
     best, choice, low = 0.0 if problem.ends else np.inf, ENDS, np.inf
     while True:
+        # the most promising first: once its estimate reaches the cut, so do all others'
         item = int(np.argmin(problem.estimate[depth]))
         estimate, cut = problem.estimate[depth, item], min(best, limit)
         if estimate >= cut - problem.room:
             low = min(low, estimate)
             break
         problem.estimate[depth, item] = np.inf
+        # depth + 1 has rows of its own for this: deeper calls leave the rows of this depth alone
         restrict(problem, bit_of(item), depth)
         cost = problem.cost[depth, item]
         value = cost + explore(problem, memo, closure(problem.sets, items & ~bit_of(item)), cut - cost, depth + 1)
         if problem.status[depth + 1] == LOWER:
+            # both bound what ranking the item next can cost
             low = min(low, max(value, estimate))
         elif value < best:
             best, choice = value, item
     status = EXACT if best <= low + problem.room else LOWER
     value = best if status == EXACT else low
     if not remember(memo, items, value, status, choice):
+        # a full memo stops the search as if it were out of nodes
         problem.nodes[0] = 0
     problem.status[depth] = status
     return value

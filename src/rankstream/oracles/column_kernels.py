@@ -1,4 +1,4 @@
-"""The compiled loop that reads many rankings off one run of the lattice program."""
+"""The compiled loop that reads many rankings off one run of the lattice program, for column generation."""
 
 import numpy as np
 
@@ -21,9 +21,11 @@ def columns_on_lattice(
     """Write the cheapest ranking, then the cheapest with each beginning; returns the least cost, NaN for bad costs."""
     unforced = np.empty(0, dtype=np.int64)
     least = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[0])
+    # the tables have not been filled, so there is nothing to read
     if np.isnan(least):
         return least
     for row in range(beginnings.shape[0]):
         beginning, ranking = beginnings[row], rankings[row + 1]
+        # no program: the tables of the first call are read again, since only the beginning is another
         cheapest_on_lattice(costs, numbers, shape, program[:0], work, space, beginning, ranking)
     return least

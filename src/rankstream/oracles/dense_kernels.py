@@ -16,6 +16,7 @@ LOW_BITS = 7
 WIDTH = np.uint64(2**LOW_BITS)
 OCTET = np.uint64(8)
 SHIFT = np.uint64(LOW_BITS)
+# uint64 with uint64 only: beside a signed number, numba and numpy go over to floats, which have no bits
 ZERO, ONE, TWO, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
 TOLERANCE = 1e-15  # ways to go on tie when they cost more than the cheapest by at most this times its size
 
@@ -49,11 +50,13 @@ def add_offer(
     That is the zeta transform of one number over the low bits. With hundreds of offers, a row gets one or two numbers
     at a time, and adding each at once takes a small part of the time that it takes to transform a row.
     """
+    # the caller has seen that the block holds the high items of the offer
     low = offer_sets[offer] & (WIDTH - ONE)
     for k in range(indptr[offer], indptr[offer + 1]):
         item = members[k]
         if item != universal:
             cost = costs[k]
+            # copied when first written: until then the row is that of a level above
             old = rows[level, item]
             new = np.uint64(level) * np.uint64(rows.shape[1]) + np.uint64(item)
             if old == new:  # apart, since loops over one row are only vectorised if it is plainly the same one
@@ -75,6 +78,7 @@ def meet_high_items(
         bit = bit_of[item]
         if first & bit:
             row = rows[level, item]
+            # an earlier block, as it lacks the bit; s last, since both rows lie in its order
             other = first ^ bit
             for s in range(ZERO, WIDTH):
                 reach = tables[row, s] + to_go[other + s]
@@ -87,8 +91,10 @@ def find_low_rows(level: int, low_items: Codes, low_places: Codes, tables: Vec, 
     for h in range(low_items.size):
         place = low_places[h]
         row = rows[level, low_items[h]]
+        # low_items are sorted by bit, so that those who share one stand side by side
         if h > 0 and low_places[h - 1] == place:
             old = low_rows[place]
+            # the last rows of all, one per place, belong to no level and item
             spare = np.uint64(tables.shape[0] - 1 - place)
             for s in range(ZERO, WIDTH):
                 tables[spare, s] = min(tables[old, s], tables[row, s])
@@ -103,6 +109,8 @@ def resolve_low_items(first: np.uint64, tables: Vec, low_rows: Bits, best: Vec, 
 
     Eight sets at a time: bits 3 to 6 lead to earlier octets, bits 0 to 2 stay within the octet.
     """
+    # from an earlier octet, which is done, eight sums can be taken at once; within the octet the smaller sets must be
+    # done first, one after the other
     a, b, c = low_rows[0], low_rows[1], low_rows[2]
     for start in range(ZERO, WIDTH, OCTET):
         for place in range(3, LOW_BITS):
@@ -149,6 +157,7 @@ def fill_to_go(
     n_items = rows.shape[1]
     low_rows = np.empty(LOW_BITS, dtype=np.uint64)
     for place in range(LOW_BITS):
+        # places that no item has, of fewer than seven, keep infinity: no way leads over them
         low_rows[place] = np.uint64(tables.shape[0] - 1 - place)
         for s in range(ZERO, WIDTH):
             tables[low_rows[place], s] = np.inf
@@ -160,10 +169,13 @@ def fill_to_go(
     for block in range(ZERO, np.uint64(to_go.size) >> SHIFT):
         level = lowest_bit(np.uint64(block), root)
         if level < root:
+            # the block without its lowest bit came before, and since then only blocks of lower levels: the rows of
+            # its level are still its own
             parent = lowest_bit(block & (block - ONE), root)
             for item in range(n_items):
                 rows[level, item] = rows[parent, item]
         first = block << SHIFT
+        # an offer with an item in these bits is not inside any set of the block
         outside = ~(first | (WIDTH - ONE))
         for place in range(starts[level], starts[level + 1]):
             if not offer_sets[order[place]] & outside:
@@ -171,6 +183,7 @@ def fill_to_go(
         for s in range(ZERO, WIDTH):
             best[s] = 0.0 if universal >= 0 else np.inf
         if block == ZERO:
+            # nothing is left to pay for the empty set, with or without no-choice
             best[0] = 0.0
         meet_high_items(first, level, high_items, bit_of, tables, rows, to_go, best)
         find_low_rows(level, low_items, low_places, tables, rows, low_rows)
@@ -200,6 +213,7 @@ def walk_down(
     reach = np.empty(n_items)
     s = ZERO
     for offer in range(offer_sets.size):
+        # the union of the offers: items in none of them have bit 0 and can go anywhere
         s |= offer_sets[offer]
     ended = universal < 0
     for place in range(n_items):
@@ -215,6 +229,7 @@ def walk_down(
             ended = True
             s = ZERO
         else:
+            # the bit goes for all items that share it: none of them can win any more
             s &= ~bit_of[item]
 
 
@@ -244,6 +259,7 @@ def list_ties(s: np.uint64, left: Mask, bit_of: Bits, universal: int, ended: boo
     for item in range(bit_of.size):
         if s & bit_of[item]:
             least = min(least, reach[item])
+    # 0 is what ending costs from here
     most = least + TOLERANCE * abs(least)
     n_tied = 0
     for item in range(bit_of.size):

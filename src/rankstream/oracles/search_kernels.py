@@ -1,4 +1,4 @@
-"""Compiled loops of the local search and of branch and bound: plain functions over arrays."""
+"""Compiled loops of the iterated local search: costs of rankings, moves of one item, descents and new starts."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec
-from rankstream.oracles.tie_kernels import FIRST, LAST, mix
+from rankstream.oracles.tie_kernels import FIRST, LAST, hashed
 
 PATIENCE = 25  # rounds without progress before a new start
 
@@ -24,6 +24,7 @@ class Offers(NamedTuple):
 @compiled
 def below(state: np.uint64, number: int) -> int:
     """A number from 0 to ``number`` - 1, read off a hash."""
+    # 53 bits of the hash are left: the numbers are uniform up to number / 2**53
     return int(np.int64((state >> np.uint64(11)) % np.uint64(number)))
 
 
@@ -44,6 +45,7 @@ def cost_of(costs: Vec, offers: Offers, position: Codes) -> float:
 def move(order: Codes, position: Codes, item: int, slot: int) -> None:
     """Take the item out and put it in again before what is now at position ``slot`` (n for the end)."""
     place = position[item]
+    # once the item is out, what came after it stands one place further up
     if slot > place:
         slot -= 1
     step = 1 if slot > place else -1
@@ -62,6 +64,7 @@ def weigh_slots(costs: Vec, offers: Offers, position: Codes, item: int, change: 
     for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
         own = offers.item_coordinates[where]
         offer = offers.owner[own]
+        # an offer that holds no other item is won wherever the item stands: it changes nothing
         best, top = -1, position.size
         for k in range(offers.indptr[offer], offers.indptr[offer + 1]):
             if k != own and position[offers.members[k]] < top:
@@ -88,10 +91,12 @@ def insert_best(
     """
     n_items = order.size
     weigh_slots(costs, offers, position, item, change)
+    # run is what the item costs right before a place, less what it costs at the end, where run and best start
     run, best, now = 0.0, 0.0, 0.0
     for place in range(n_items - 1, -1, -1):
         run += change[place]
         best = min(best, run)
+        # no other item is at its own place, so that change is 0 there and run is what it costs now
         if place == position[item]:
             now = run
     run, slot, n_tied = 0.0, -1, 0
@@ -100,10 +105,12 @@ def insert_best(
             run += change[place]
         if run <= best + room:
             n_tied += 1
+            # from the end to the front: the first rule takes the last place met, the last rule the first one
             if ties == FIRST or slot < 0:
                 slot = place
             elif ties != LAST:
-                state = mix(state, np.uint64(place))
+                state = hashed(state, np.uint64(place))
+                # the n-th of equals replaces those before with probability 1 / n: each of them is kept alike
                 if below(state, n_tied) == 0:
                     slot = place
     move(order, position, item, slot)
@@ -125,18 +132,21 @@ def descend(
     while saved:
         saved = False
         for k in range(n_items):
-            state = mix(state, np.uint64(k))
+            # Fisher and Yates, as far as the pass has come
+            state = hashed(state, np.uint64(k))
             other = k + below(state, n_items - k)
             item = queue[other]
             queue[k], queue[other] = item, queue[k]
             if due[item]:
                 due[item] = False
+                # more than rounding, so that this comes to an end
                 if insert_best(costs, offers, order, position, item, ties, state, room, change) > room:
                     saved = True
                     for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
                         offer = offers.owner[offers.item_coordinates[where]]
                         for m in range(offers.indptr[offer], offers.indptr[offer + 1]):
                             due[offers.members[m]] = True
+                    # its own place is the best one until another moves
                     due[item] = False
 
 
@@ -146,10 +156,11 @@ def wobble(costs: Vec, offers: Offers, universal: int, scale: float, state: np.u
 
     One at a time, hardly any item is worth ranking above no-choice; many together are.
     """
-    state = mix(state, np.uint64(1))
+    state = hashed(state, np.uint64(1))
+    # one draw for all offers: an item is ranked above no-choice in all of them at once, or in none
     extra = 2.0 * scale * below(state, 1024) / 1024.0
     for k in range(costs.size):
-        state = mix(state, np.uint64(k))
+        state = hashed(state, np.uint64(k))
         out[k] = costs[k] + 1.6 * scale * (below(state, 1024) / 512.0 - 1.0)
         if offers.members[k] == universal:
             out[k] += extra
@@ -160,7 +171,7 @@ def wobble(costs: Vec, offers: Offers, universal: int, scale: float, state: np.u
 def shuffle(order: Codes, position: Codes, state: np.uint64) -> np.uint64:
     """A random ranking."""
     for place in range(order.size):
-        state = mix(state, np.uint64(place))
+        state = hashed(state, np.uint64(place))
         other = place + below(state, order.size - place)
         order[place], order[other] = order[other], order[place]
     for place in range(order.size):
@@ -191,11 +202,12 @@ def search(
     position, order = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
     change, noisy = np.empty(n_items + 1), np.empty(costs.size)
     scale = np.abs(costs).sum() / costs.size
+    # what rounding can make of a sum over all coordinates
     room = 1e-13 * scale * costs.size
     for place in range(n_items):
         position[best[place]] = place
     least = cost_of(costs, offers, position)
-    state = mix(seed, np.uint64(n_items))
+    state = hashed(seed, np.uint64(n_items))
     for turn in range(rounds):
         for place in range(n_items):
             order[place] = current[place]
@@ -203,12 +215,14 @@ def search(
         if stale >= PATIENCE:
             state = shuffle(order, position, state)
             stale, held = 0, np.inf
-        state = mix(state, np.uint64(turn))
+        state = hashed(state, np.uint64(turn))
+        # a ranking from outside is first brought to rest on the true costs
         if held < np.inf or turn > 0:
             state = wobble(costs, offers, universal, scale, state, noisy)
             descend(noisy, offers, order, position, ties, state, room, change)
         descend(costs, offers, order, position, ties, state, room, change)
         value = cost_of(costs, offers, position)
+        # as good as the one held is no progress, but replaces it: so the search drifts along a plateau
         stale = 0 if value < held - room else stale + 1
         if value <= held + room:
             held = value

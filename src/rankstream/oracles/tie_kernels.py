@@ -9,12 +9,14 @@ FIRST, LAST, RANDOM = 0, 1, 2
 
 
 @compiled
-def mix(state: np.uint64, word: np.uint64) -> np.uint64:
-    """Fold a word into a hash: the only source of randomness of the tie rule (no product leaves 64 bits)."""
+def hashed(state: np.uint64, word: np.uint64) -> np.uint64:
+    """Fold a word into a hash: the only source of randomness of the tie rule."""
     z = state ^ word ^ np.uint64(0x9E3779B97F4A7C15)
     for _ in range(2):
+        # 32 bits times 32 bits: no product leaves 64 bits, so that nothing wraps, compiled or not
         low = (z & np.uint64(0xFFFFFFFF)) * np.uint64(0x9E3779B1)
         high = (z >> np.uint64(32)) * np.uint64(0x85EBCA77)
+        # the upper product turned by 31 bits
         z = low ^ (high << np.uint64(31)) ^ (high >> np.uint64(33))
         z = z ^ (z >> np.uint64(29))
     return z
@@ -39,21 +41,24 @@ def complete(
     n_items = ranking.size
     waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
     for winner in range(n_items):
+        # one too many for no-choice: it is never among the free in their order, but comes after them
         waiting[winner] = 1 if winner == universal else 0
         for item in range(n_items):
             held[winner, item] = 0
     for offer in range(indptr.size - 1):
         winner = members[chosen[offer]]
         for k in range(indptr[offer], indptr[offer + 1]):
+            # a mark, not a count: however many offers a winner takes from an item, it waits once
             held[winner, members[k]] = 1
         held[winner, winner] = 0
     for winner in range(n_items):
         for item in range(n_items):
             waiting[item] += held[winner, item]
-    state = mix(seed, np.uint64(n_items))
+    state = hashed(seed, np.uint64(n_items))
     for place in range(n_items):
         n_free = 0
         for item in range(n_items):
+            # written in any case and counted if free, which takes no branch
             free[n_free] = item
             n_free += 1 if waiting[item] == 0 else 0
         if universal >= 0 and waiting[universal] == 1:
@@ -66,9 +71,10 @@ def complete(
             pick = int(np.int64(state % np.uint64(n_free)))
         winner = free[pick]
         ranking[place] = winner
-        state = mix(state, np.uint64(winner))
+        state = hashed(state, np.uint64(winner))
         for item in range(n_items):
             waiting[item] -= held[winner, item]
+        # too many ever to be free again
         waiting[winner] = n_items + 2
 
 
@@ -103,7 +109,7 @@ def keep_within(
                 best, top = k, here
         chosen[offer] = best
         value += costs[best]
-        draw = mix(draw, np.uint64(best))
+        draw = hashed(draw, np.uint64(best))
     if redraw:
         draw = draw if ties == RANDOM else np.uint64(seed)
         complete(chosen, indptr, members, universal, ties, draw, ranking, space[1:])

@@ -12,10 +12,10 @@ from rankstream._core.types import Codes, Vec, Words
 from rankstream.distances.domain_kernels import SIMPLEX, largest, lift, potential_of, towards
 from rankstream.oracles.lattice_kernels import cheapest_on_lattice
 
-CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4
-SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4
-ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3
-ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5
+CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4  # learners
+SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4  # settings
+ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3  # a row of the history
+ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5  # totals, in the order of their array
 
 
 @inner
@@ -29,6 +29,7 @@ def next_dual(
         if learner == FALLING_STEP:
             step = weight / (settings[SMOOTHING] * totals[TOTAL])
         for k in range(dual.size):
+            # minus the mirror image after the step; sign turns it round again
             pull[k] = pull[k] * -step - memory[k] * (1.0 - step * settings[SMOOTHING])
     elif learner == AVERAGING:
         totals[SQUARES] += (totals[ROUND] + 1.0) ** (2.0 * settings[POWER])
@@ -43,6 +44,7 @@ def next_dual(
     towards(domain, pull, sign, firmness, settings[RADIUS], dual)
     if learner <= FALLING_STEP:
         for k in range(dual.size):
+            # on the simplex the image is kept from before the softmax, up to a constant: no logarithm of tiny duals
             memory[k] = -pull[k] if domain == SIMPLEX else dual[k]
 
 
@@ -85,11 +87,13 @@ def play_rounds(
         for k in range(size):
             costs[k] = scale[k] * (dual[k] - dual[size + k] if domain == SIMPLEX else dual[k])
         value = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[number])
+        # NaN, the only number that is not itself: the oracle refuses the costs
         if value != value:
             return 0
         for k in range(size):
             point[k] = 0.0
         for offer in range(numbers[0]):
+            # the oracle leaves the chosen coordinates in the first row of its space
             point[space[0, offer]] = 1.0
         totals[ROUND] += 1.0
         weight = totals[ROUND] ** settings[POWER] if settings[POWER] != 0.0 else 1.0
@@ -109,6 +113,7 @@ def play_rounds(
             dual_sum[k] += weight * dual[k]
         for k in range(size):
             average[k] = frequency_sum[k] / totals[TOTAL]
+            # the costs have been paid: from here their row holds the mean vertex
             costs[k] = vertex_sum[k] / totals[TOTAL]
             latest += abs(costs[k] - frequencies[k])
         lift(domain, costs, average, scale, lifted)

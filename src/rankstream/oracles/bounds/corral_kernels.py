@@ -1,127 +1,211 @@
-"""Compiled steps of Wolfe's nearest point method: a few corners of a polytope, and the weights that they need."""
+"""Compiled steps of Wolfe's nearest point method: a corral of corners, its Cholesky factor, and the minor cycles.
 
-from typing import NamedTuple
+A corner is what it chooses, a coordinate per slot; the inner product of two is the sum of ``squares``, the squared
+weights of the slots, where they choose alike. Corners none of which is an affine mixture of the others have a positive
+definite matrix of these products if all lie in a plane that misses the origin, as those of rankings do, which choose
+something from every offer. Its factor, upper triangular, gains a column at the end and loses any one by rotations. A
+corner that need not choose puts ``SHARED`` into one more slot, which all have alike and which keeps the plane away from
+the origin, and where it chooses nothing a number above it that is its own: neither is a coordinate.
 
+The corral is the corners in the factor, number i in row ``slots[i]`` of ``chosen``; all rows after them are free.
+``settle`` gives them the weights of the mixture nearest to the target and drops what that does not need. Rankings
+(``models.nearest``) and parts (``parts``) use the same steps: a corral that kept the inverse of the products took as
+long on parts, and gathered more rounding.
+"""
+
+from collections.abc import Callable
+
+import numba
 import numpy as np
 
-from rankstream._core.compiling import compiled
-from rankstream._core.types import Codes, Vec
+from rankstream._core.compiling import P, R, compiled
+from rankstream._core.types import Codes, Vec, Words
 
-DEPENDENT = 1e-6
+SHARED = 2**31
+DEPENDENT = 1e-12  # a corner with less of its squared length outside the span of the others adds only rounding
+NOTHING = 1e-14  # a weight that is only rounding
 
 
-class Corral(NamedTuple):
-    """Affinely independent corners (the seats chosen) with weights that sum to 1, as in Wolfe's nearest point method.
+def summed_in_any_order(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile sums so that they can be taken several terms at a time."""
+    # only these two: NaN and infinity must still mean what they mean
+    kind = {"reassoc", "contract"}
+    try:
+        return numba.njit(cache=True, fastmath=kind)(function)
+    except RuntimeError:  # numba finds no writable place for its cache
+        return numba.njit(fastmath=kind)(function)
 
-    ``inverse`` is the inverse of 1 + the corners' inner products; ``known`` holds the number of corners.
+
+@summed_in_any_order
+def dot(one: Vec, other: Vec) -> float:
+    """The inner product."""
+    total = 0.0
+    for k in range(one.size):
+        total += one[k] * other[k]
+    return total
+
+
+@summed_in_any_order
+def agreement(one: Words, other: Words, squares: Vec) -> float:
+    """The inner product of two corners."""
+    total = 0.0
+    for j in range(one.size):
+        total += squares[j] if one[j] == other[j] else 0.0
+    return total
+
+
+@compiled
+def squared_length(column: Words, squares: Vec) -> float:
+    """The inner product of a corner with itself."""
+    total = 0.0
+    for j in range(column.size):
+        total += squares[j] if column[j] <= SHARED else 0.0
+    return total
+
+
+@compiled
+def linear_term(column: Words, target: Vec, squares: Vec) -> float:
+    """The inner product of a corner and the target; what all share is left out, as it makes no difference."""
+    total = 0.0
+    for j in range(column.size):
+        if column[j] < SHARED:
+            total += squares[j] * target[column[j]]
+    return total
+
+
+@compiled
+def solve_transposed(count: int, factor: Vec, right: Vec) -> None:
+    """Solve factor' x = right in place, column by column, so that the inner loop runs along a row of the factor."""
+    for i in range(count):
+        right[i] /= factor[i, i]
+        for k in range(i + 1, count):
+            right[k] -= factor[i, k] * right[i]
+
+
+@compiled
+def append(count: int, slots: Codes, chosen: Words, linear: float, squares: Vec, factor: Vec, sides: Vec) -> bool:
+    """Take the corner in row ``slots[count]`` into the factor; False if it depends on those that are there.
+
+    ``sides`` holds the inverse of the factor's transpose times the linear terms, and times ones.
     """
-
-    known: Codes
-    chosen: Codes
-    weight: Vec
-    inverse: Vec
-
-
-@compiled
-def add_multiple(out: Vec, factor: float, vector: Vec) -> None:
-    """Add a multiple of a vector, as far as ``out`` goes."""
-    for k in range(out.size):
-        out[k] += factor * vector[k]
-
-
-@compiled
-def add_corner(corral: Corral, fresh: Codes) -> bool:
-    """Take in one more corner without weight; False if it depends on the others, or if there is no room for it."""
-    count, inverse, chosen = corral.known[0], corral.inverse, corral.chosen
-    if count == corral.weight.size:
+    length = squared_length(chosen[slots[count]], squares)
+    new = np.empty(count)
+    for i in range(count):
+        new[i] = agreement(chosen[slots[i]], chosen[slots[count]], squares)
+    solve_transposed(count, factor, new)
+    # the squared length outside the span of the others, which becomes the new pivot
+    rest = length - dot(new, new)
+    if rest <= DEPENDENT * length:
         return False
-    products, turned = np.empty(count), np.zeros(count)
-    for corner in range(count):
-        same = 0
-        for slot in range(fresh.size):
-            same += 1 if fresh[slot] >= 0 and chosen[corner, slot] == fresh[slot] else 0
-        products[corner] = 1.0 + same
-    own = 1.0 + (fresh >= 0).sum()
-    for corner in range(count):
-        add_multiple(turned, products[corner], inverse[corner])
-    rest = own - (products * turned).sum()
-    if rest < DEPENDENT:
-        return False
-    for corner in range(count):
-        add_multiple(inverse[corner, :count], turned[corner] / rest, turned)
-        inverse[corner, count] = inverse[count, corner] = -turned[corner] / rest
-    inverse[count, count] = 1.0 / rest
-    chosen[count, :] = fresh
-    corral.weight[count] = 0.0
-    corral.known[0] = count + 1
+    root = np.sqrt(rest)
+    for i in range(count):
+        factor[i, count] = new[i]
+    factor[count, count] = root
+    sides[0, count] = (linear - dot(new, sides[0, :count])) / root
+    sides[1, count] = (1.0 - dot(new, sides[1, :count])) / root
     return True
 
 
 @compiled
-def drop_corner(corral: Corral, gone: int) -> None:
-    """Take a corner out; the last one moves to its place."""
-    last, inverse = corral.known[0] - 1, corral.inverse
-    row = inverse[gone, : last + 1] / inverse[gone, gone]
-    for corner in range(last + 1):
-        if corner != gone:
-            add_multiple(inverse[corner, : last + 1], -inverse[corner, gone], row)
-    if gone != last:
-        corral.chosen[gone, :] = corral.chosen[last]
-        corral.weight[gone] = corral.weight[last]
-        inverse[gone, : last + 1] = inverse[last, : last + 1]
-        inverse[:last, gone] = inverse[:last, last]
-        inverse[gone, gone] = inverse[last, last]
-    corral.known[0] = last
+def remove(count: int, gone: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> None:
+    """Take a column out of the factor by rotations of neighbouring rows; its slot is free then."""
+    free = slots[gone]
+    for k in range(gone, count - 1):
+        slots[k] = slots[k + 1]
+        weights[k] = weights[k + 1]
+    slots[count - 1] = free
+    for i in range(count):
+        # row i began at column i, at i - 1 after the move: one entry below the diagonal, which the rotation clears
+        for k in range(max(gone, i - 1), count - 1):
+            factor[i, k] = factor[i, k + 1]
+    for i in range(gone, count - 1):
+        root = np.hypot(factor[i, i], factor[i + 1, i])
+        cosine, sine = factor[i, i] / root, factor[i + 1, i] / root
+        factor[i, i] = root
+        turn(cosine, sine, factor[i, i + 1 : count - 1], factor[i + 1, i + 1 : count - 1])
+        # right-hand sides go with the rows
+        turn(cosine, sine, sides[0, i : i + 1], sides[0, i + 1 : i + 2])
+        turn(cosine, sine, sides[1, i : i + 1], sides[1, i + 1 : i + 2])
 
 
 @compiled
-def settle(corral: Corral, aim: Vec, point: Vec) -> None:
-    """Give the corners the weights of the point nearest to ``aim``, dropping those that it does not need."""
-    weight, products = corral.weight, np.zeros(corral.known[0])
-    for corner in range(products.size):
-        for slot in range(corral.chosen.shape[1]):
-            if corral.chosen[corner, slot] >= 0:
-                products[corner] += aim[corral.chosen[corner, slot]]
+def turn(cosine: float, sine: float, upper: Vec, lower: Vec) -> None:
+    """Rotate two rows into each other."""
+    for k in range(upper.size):
+        kept = upper[k]
+        upper[k] = cosine * kept + sine * lower[k]
+        lower[k] = cosine * lower[k] - sine * kept
+
+
+@compiled
+def nearest_in_span(count: int, factor: Vec, sides: Vec, out: Vec) -> None:
+    """The weights, of any sign but with sum 1, whose mixture is nearest to the target."""
+    ones = sides[1, :count]
+    # the price of the condition that the weights sum to 1
+    shift = (1.0 - dot(sides[0, :count], ones)) / dot(ones, ones)
+    for i in range(count - 1, -1, -1):
+        known = dot(factor[i, i + 1 : count], out[i + 1 : count])
+        out[i] = (sides[0, i] + shift * ones[i] - known) / factor[i, i]
+
+
+@compiled
+def settle(count: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> int:
+    """Wolfe's minor cycles: towards the nearest mixture, dropping what reaches weight 0, until all are positive.
+
+    Returns how many corners are left.
+    """
+    wanted = np.empty(count)
     while True:
-        count = corral.known[0]
-        ones, best = np.zeros(count), np.zeros(count)
-        for corner in range(count):
-            add_multiple(best, products[corner], corral.inverse[corner])
-            add_multiple(ones, 1.0, corral.inverse[corner])
-        add_multiple(best, (1.0 - best.sum()) / ones.sum(), ones)
-        step, leaves = 1.0, -1
-        for corner in range(count):
-            if best[corner] < DEPENDENT**2:
-                share = weight[corner] / (weight[corner] - best[corner]) if weight[corner] > best[corner] else 0.0
-                if leaves < 0 or share < step:
-                    step, leaves = share, corner
-        for corner in range(count):
-            weight[corner] += step * (best[corner] - weight[corner])
-        if leaves < 0 or count == 1:
-            break
-        products[leaves] = products[count - 1]
-        drop_corner(corral, leaves)
-    mix_corners(corral, point)
+        nearest_in_span(count, factor, sides, wanted)
+        step, stops = 1.0, -1
+        for i in range(count):
+            if wanted[i] <= NOTHING:
+                # how much of the way leads to weight 0; a corner that has none yet and should get none stops it at once
+                reach = weights[i] / (weights[i] - min(wanted[i], 0.0)) if weights[i] > 0.0 else 0.0
+                if reach <= step:
+                    step, stops = reach, i
+        for i in range(count):
+            weights[i] += step * (wanted[i] - weights[i])
+        if stops < 0:
+            return count
+        # from the end, so that what is still to be looked at keeps its place
+        for i in range(count - 1, -1, -1):
+            if i == stops or (wanted[i] <= NOTHING and weights[i] <= NOTHING):
+                remove(count, i, slots, weights, factor, sides)
+                count -= 1
 
 
 @compiled
-def mix_corners(corral: Corral, point: Vec) -> None:
-    """The point that the corners make with their weights, which are made to sum to 1."""
-    count = corral.known[0]
-    point[:] = 0.0
-    corral.weight[:count] = np.maximum(corral.weight[:count], 0.0)
-    corral.weight[:count] /= corral.weight[:count].sum()
-    for corner in range(count):
-        for slot in range(corral.chosen.shape[1]):
-            if corral.chosen[corner, slot] >= 0:
-                point[corral.chosen[corner, slot]] += corral.weight[corner]
+def mixture(count: int, slots: Codes, chosen: Words, weights: Vec, out: Vec) -> None:
+    """The point that weighted corners make: for those of rankings, choice probabilities."""
+    out[:] = 0.0
+    for i in range(count):
+        column = chosen[slots[i]]
+        for j in range(column.size):
+            if column[j] < SHARED:
+                out[column[j]] += weights[i]
 
 
 @compiled
-def renew(corral: Corral) -> None:
-    """Take all corners in again, so that rounding does not pile up in the inverse."""
-    count, kept = corral.known[0], corral.weight.copy()
-    corral.known[0] = 0
-    for corner in range(count):
-        if add_corner(corral, corral.chosen[corner]):
-            corral.weight[corral.known[0] - 1] = kept[corner]
+def retarget(count: int, target: Vec, squares: Vec, slots: Codes, chosen: Words, factor: Vec, sides: Vec) -> None:
+    """Aim at another target with the same corners, whose weights stay as they are until they are settled."""
+    for i in range(count):
+        sides[0, i] = linear_term(chosen[slots[i]], target, squares)
+    solve_transposed(count, factor, sides[0])
+
+
+@compiled
+def refactor(
+    count: int, target: Vec, squares: Vec, slots: Codes, chosen: Words, weights: Vec, factor: Vec, sides: Vec
+) -> int:
+    """The factor from scratch, without the rounding it has gathered; corners that depend on others are dropped."""
+    kept = 0
+    for i in range(count):
+        # a swap: slots stay a permutation, with those that are dropped behind the others, where they are free
+        slots[kept], slots[i] = slots[i], slots[kept]
+        weights[kept], weights[i] = weights[i], weights[kept]
+        linear = linear_term(chosen[slots[kept]], target, squares)
+        if append(kept, slots, chosen, linear, squares, factor, sides):
+            kept += 1
+    weights[:kept] /= weights[:kept].sum()
+    return kept

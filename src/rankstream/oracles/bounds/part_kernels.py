@@ -5,8 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compiling import compiled
-from rankstream._core.types import Codes, Vec
-from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew, settle
+from rankstream._core.types import Codes, Vec, Words
+from rankstream.oracles.bounds.corral_kernels import (
+    SHARED,
+    append,
+    linear_term,
+    mixture,
+    refactor,
+    retarget,
+    settle,
+)
 
 LANES = 8  # sets of items that differ in the first three only are worked on together
 
@@ -27,9 +35,25 @@ class Part(NamedTuple):
     where: Codes
 
 
+class Corral(NamedTuple):
+    """The corners that make up the last projection on a part, as ``corral_kernels`` keeps them.
+
+    ``known`` holds how many there are; ``chosen`` has a column for every slot of the part and one that all share.
+    """
+
+    known: Codes
+    slots: Codes
+    chosen: Words
+    weights: Vec
+    factor: Vec
+    sides: Vec
+    squares: Vec
+
+
 @compiled
 def without(items: int, item: int) -> int:
     """The place of a set among the sets without an item."""
+    # bits below the item stay, those above it come down by one: half as many sets are left to tell apart
     return (items & ((1 << item) - 1)) | (items >> (item + 1) << item)
 
 
@@ -39,6 +63,7 @@ def add_over_subsets(sums: Vec) -> None:
     step = 1
     while step < sums.size:
         for start in range(0, sums.size, 2 * step):
+            # sets without the bit of this step, and the same sets with it
             low, high = sums[start : start + step], sums[start + step : start + 2 * step]
             for k in range(step):
                 high[k] += low[k]
@@ -63,6 +88,7 @@ def place_costs(part: Part, costs: Vec, sums: Vec) -> float:
             if item >= 0:
                 cost = costs[seat] if part.whole[slot] else min(0.0, costs[seat])
                 sums[item, without(part.inside[slot], item)] += cost - least
+    # from "this very offer" to "all offers inside the set"
     for item in range(part.n_items):
         add_over_subsets(sums[item])
     return base
@@ -78,6 +104,8 @@ def solve_part(part: Part, costs: Vec, sums: Vec, to_go: Vec) -> float:
     base = place_costs(part, costs, sums)
     top = 0.0 if part.none.size and part.none[0] >= 0 else np.inf
     full = 1 << part.n_items
+    # start is a multiple of 8, and the first three items are the lowest bits: for any other item the eight places
+    # and the eight sets that remain lie in a row, and the sets were done before
     lanes = min(LANES, full)
     best = np.empty(LANES)
     for start in range(0, full, lanes):
@@ -88,6 +116,7 @@ def solve_part(part: Part, costs: Vec, sums: Vec, to_go: Vec) -> float:
                 costs_now, costs_after = sums[item, place : place + LANES], to_go[after : after + LANES]
                 for k in range(LANES):
                     best[k] = min(best[k], costs_now[k] + costs_after[k])
+        # within the eight, smaller sets first
         for k in range(lanes):
             items = start + k
             for item in range(min(3, part.n_items)):
@@ -102,6 +131,7 @@ def choose_part(part: Part, costs: Vec, sums: Vec, to_go: Vec, chosen: Codes) ->
     """Read the seats that a cheapest ranking chooses off the tables, one per slot, -1 for an item outside the part."""
     for slot in range(part.inside.size):
         seat = part.none[slot]
+        # an item outside comes first, free of charge, where no-choice would cost something
         chosen[slot] = seat if seat < 0 or part.whole[slot] or costs[seat] <= 0.0 else -1
     items = (1 << part.n_items) - 1
     while items:
@@ -111,6 +141,7 @@ def choose_part(part: Part, costs: Vec, sums: Vec, to_go: Vec, chosen: Codes) ->
                 after = to_go[items ^ (1 << item)]
                 if first < 0 and sums[item, without(items, item)] + after == to_go[items]:
                     first = item
+        # no item is the cheapest way to go on: no-choice comes next
         if first < 0:
             return
         for slot in range(part.inside.size):
@@ -122,33 +153,49 @@ def choose_part(part: Part, costs: Vec, sums: Vec, to_go: Vec, chosen: Codes) ->
 
 
 @compiled
+def add_corner(corral: Corral, fresh: Codes, aim: Vec) -> bool:
+    """Take in one more corner without weight; False if it depends on the others, or if there is no room for it."""
+    count, slots, chosen = corral.known[0], corral.slots, corral.chosen
+    if count == corral.weights.size:
+        return False
+    row = chosen[slots[count]]
+    for slot in range(fresh.size):
+        # an item outside the part is not one that another corner has chosen, too
+        row[slot] = fresh[slot] if fresh[slot] >= 0 else SHARED + 1 + slots[count]
+    row[fresh.size] = SHARED
+    linear = linear_term(row, aim, corral.squares)
+    if not append(count, slots, chosen, linear, corral.squares, corral.factor, corral.sides):
+        return False
+    corral.weights[count] = 0.0 if count else 1.0
+    corral.known[0] = count + 1
+    return True
+
+
+@compiled
+def balance_corners(corral: Corral, point: Vec) -> None:
+    """Give the corners the weights of the point nearest to what they aim at; those that it does not need are gone."""
+    count, slots, weights = corral.known[0], corral.slots, corral.weights
+    corral.known[0] = settle(count, slots, weights, corral.factor, corral.sides)
+    mixture(corral.known[0], slots, corral.chosen, weights, point)
+
+
+@compiled
 def project_part(
     part: Part, aim: Vec, corral: Corral, point: Vec, sums: Vec, to_go: Vec, calls: int, room: float
 ) -> None:
     """Move ``point`` to the point of the part's polytope nearest to ``aim``, with at most so many dynamic programs."""
     fresh = np.empty(part.inside.size, dtype=np.int64)
-    settle(corral, aim, point)
+    _, slots, chosen, weights, factor, sides, squares = corral
+    retarget(corral.known[0], aim, squares, slots, chosen, factor, sides)
+    balance_corners(corral, point)
     for _ in range(calls):
         slope = point - aim
         gap = (slope * point).sum() - solve_part(part, slope, sums, to_go)
         if gap <= room:
             return
         choose_part(part, slope, sums, to_go, fresh)
-        if not add_corner(corral, fresh):
-            renew(corral)
+        # dependent, so that only rounding is left, or no room: the next call starts from a clean factor
+        if not add_corner(corral, fresh, aim):
+            corral.known[0] = refactor(corral.known[0], aim, squares, slots, chosen, weights, factor, sides)
             return
-        settle(corral, aim, point)
-
-
-@compiled
-def nearest_shares(indptr: Codes, vector: Vec, out: Vec) -> None:
-    """The nearest numbers that are not negative and sum to 1 in every offer."""
-    for offer in range(indptr.size - 1):
-        begin, end = indptr[offer], indptr[offer + 1]
-        ordered = np.sort(vector[begin:end])[::-1]
-        total, level = 0.0, 0.0
-        for k in range(ordered.size):
-            total += ordered[k]
-            if ordered[k] > (total - 1.0) / (k + 1):
-                level = (total - 1.0) / (k + 1)
-        out[begin:end] = np.maximum(vector[begin:end] - level, 0.0)
+        balance_corners(corral, point)

@@ -8,8 +8,7 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import part_kernels
-from rankstream.oracles.bounds.corral_kernels import Corral
-from rankstream.oracles.bounds.part_kernels import Part
+from rankstream.oracles.bounds.part_kernels import Corral, Part
 
 MOST_CORNERS = 400
 
@@ -24,7 +23,20 @@ class Piece:
     pull: Vec
 
 
-class Parts:
+def empty_corral(n_slots: int, most: int) -> Corral:
+    """Room for so many corners of a part with so many slots."""
+    return Corral(
+        known=np.zeros(1, dtype=np.int64),
+        slots=np.arange(most),
+        chosen=np.zeros((most, n_slots + 1), dtype=np.uint32),
+        weights=np.zeros(most),
+        factor=np.zeros((most, most)),
+        sides=np.zeros((2, most)),
+        squares=np.ones(n_slots + 1),
+    )
+
+
+class ItemParts:
     """Parts of at most ``items`` items: where offers are large, few fit into a group, but all of them share pairs.
 
     In a part, an offer keeps its items inside and no-choice. Its other items are its own there, as if no other offer
@@ -33,7 +45,7 @@ class Parts:
     together where ``grow`` is told that the data are hard to meet.
 
     >>> offers = Assortments([("tea", "cake", "pie", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")])
-    >>> parts = Parts(offers, items=2)
+    >>> parts = ItemParts(offers, items=2)
     >>> parts.grow(np.ones(offers.n_coordinates))
     True
     >>> parts.items
@@ -87,16 +99,11 @@ class Parts:
         self.items.append(chosen)
         part = self._part(chosen)
         n_seats, n_slots = part.item.size, part.inside.size
-        corral = Corral(
-            known=np.ones(1, dtype=np.int64),
-            chosen=np.full((MOST_CORNERS, n_slots), -1, dtype=np.int64),
-            weight=np.zeros(MOST_CORNERS),
-            inverse=np.zeros((MOST_CORNERS, MOST_CORNERS)),
-        )
-        part_kernels.solve_part(part, np.zeros(n_seats), self._sums, self._to_go)
-        part_kernels.choose_part(part, np.zeros(n_seats), self._sums, self._to_go, corral.chosen[0])
-        corral.weight[0] = 1.0
-        corral.inverse[0, 0] = 1.0 / (1.0 + np.count_nonzero(corral.chosen[0] >= 0))
+        nothing, fresh = np.zeros(n_seats), np.empty(n_slots, dtype=np.int64)
+        part_kernels.solve_part(part, nothing, self._sums, self._to_go)
+        part_kernels.choose_part(part, nothing, self._sums, self._to_go, fresh)
+        corral = empty_corral(n_slots, MOST_CORNERS)
+        part_kernels.add_corner(corral, fresh, nothing)
         self.pieces.append(Piece(part, corral, np.zeros(n_seats), np.zeros(n_seats)))
 
     def _part(self, chosen: list[int]) -> Part:

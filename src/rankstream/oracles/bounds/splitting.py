@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds import group_kernels as kernels
-from rankstream.oracles.bounds.group_kernels import Corners
+from rankstream.oracles.bounds import dykstra_kernels, group_kernels
+from rankstream.oracles.bounds.dykstra_kernels import Corners
 from rankstream.oracles.bounds.groups import Groups
 
 MOST_CORNERS = 128
@@ -41,7 +41,7 @@ class Relaxation:
         self.corners.weight[:, 0] = 1.0
         self.least(np.zeros(n_seats))
         for group in range(n_groups):
-            kernels.choose(lattices, group, self.sums, self.to_go, self.corners.chosen[:, 0])
+            group_kernels.choose(lattices, group, self.sums, self.to_go, self.corners.chosen[:, 0])
 
     def total(self) -> Vec:
         """The sum of the groups' pulls at every coordinate."""
@@ -52,7 +52,7 @@ class Relaxation:
     def sweep(self, aim: Vec, calls: int = 3) -> Vec:
         """One round of Dykstra's method towards the point nearest to ``aim``; returns where it has come to."""
         point = aim - self.total()
-        kernels.sweep(
+        dykstra_kernels.sweep(
             self.groups.lattices, self.pulls, point, self.corners, self._aim, self._slope, self.sums, self.to_go, calls
         )
         return point
@@ -60,7 +60,7 @@ class Relaxation:
     def least(self, costs: Vec) -> float:
         """The sum of the groups' least costs, for one cost per seat; fills the groups' tables."""
         out = np.zeros(len(self.groups.offers))
-        kernels.least_costs(self.groups.lattices, costs, self.sums, self.to_go, out)
+        group_kernels.least_costs(self.groups.lattices, costs, self.sums, self.to_go, out)
         return float(out.sum())
 
 
