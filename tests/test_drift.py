@@ -74,6 +74,8 @@ def test_snapshots_and_offers_that_come_and_go() -> None:
         drift_report(later, before, cumulative=True)
     with pytest.raises(ValueError, match="do not include what they were"):
         drift_report(DecayingCounts(OFFERS, 5), before, cumulative=True)
+    with pytest.raises(ValueError, match="do not include what they were"):
+        drift_report(before, DecayingCounts(OFFERS, 5), cumulative=True)
 
 
 def test_too_few_choices_tell_nothing() -> None:
@@ -97,10 +99,36 @@ def test_adjusted_p_values(p_values: list[float], control: Any) -> None:
         assert adjusted[number] == pytest.approx(min(1.0, max(steps)))
 
 
-@pytest.mark.parametrize("wrong", [{"level": 0.0}, {"level": 1.5}, {"control": "none"}])
-def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"level is|no control"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"level": 0.0}, "level is 0.0: it must lie strictly between 0 and 1"),
+        ({"level": 1.0}, "level is 1.0: it must lie strictly between 0 and 1"),
+        ({"level": 1.5}, "level is 1.5"),
+        ({"level": -0.1}, "level is -0.1"),
+        ({"level": "low"}, "level is 'low'"),
+        ({"control": "none"}, "no control 'none': choose 'holm' or 'fdr'"),
+    ],
+)
+def test_impossible_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         drift_report(ChoiceCounts(OFFERS), ChoiceCounts(OFFERS), **wrong)
+
+
+def test_what_is_not_counted_in_whole_choices_is_not_tested() -> None:
+    whole, halves = ChoiceCounts(OFFERS, [50, 30, 20, 40, 60]), ChoiceCounts(OFFERS, [25.5, 15, 10, 20, 30])
+    for pair in ((whole, halves), (halves, whole)):
+        with pytest.raises(ValueError, match="A test for drift needs whole choices, each counted once, and a tally is"):
+            drift_report(*pair)
+
+
+def test_a_snapshot_must_hold_all_that_it_held() -> None:
+    before, less = ChoiceCounts(OFFERS, [5, 3, 2, 4, 6]), ChoiceCounts(OFFERS, [9, 3, 1, 4, 6])
+    with pytest.raises(ValueError, match=r"'tea', 'cake', 'nothing'.* has fewer choices after than before"):
+        drift_report(before, less, cumulative=True)
+    same = drift_report(before, before, cumulative=True)
+    assert not same.movements
+    assert same.vanished == tuple(OFFERS.offers)
 
 
 def test_types_are_those_who_choose_alike() -> None:

@@ -1,7 +1,8 @@
-from math import inf, log, sqrt
+from math import inf, log, pi, sqrt
 
 import numpy as np
 import pytest
+from scipy.special import betaln, xlogy
 
 from rankstream import Assortments, ChoiceCounts, certificate, distances, learners, oracles
 from rankstream.certificate import confidence_radii, confident_gap, data_error_rate, guaranteed_gap, rounds_needed
@@ -152,7 +153,11 @@ def test_the_rates_of_appendix_c_are_what_is_measured(power: float, decay: float
 
 
 def test_confidence_radii_cover_at_all_times_at_once() -> None:
-    """In 400 streams of up to 2,000 choices per offer, looked at 40 times, the bounds of 90 % fail in at most 10 %."""
+    """In 400 streams of up to 2,000 choices per offer, looked at 40 times, the bounds of 90 % fail in 1 %.
+
+    They may fail in 10 %; that they hardly do is the price of all times, all offers and Pinsker's inequality. The draws
+    are the same everywhere, so that a radius which is a little too small shows.
+    """
     offers = Assortments([("a", "b", "c"), ("a", "x")])
     p = np.array([0.7, 0.25, 0.05, 0.5, 0.5])
     failures = 0
@@ -164,7 +169,21 @@ def test_confidence_radii_cover_at_all_times_at_once() -> None:
             errors = np.add.reduceat(np.abs(np.nan_to_num(counts.frequencies()) - p), offers.indptr[:-1])
             failed = failed or bool((errors > confidence_radii(counts, 0.9)).any())
         failures += failed
-    assert failures <= 40
+    assert failures <= 6
+
+
+def test_confidence_radii_are_those_of_the_inequality() -> None:
+    """By beta functions instead of gammas, for two items: the mixture's likelihood is B(k + 1/2, n - k + 1/2) / pi."""
+    offers = Assortments([("a", "b"), ("a", "c"), ("b", "c")])
+    for chosen, total in ((7, 10), (0, 25), (300, 1000)):
+        tallies = [chosen, total - chosen, 1, 0, 0, 0]
+        share = chosen / total
+        most = xlogy(chosen, share) + xlogy(total - chosen, 1.0 - share)
+        mixture = betaln(chosen + 0.5, total - chosen + 0.5) - log(pi)
+        divergence = (log(3 / 0.1) + most - mixture) / total
+        radii = confidence_radii(ChoiceCounts(offers, tallies), 0.9)
+        assert radii[0] == pytest.approx(min(2.0, sqrt(2.0 * divergence)))
+        assert radii[2] == 2.0
 
 
 def test_confidence_radii_shrink_and_know_their_limits() -> None:
@@ -203,6 +222,45 @@ def test_weights_stretch_the_data_error_of_naive_frank_wolfe() -> None:
     errors = np.full(500, np.linalg.norm(wrong - p))
     reached = distance.value(state.sums.mean_vertex, p)
     assert reached <= guaranteed_gap(NaiveFrankWolfe(), distance, offers, 500, errors)
+
+
+def test_the_bound_of_naive_frank_wolfe_is_met_after_one_answer() -> None:
+    """With T + 4 in the place of T + 3 it would be wrong: on the square of l2 the first answer can be as far off."""
+    offers = Assortments([("a", "b")])
+    distance = distances.make("squared-l2", offers)
+    solver = Solver(offers, distance, NaiveFrankWolfe(), oracles.auto(offers))
+    first = offers.vertex(solver.oracle.cheapest(np.zeros(2)).ranking)
+    state = solver.step(solver.init(), 1.0 - first)
+    assert distance.value(state.sums.mean_vertex, 1.0 - first) == pytest.approx(1.0)
+    assert guaranteed_gap(NaiveFrankWolfe(), distance, offers, 1) == pytest.approx(1.0)
+    smooth, m = distances.L2(OFFERS, 0.25), OFFERS.n_offers
+    errors = np.array([0.5, 0.25, 0.125])
+    bound = 2 * (2 * m) / (0.25 * 6)
+    assert certificate.naive_frank_wolfe_bound(NaiveFrankWolfe(), smooth, 3) == pytest.approx(bound)
+    bound += 4 * sqrt(2 * m) / (0.25 * 4 * 5) * (2 * 0.5 + 3 * 0.25 + 4 * 0.125)
+    assert certificate.naive_frank_wolfe_bound(NaiveFrankWolfe(), smooth, 3, errors) == pytest.approx(bound)
+
+
+def test_the_lipschitz_constant_of_a_divergence_is_that_of_its_steepest_tangent() -> None:
+    """Up to the entropy of p, which has no model in it: a dual in a corner of its box prices one item alone.
+
+    What one item's share gains another's loses, so that a change of l1 size 2 moves the offset by L and not by 2 L.
+    """
+    offers, weights, floor = Assortments([("a", "b"), ("b", "c")]), (2.0, 3.0), 0.02
+    distance = distances.KL(offers, weights, floor)
+    each = np.array(weights)[offers.owner]
+    assert distance.lipschitz == pytest.approx(3.0 * (1.0 - log(floor)))
+    steepest = 0.0
+    for place in range(4):
+        dual = np.where(np.arange(4) == place, -each / floor, 0.0)
+        one = np.array([0.01, 0.99, 0.01, 0.99]) if place % 2 == 0 else np.array([0.99, 0.01, 0.99, 0.01])
+        other = one.copy()
+        start = place - place % 2
+        other[[place, start + 1 - place % 2]] += [0.005, -0.005]
+        entropies = [float(p @ (each * np.log(p))) for p in (one, other)]
+        change = distance.offset(dual, one) + entropies[0] - distance.offset(dual, other) - entropies[1]
+        steepest = max(steepest, abs(change) / distance.data_norm(one - other))
+    assert steepest == pytest.approx(0.5 * distance.lipschitz)
 
 
 def test_offers_of_single_items_leave_nothing_to_learn() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rankstream import Assortments, ChoiceCounts, estimate
 from rankstream.certificate import confidence_radii
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_seconds
+from rankstream.estimation.methods import PrimalDual
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
 records = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 50)), max_size=25)
@@ -67,6 +68,20 @@ def test_windows_hold_the_latest(rows: Records, cuts: list[int], size: int, by: 
     assert counts.observations == len(kept)
 
 
+def test_a_window_of_time_is_open_at_its_old_end() -> None:
+    """A choice that is exactly as old as the window has left it, whenever it came; one a little younger has not."""
+    counts = WindowCounts(OFFERS, 10, "time")
+    counts.observe_coordinates([0, 1], time=[0.0, 1e-9])
+    assert counts.tallies.tolist() == [1, 1, 0, 0, 0]
+    counts.observe_coordinates([2], time=10.0)
+    assert counts.tallies.tolist() == [0, 1, 1, 0, 0]
+    counts.observe_coordinates([3, 4], time=[0.0, 0.5])  # late records
+    assert counts.tallies.tolist() == [0, 1, 1, 0, 1]
+    day = WindowCounts(OFFERS, timedelta(days=1))
+    day.observe_coordinates([0, 1, 2], time=[datetime(2024, 1, 1), datetime(2024, 1, 1, 1), datetime(2024, 1, 2)])
+    assert day.tallies.tolist() == [0, 1, 1, 0, 0]
+
+
 @pytest.mark.parametrize("kind", [DecayingCounts, WindowCounts])
 @pytest.mark.parametrize("by", ["observations", "time"])
 def test_copies_and_extensions_remember_and_go_their_own_way(kind: Any, by: Any) -> None:
@@ -110,7 +125,7 @@ def test_times_are_numbers_or_datetimes() -> None:
 def test_forgetting_counts_can_be_estimated_from_but_not_merged() -> None:
     counts = DecayingCounts(OFFERS, 10)
     counts.observe([("pie", "nothing")] * 40, ["pie"] * 20 + ["nothing"] * 20)
-    fit = estimate(OFFERS, counts, tolerance=0.02)
+    fit = estimate(counts, method=PrimalDual(tolerance_mae=0.02))
     assert fit.model.predict(("pie", "nothing"))["pie"] == pytest.approx(counts.frequencies()[3], abs=0.03)
     for left, right in ((counts, counts), (ChoiceCounts(OFFERS), counts)):
         with pytest.raises(ValueError, match="forget cannot be added"):

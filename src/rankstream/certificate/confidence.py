@@ -19,12 +19,12 @@ def confidence_radii(counts: ChoiceCounts, level: float = 0.95) -> Vec:
     Dirichlet(1/2) mixture of multinomial likelihoods over the true likelihood is a martingale of mean 1, so by Ville's
     inequality it never exceeds m / (1 - level) on any of the m offers except with probability 1 - level. Hence
     K * KL(frequencies, truth) <= log(m / (1 - level)) + log(largest likelihood) - log(mixture), and Pinsker's
-    inequality turns that into an l1 radius. An offer never seen has radius 2.
+    inequality turns that into an l1 radius. An offer never seen has radius 2. Counts that forget or have weights are
+    refused: their tallies are not numbers of independent choices.
     """
     if not 0.0 < number_between("The confidence level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"The confidence level {level} must lie strictly between 0 and 1.")
-    if counts.forgets:
-        raise ValueError(f"{type(counts).__name__} forget, and the bound needs every choice: use ChoiceCounts.")
+    counts.require_whole("A bound on the sampling error")
     assortments = counts.assortments
     radii = np.empty(assortments.n_offers)
     for offer in range(assortments.n_offers):

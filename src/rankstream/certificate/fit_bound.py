@@ -11,9 +11,10 @@ from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
-from rankstream.oracles.bounds import part_kernels
+from rankstream.data.observed import some_offers
+from rankstream.distances.projection_kernels import project_onto_simplices
 from rankstream.oracles.bounds.groups import Groups
-from rankstream.oracles.bounds.parts import Parts
+from rankstream.oracles.bounds.parts import ItemParts
 from rankstream.oracles.bounds.splitting import Relaxation
 
 PATIENCE = 20
@@ -95,7 +96,7 @@ class _Cover:
 
     def __init__(self, offers: Assortments, data: Vec, groups: Groups, items: int) -> None:
         self.offers, self.data = offers, data
-        self.groups, self.parts = Relaxation(groups), Parts(offers, items)
+        self.groups, self.parts = Relaxation(groups), ItemParts(offers, items)
         self.pulls: Vec = np.zeros(data.size)
         self.point: Vec = data.copy()
         for _ in range(FIRST):
@@ -121,7 +122,7 @@ class _Cover:
         point = self.groups.sweep(self.data - self.parts.total() - self.pulls)
         self.parts.sweep(point, CALLS)
         aim = point + self.pulls
-        part_kernels.nearest_shares(self.offers.indptr, aim, self.point)
+        project_onto_simplices(aim, self.offers.indptr, self.point)
         self.pulls = aim - self.point
 
     def bound(self) -> float:
@@ -142,8 +143,8 @@ def _seen(assortments: Assortments, target: Target) -> tuple[Assortments, Vec]:
     """The offers that have data, with those data."""
     if target.seen is None:
         return assortments, target.frequencies
-    seen = target.seen[assortments.indptr[:-1]]
-    if not seen.any():
+    shown = np.flatnonzero(target.seen[assortments.indptr[:-1]])
+    if not shown.size:
         raise ValueError("No offer has been seen yet: there is nothing to be near to.")
-    offers = [offer for offer, has in zip(assortments.offers, seen.tolist(), strict=True) if has]
-    return Assortments(offers, assortments.items), target.frequencies[target.seen]
+    offers, places = some_offers(assortments, shown)
+    return offers, target.frequencies[places]

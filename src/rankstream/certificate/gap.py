@@ -17,11 +17,15 @@ class Certificate:
     """What is proven about a model.
 
     ``lower <= min over all ranking models of D(x, p) <= upper = D(x_bar, p)`` for the frequencies p it was asked for,
-    whatever the data did on the way; ``gap`` is their difference, the saddle-point gap of equation (9), and bounds
-    how far the model is from the best one. ``dual_regret`` and ``oracle_regret`` are R_y and R_x of equation (12); the
-    second is routinely negative. Their sum ``regret_sum``, the paper's approximate gap, can be negative when the data
-    move, and bounds anything only together with ``averaging_error`` and ``drift_error`` (Theorem 1). Those two, and
-    ``true_gap``, need the true probabilities. What is not known is None.
+    whatever the data did on the way; ``gap`` is their difference, and bounds how far the model is from the best one.
+    ``mean_dual_lower`` is what the mean dual proves: ``upper - mean_dual_lower`` is the saddle-point gap of equation
+    (9). ``lower`` is the better of that and of what the distance's trivial dual proves, such as that norms are not
+    negative, so that the gap of a norm does not exceed the norm (but for rounding).
+
+    ``dual_regret`` and ``oracle_regret`` are R_y and R_x of equation (12), as the duals were played; the second is
+    routinely negative. Their sum ``regret_sum``, the paper's approximate gap, can be negative when the data move, and
+    bounds anything only together with ``averaging_error`` and ``drift_error`` (Theorem 1). Those two, and ``true_gap``,
+    need the true probabilities. What is not known is None.
     """
 
     upper: float
@@ -32,6 +36,7 @@ class Certificate:
     true_gap: float | None = None
     averaging_error: float | None = None
     drift_error: float | None = None
+    mean_dual_lower: float | None = None
 
     @property
     def gap(self) -> float:
@@ -55,6 +60,7 @@ def certify(
     """The certificate after some rounds, at the mean frequencies or at others on request: one oracle call.
 
     Offers that are not ``seen`` are no part of the problem: the dual is silenced on them, which keeps the bound valid.
+    Where the distance has a ``trivial_dual``, what that proves is looked at too.
     """
     vertex, mean, played = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
     dual = played if seen is None else distance.silence(played, seen)
@@ -63,29 +69,45 @@ def certify(
     silenced = seen is not None and not np.array_equal(dual, played)
     costs_played = distance.costs(played) if silenced else costs
     answer_played = oracle.cheapest(costs_played) if silenced else answer
+    trivial: Vec | None = distance.trivial_dual() if hasattr(distance, "trivial_dual") else None
 
-    def bounds(at: Vec) -> tuple[float, float]:
-        offset = distance.offset(dual, at)
-        rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
-        return distance.value(vertex, at), answer.bound - offset - rounding
+    def proven(at: Vec) -> tuple[float, float]:
+        """What the mean dual proves, and the better of that and what the trivial one does."""
+        by_mean = _payoff_at_least(distance, dual, at, answer.bound)
+        by_none = -np.inf if trivial is None else _payoff_at_least(distance, trivial, at)
+        return by_mean, by_none if by_none > by_mean else by_mean
 
-    upper, lower = bounds(mean if frequencies is None else frequencies)
+    here = mean if frequencies is None else frequencies
+    mean_dual_lower, lower = proven(here)
     mean_payoff = (sums.answer - sums.offset) / sums.total_weight
     hindsight = answer_played.bound - sums.offset / sums.total_weight
     told_by_means = distance.affine or not sums.moved
     known: dict[str, Any] = {}
     if truth is not None:
-        true_upper, true_lower = bounds(truth)
-        known["true_gap"] = true_upper - true_lower
+        known["true_gap"] = distance.value(vertex, truth) - proven(truth)[1]
         known["averaging_error"] = distance.data_change(mean, truth) if told_by_means else None
         if distance.affine:
             at_truth = float(costs_played @ truth) + distance.smoothing * sums.potential / sums.total_weight
             known["drift_error"] = at_truth - sums.offset / sums.total_weight
     return Certificate(
-        upper=upper,
+        upper=distance.value(vertex, here),
         lower=lower,
         oracle_regret=mean_payoff - hindsight,
         dual_regret=distance.value(vertex, mean) - mean_payoff if told_by_means else None,
         exact=answer.exact,
+        mean_dual_lower=mean_dual_lower,
         **known,
     )
+
+
+def _payoff_at_least(distance: Any, dual: Vec, frequencies: Vec, least: float | None = None) -> float:
+    """The dual function: a bound on the payoff of any model, less what rounding may have added.
+
+    ``least`` bounds the costs of a ranking from below. Without it, every offer is given its cheapest item: no ranking
+    does better, and none worse where the items of an offer cost the same, as they do for a trivial dual.
+    """
+    costs, offset = distance.costs(dual), distance.offset(dual, frequencies)
+    if least is None:
+        least = float(np.minimum.reduceat(costs, distance.assortments.indptr[:-1]).sum())
+    rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
+    return float(least - offset - rounding)

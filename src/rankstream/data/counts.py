@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -163,12 +164,35 @@ class ChoiceCounts:
         shares: Vec = np.divide(self._tallies, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
         return shares
 
+    def digest(self) -> str:
+        """A short text that is the same for the same choices from the same offers, whatever their order."""
+        offers = self.assortments
+        parts = []
+        for number, offer in enumerate(offers.offers):
+            tallies = self.tallies[offers.indptr[number] : offers.indptr[number + 1]].tolist()
+            parts.append(repr(sorted(zip(map(repr, offer), tallies, strict=True))))
+        return blake2b("".join(sorted(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
     def target(self) -> Target:
         """The frequencies, with the offers not seen yet marked so that estimation can leave them out."""
         if self._totals.min() > 0:
             return Target(self._tallies / self._totals[self.assortments.owner], None, self.observations)
         seen = (self._totals > 0)[self.assortments.owner]
         return Target(self.frequencies(), seen, self.observations)
+
+    def require_whole(self, purpose: str) -> None:
+        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs.
+
+        >>> ChoiceCounts(Assortments([("tea", "nothing")]), [2.5, 1]).require_whole("An interval")
+        Traceback (most recent call last):
+        ValueError: An interval needs whole choices, each counted once, and a tally is 2.5: count without weights.
+        """
+        needs = f"{purpose} needs whole choices, each counted once"
+        if self.forgets:
+            raise ValueError(f"{needs}, and {type(self).__name__} forget: count all of them in ChoiceCounts.")
+        fractions = self._tallies[self._tallies != np.floor(self._tallies)]
+        if fractions.size:
+            raise ValueError(f"{needs}, and a tally is {fractions[0]:g}: count without weights.")
 
     def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> "ChoiceCounts":
         """Counts over more offers, with the old tallies kept and none for the new offers."""
@@ -240,5 +264,5 @@ def as_rows(assortments: Assortments, rows: ArrayLike) -> Vec:
         try:
             assortments.check_frequencies(values[row])
         except ValueError as error:
-            raise ValueError(f"Row {row}: {error}") from None
+            raise ValueError(f"RawRow {row}: {error}") from None
     return values

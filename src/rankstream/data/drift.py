@@ -70,9 +70,10 @@ def drift_report(
 
     The periods must not share choices: with ``cumulative=True``, ``after`` is taken to include ``before``, which is
     taken off first. Pearson's chi-square test of homogeneity, with rare items pooled until every expected number is at
-    least 5; where nothing is left to compare the p-value is 1. Forgetting counts are tested by their effective numbers.
-    ``"holm"`` keeps the probability of any false finding below ``level``, ``"fdr"`` (Benjamini and Hochberg) the
-    expected share of false ones among the findings, for offers independent of each other.
+    least 5; where nothing is left to compare the p-value is 1. Forgetting counts are tested by their effective numbers,
+    others must hold whole choices, each counted once. ``"holm"`` keeps the probability of any false finding below
+    ``level``, ``"fdr"`` (Benjamini and Hochberg) the expected share of false ones among the findings, for offers
+    independent of each other.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
@@ -85,6 +86,9 @@ def drift_report(
         raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")
     if control not in ("holm", "fdr"):
         raise ValueError(f"There is no control {control!r}: choose 'holm' or 'fdr'.")
+    for counts in (before, after):
+        if not counts.forgets:
+            counts.require_whole("A test for drift")
     then, now = _tables(before), _tables(after)
     if cumulative:
         now = _taken_off(before, after, now, then)

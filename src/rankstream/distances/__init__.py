@@ -12,7 +12,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.distances.bilinear import Bilinear, EuclideanPotential
+from rankstream.distances.bilinear import LEAST, Bilinear, EuclideanPotential
 from rankstream.distances.high_norms import L2, HighNorm
 from rankstream.distances.kl import KL
 from rankstream.distances.low_norms import L1, LowNorm
@@ -100,11 +100,15 @@ def optimal_smoothing(distance: Distance, horizon: int) -> float:
 
 
 def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "root") -> tuple[float, ...]:
-    """Weights per offer from its number of observations: square roots for norms, shares for KL; all 1 where equal."""
+    """Weights per offer from its number of observations: square roots for norms, shares for KL; all 1 where equal.
+
+    Where choices have all but faded they are at least 1e-100, the smallest that distances take.
+    """
     if kind not in ("root", "share"):
         raise ValueError(f"There is no kind {kind!r} of weights: choose 'root' or 'share'.")
     totals = counts.totals
     if not totals.any():
         raise ValueError("There are no observations to take weights from: observe some choices first.")
     relative = totals * (counts.assortments.n_offers / totals.sum())
-    return tuple((np.sqrt(relative) if kind == "root" else relative).tolist())
+    weights = np.sqrt(relative) if kind == "root" else relative
+    return tuple(np.where(totals > 0.0, np.maximum(weights, LEAST), 0.0).tolist())

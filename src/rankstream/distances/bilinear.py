@@ -11,12 +11,22 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Mask, Vec
 from rankstream.data.assortments import Assortments
 
+LEAST, MOST = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow
+
+
+def zero_or_moderate(name: str, value: float) -> float:
+    """A number >= 0 whose square is a number too, or a ValueError."""
+    checked = number_between(name, value, 0.0)
+    if checked and not LEAST <= checked <= MOST:
+        raise ValueError(f"{name} is {value!r}: it must be 0 or between {LEAST:g} and {MOST:g}, as squares are taken.")
+    return checked
+
 
 def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> tuple[float, ...] | None:
     """Weights per offer as a tuple, or a ValueError."""
     if weights is None:
         return None
-    checked = tuple(number_between("A weight", weight, 0.0, 1e300) for weight in weights)
+    checked = tuple(zero_or_moderate("A weight", weight) for weight in weights)
     if len(checked) != assortments.n_offers:
         raise ValueError(f"There are {len(checked)} weights for {assortments.n_offers} offers: give one for each.")
     if max(checked) == 0.0:
@@ -33,7 +43,7 @@ class Bilinear(ABC):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        number_between("smoothing", self.smoothing, 0.0, 1e300)
+        zero_or_moderate("smoothing", self.smoothing)
         object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
 
     @property
@@ -63,9 +73,10 @@ class Bilinear(ABC):
 
     def diameter(self, power: float) -> float:
         """The largest |B (x - p)| in an l-norm: every offer adds at most 2 * weight^power under the root."""
+        top = float(self.offer_weights.max())
         if power == np.inf:
-            return float(self.offer_weights.max())
-        return float((2.0 * (self.offer_weights**power).sum()) ** (1.0 / power))
+            return top
+        return top * float((2.0 * ((self.offer_weights / top) ** power).sum()) ** (1.0 / power))
 
     def lift(self, residual: Vec) -> Vec:
         """B (x - p), as long as a dual."""
@@ -103,6 +114,10 @@ class Bilinear(ABC):
     def data_change(self, frequencies: Vec, other: Vec) -> float:
         """The support function of the dual domain at B (p - p')."""
         return self.largest(self.lift(frequencies - other), 0.0)
+
+    def trivial_dual(self) -> Vec | None:
+        """A dual that tells no model from another, whose value no model's distance is below; None if none is known."""
+        return None
 
     @abstractmethod
     def potential(self, dual: Vec) -> float:

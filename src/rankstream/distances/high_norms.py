@@ -63,6 +63,10 @@ class HighNorm(Bilinear):
         """The centre of the ball."""
         return np.zeros(self.assortments.n_coordinates)
 
+    def trivial_dual(self) -> Vec:
+        """No price at all."""
+        return self.start()
+
     def potential(self, dual: Vec) -> float:
         """(q - 1) / 2 * |y|_r^2."""
         return 0.5 * (self.q - 1.0) * norm_of(dual, self.q / (self.q - 1.0)) ** 2

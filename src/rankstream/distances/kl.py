@@ -8,7 +8,7 @@ import numpy as np
 
 from rankstream._core.types import Mask, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.distances.bilinear import check_weights
+from rankstream.distances.bilinear import LEAST, check_weights
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class KL:
     floor: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.floor < 1.0:
-            raise ValueError(f"The floor {self.floor} must lie between 0 and 1.")
+        if not LEAST <= self.floor < 1.0:
+            raise ValueError(f"The floor {self.floor} must lie between {LEAST:g} and 1.")
         object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
 
     @property
@@ -109,8 +109,8 @@ class KL:
 
     def _best_point(self, dual: Vec, mass: Vec) -> Vec:
         """The x between 0 and 1 at which the conjugate attains its maximum."""
-        ratio = mass / np.maximum(-dual, 1e-300)
-        return np.where(ratio >= 1.0, 1.0, np.where(ratio >= self.floor, ratio, 0.0))
+        ratio = np.divide(mass, -dual, out=np.where(mass > 0.0, 1.0, 0.0), where=mass < -dual)
+        return np.where(ratio >= self.floor, ratio, 0.0)
 
     def offset(self, dual: Vec, frequencies: Vec) -> float:
         """The conjugate D*(y, p) = max over 0 <= x <= 1 of <y, x> - D(x, p)."""

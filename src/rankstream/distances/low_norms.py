@@ -24,6 +24,10 @@ class L1(EuclideanPotential):
         """N / 2."""
         return 0.5 * self.assortments.n_coordinates
 
+    def trivial_dual(self) -> Vec:
+        """No price at all."""
+        return self.start()
+
     def project(self, point: Vec) -> Vec:
         """Every coordinate cut to [-1, 1]."""
         return np.minimum(np.maximum(point, -1.0), 1.0)
@@ -64,6 +68,10 @@ class LowNorm(EuclideanPotential):
     def width(self) -> float:
         """N^((2 - q) / q) / 2."""
         return 0.5 * float(self.assortments.n_coordinates ** ((2.0 - self.q) / self.q))
+
+    def trivial_dual(self) -> Vec:
+        """No price at all."""
+        return self.start()
 
     def project(self, point: Vec) -> Vec:
         """The Euclidean projection onto the l_r ball."""

@@ -62,6 +62,10 @@ class MaxDifference(Bilinear):
         """Uniform on every offer."""
         return (1.0 / np.diff(self.assortments.indptr))[self.assortments.owner]
 
+    def trivial_dual(self) -> Vec:
+        """Uniform on every offer: shares sum to 1, so every model pays the same."""
+        return self.start()
+
     def potential(self, dual: Vec) -> float:
         """The sum of y log y, or |y|^2 / 2."""
         return float(dual @ np.log(np.maximum(dual, TINY))) if self._entropic else 0.5 * float(dual @ dual)

@@ -42,6 +42,10 @@ class LInf(Bilinear):
         size = 2 * self.assortments.n_coordinates
         return np.full(size, 1.0 / size)
 
+    def trivial_dual(self) -> Vec:
+        """The uniform distribution: its halves cancel."""
+        return self.start()
+
     def potential(self, dual: Vec) -> float:
         """The sum of y log y."""
         return float(dual @ np.log(np.maximum(dual, TINY)))

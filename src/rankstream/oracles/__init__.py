@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rankstream.oracles.dense import DenseOracle
     from rankstream.oracles.laminar import LaminarOracle
     from rankstream.oracles.lattice import LatticeOracle
+    from rankstream.oracles.milp import MilpOracle
     from rankstream.oracles.protocol import Answer, Explained, Oracle
     from rankstream.oracles.search import SearchOracle
     from rankstream.oracles.ties import Ties
@@ -27,6 +28,7 @@ __all__ = [
     "LaminarOracle",
     "LatticeOracle",
     "LazyOracle",
+    "MilpOracle",
     "Oracle",
     "SearchOracle",
     "Ties",
@@ -42,6 +44,7 @@ __getattr__ = importer(
         "DenseOracle": "dense",
         "LaminarOracle": "laminar",
         "LatticeOracle": "lattice",
+        "MilpOracle": "milp",
         "SearchOracle": "search",
         "Ties": "ties",
         "auto": "choosing",

@@ -11,9 +11,9 @@ from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.group_kernels import find
 from rankstream.oracles.bounds.splitting import EPSILON, SplittingBound
-from rankstream.oracles.branch_kernels import ENDS, EXACT, Memo, Problem, closure, component, explore
-from rankstream.oracles.protocol import Answer
-from rankstream.oracles.search import SearchOracle, checked_costs, meet
+from rankstream.oracles.branch_kernels import ENDS, EXACT, BranchProblem, Memo, closure, component, explore
+from rankstream.oracles.protocol import Answer, finite_costs, meet
+from rankstream.oracles.search import SearchOracle
 
 MOST_ITEMS = 64
 CHUNK = 2000
@@ -68,7 +68,7 @@ class BranchOracle:
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking if the search finishes in time, else the best one found; with a proven bound."""
-        vector = checked_costs(self.assortments, costs)
+        vector = finite_costs(self.assortments, costs)
         started = perf_counter()
         ranking = self.searcher.search(vector)
         value = float(vector @ self.assortments.vertex(ranking))
@@ -89,7 +89,7 @@ class BranchOracle:
                 return Answer(ranking, value, value)
         return Answer(ranking, value, meet(bound, value, vector))
 
-    def _problem(self, costs: Vec) -> Problem:
+    def _problem(self, costs: Vec) -> BranchProblem:
         """The tables for these costs; they are filled with the best shares."""
         relaxation = self.splitting.relaxation
         relaxation.least(self.splitting.shares)
@@ -99,7 +99,7 @@ class BranchOracle:
         n_items, n_groups = self.assortments.n_items, self._group_items.size
         at = np.zeros((2 * n_items + 2, n_groups), dtype=np.int64)
         at[0] = relaxation.groups.lattices.state_ptr[1:] - 1
-        return Problem(
+        return BranchProblem(
             sets=self._sets,
             indptr=self.assortments.indptr,
             members=self.assortments.members,

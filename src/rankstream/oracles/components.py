@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.types import Codes
 from rankstream.data.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.protocol import Answer, Oracle, check_costs
+from rankstream.oracles.protocol import Answer, Oracle, finite_costs
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
@@ -45,7 +45,7 @@ class ComponentsOracle:
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The groups' cheapest rankings, one after the other."""
-        vector = check_costs(self.assortments, costs)
+        vector = finite_costs(self.assortments, costs)
         above: list[int] = []
         below: list[int] = []
         slack = 0.0

@@ -26,14 +26,17 @@ def choose_winners(
     the best ranked item of every offer, -1 for no-choice; ``above`` is the smallest offer around each, -1 for none.
     """
     n_offers = starts.size - 1
+    # what the offers right inside cost at least, complete when an offer's turn comes: smaller ones are before it
     inside = np.zeros(n_offers)
     owner = np.zeros(entries.size, dtype=np.int64)
     for v in range(n_offers):
         best = stop
+        # no-choice, until an item is cheaper; without it stop is infinite, and some item is
         winner[v] = -1
         for e in range(starts[v], starts[v + 1]):
             owner[e] = v
             won[e] = entries[e] + inside[v]
+            # the offer inside that holds the item cannot be won by another: what the item costs there, not the least
             if inner[e] >= 0:
                 won[e] += won[inner[e]] - whole[owner[inner[e]]]
             if won[e] < best:
@@ -42,10 +45,12 @@ def choose_winners(
         whole[v] = best
         if above[v] >= 0:
             inside[above[v]] += best
+    # from the largest: what wins around an offer decides whether it can keep the winner of its own
     for v in range(n_offers - 1, -1, -1):
         if above[v] < 0:
             continue
         over = winner[above[v]]
+        # no-choice is ahead of all items there, so ahead of those inside
         if over < 0:
             winner[v] = -1
         elif inner[over] >= 0 and owner[inner[over]] == v:
@@ -115,6 +120,7 @@ class LaminarOracle:
 
     def _rank(self, winner: Codes) -> Codes:
         """A ranking with these winners: larger offers first, then no-choice and the rest."""
+        # the winner of a larger offer comes before those inside that it does not win
         best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
         top = list(dict.fromkeys(best))
         if self.reduced.no_choice >= 0:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import lattice_kernels
+from rankstream.oracles import lattice_kernels, program_kernels
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
@@ -152,9 +152,9 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
         space = np.zeros(holding.shape[1], dtype=np.uint64), np.zeros(codes.size, dtype=np.uint64)
         here, there = np.zeros((2, int(np.bitwise_count(states).sum())), dtype=np.int64)
         lattice = states, sets, holding, *space, np.zeros(here.size, dtype=np.int8)
-        program = np.zeros(lattice_kernels.plan_program(*lattice), dtype=np.uint32)
+        program = np.zeros(program_kernels.plan_program(*lattice), dtype=np.uint32)
         fixed = entry_of, codes, reduced.n_entries, n_states, first
-        lattice_kernels.write_program(*lattice, *fixed, program, here, there)
+        program_kernels.write_program(*lattice, *fixed, program, here, there)
         programs.append(program)
         tops.append(n_states + states.size - 1)
         firsts.append(first[:-1])

@@ -9,7 +9,11 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.protocol import Answer
+from rankstream.oracles.protocol import Answer, finite_costs
+
+LARGEST = 10  # costs are scaled to at most 2^10, for the solver's tolerances are absolute, 1e-6 the coarsest
+PRECISION = 1e-9
+"""Times the sum of the absolute costs: how well the solver then knows a minimum."""
 
 
 class MilpOracle:
@@ -17,7 +21,7 @@ class MilpOracle:
 
     The program is built once; a call changes only its objective. ``before`` holds pairs of items of which the first
     must be ranked above the second, ``top`` the items that must come first, in this order: side constraints that the
-    dynamic programs cannot take.
+    dynamic programs cannot take. "Exact" is up to 1e-9 times the sum of the absolute costs, whatever their scale.
 
     >>> oracle = MilpOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
     >>> answer = oracle.cheapest([0.0, 1.0, 1.0, 0.0])
@@ -35,7 +39,7 @@ class MilpOracle:
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._highs.setOptionValue("output_flag", False)
         self._highs.setOptionValue("mip_rel_gap", 0.0)
-        self._highs.setOptionValue("mip_abs_gap", 1e-9)
+        self._highs.setOptionValue("mip_abs_gap", 0.0)
         self._build(highspy.HighsVarType.kInteger, highspy.kHighsInf)
         rest = [item for item in assortments.items if item not in top]
         forced = [*before, *combinations(top, 2), *((one, other) for one in top for other in rest)]
@@ -81,11 +85,12 @@ class MilpOracle:
         self._highs.addRow(low, high, len(columns), np.array(columns, np.int32), np.array(values))
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """A cheapest ranking; the bound is the solver's own."""
-        vector = np.ascontiguousarray(costs, dtype=np.float64)
+        """A cheapest ranking; the bound is the solver's own, or the value where they meet within its precision."""
+        vector = finite_costs(self.assortments, costs)
         n_pairs = len(self._pairs)
         columns = np.arange(n_pairs, n_pairs + vector.size, dtype=np.int32)
-        self._highs.changeColsCost(vector.size, columns, vector)
+        size = np.frexp(np.abs(vector).max())[1] - LARGEST  # a power of 2, so that scaling is exact
+        self._highs.changeColsCost(vector.size, columns, np.ldexp(vector, -size))
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) == "Infeasible":
             raise ValueError("No ranking meets all the side constraints: they contradict each other.")
@@ -95,5 +100,5 @@ class MilpOracle:
             wins[a if solution[column] > 0.5 else b] += 1.0
         ranking = np.argsort(-wins, kind="stable")
         value = float(vector @ self.assortments.vertex(ranking))
-        bound = float(self._highs.getInfo().mip_dual_bound) if self._pairs else value
-        return Answer(ranking, value, value if abs(value - bound) <= 1e-7 * (1.0 + abs(value)) else min(bound, value))
+        bound = float(np.ldexp(self._highs.getInfo().mip_dual_bound, size)) if self._pairs else value
+        return Answer(ranking, value, value if bound >= value - PRECISION * float(np.abs(vector).sum()) else bound)

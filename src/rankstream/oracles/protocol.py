@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 
@@ -49,3 +50,19 @@ def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
         size = assortments.n_coordinates
         raise ValueError(f"There must be {size} costs, one per coordinate; got {vector.shape}.")
     return vector
+
+
+def finite_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
+    """The same, of costs that are all finite, as is their sum; for oracles whose own work would not notice."""
+    vector = check_costs(assortments, costs)
+    with np.errstate(over="ignore"):
+        total = np.abs(vector).sum()
+    if not np.isfinite(total):
+        raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+    return vector
+
+
+def meet(bound: float, value: float, costs: Vec) -> float:
+    """A bound that is no more than the value, and the value itself where only rounding is between them."""
+    rounding = ROUNDING * costs.size * float(np.abs(costs).sum())
+    return value if bound >= value - rounding else bound

@@ -13,8 +13,8 @@ from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles import search_kernels
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.bounds.splitting import EPSILON, SplittingBound
-from rankstream.oracles.protocol import Answer, Oracle, check_costs
+from rankstream.oracles.bounds.splitting import SplittingBound
+from rankstream.oracles.protocol import Answer, Oracle, finite_costs, meet
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search_kernels import Offers
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
@@ -69,7 +69,7 @@ class SearchOracle:
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking that the search finds, its cost, and a proven bound."""
-        vector = checked_costs(self.assortments, costs)
+        vector = finite_costs(self.assortments, costs)
         asked = vector.tobytes()
         if self._last is not None and self._last[0] == asked:
             return self._last[1]
@@ -90,7 +90,7 @@ class SearchOracle:
         draw = np.uint64(self.seed)
         while done < self.rounds and (not done or perf_counter() < stop):
             turns = min(CHUNK, self.rounds - done)
-            draw = np.uint64(kernels.mix(draw, np.uint64(done)))
+            draw = np.uint64(kernels.hashed(draw, np.uint64(done)))
             held, stale = search_kernels.search(
                 costs, self._offers, self._universal, best, current, held, stale, TIE_RULES[self.ties], draw, turns
             )
@@ -143,20 +143,6 @@ def hurried(oracle: Oracle) -> Iterator[None]:
         yield
     finally:
         oracle.rounds, oracle.sweeps = before
-
-
-def checked_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
-    """The costs as floats, or a ValueError."""
-    vector = check_costs(assortments, costs)
-    if not np.isfinite(np.abs(vector).sum()):
-        raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
-    return vector
-
-
-def meet(bound: float, value: float, costs: Vec) -> float:
-    """A bound that is no more than the value, and the value itself where only rounding is between them."""
-    rounding = 4.0 * EPSILON * costs.size * float(np.abs(costs).sum())
-    return value if bound >= value - rounding else bound
 
 
 def index_offers(assortments: Assortments) -> Offers:

@@ -5,9 +5,10 @@ from collections import OrderedDict
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.protocol import Answer, Oracle
+from rankstream.oracles.protocol import Answer, Oracle, finite_costs, meet
 
 
 class CountingOracle:
@@ -61,7 +62,8 @@ class LazyOracle:
 
     A known ranking is good enough if it costs at most ``slack`` more than the last proven minimum can have become:
     since then the minimum has fallen by at most the sum over offers of the largest fall of a cost in the offer. That
-    bound is what the answer carries, so certificates stay valid.
+    bound, less what rounding can have added to it, is what the answer carries, so certificates stay valid; after much
+    larger costs it is worth nothing, and the other oracle is asked.
     """
 
     def __init__(self, oracle: Oracle, assortments: Assortments, slack: float = 0.0, pool: int = 4096) -> None:
@@ -77,21 +79,29 @@ class LazyOracle:
 
     def cheapest(self, costs: Vec) -> Answer:
         """A known ranking with a proven bound, or the other oracle's answer."""
-        vector = np.ascontiguousarray(costs, dtype=np.float64)
+        vector = finite_costs(self.assortments, costs)
         if self._asked is not None and len(self._orders):
-            before, bound = self._asked
-            falls = np.minimum.reduceat(vector - before, self.assortments.indptr[:-1])
-            least = bound + float(falls.sum())
             values = self._vertices[: len(self._orders)] @ vector
             best = int(np.argmin(values))
-            if values[best] <= least + self.slack:
+            value = float(values[best])
+            least = meet(self._least(vector, *self._asked), value, vector)
+            if value <= least + self.slack:
                 self.saved += 1
-                value = float(values[best])
-                return Answer(self._orders[best].ranking, value, min(least, value))
+                return Answer(self._orders[best].ranking, value, least)
         answer = self.oracle.cheapest(vector)
         self._asked = (vector.copy(), answer.bound)
         self._remember(answer)
         return answer
+
+    def _least(self, costs: Vec, before: Vec, bound: float) -> float:
+        """How low the minimum can have become, from a bound for the costs asked about before; NaN where that overflows.
+
+        No value is at most NaN, so that the other oracle is asked then.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            falls = np.minimum.reduceat(costs - before, self.assortments.indptr[:-1])
+            room = 0.25 * ROUNDING * costs.size * float(np.abs(costs).sum() + np.abs(before).sum())
+            return bound + float(falls.sum()) - room
 
     def _remember(self, answer: Answer) -> None:
         key = answer.ranking.tobytes()
