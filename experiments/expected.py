@@ -18,7 +18,7 @@ TOLERANCES = {"rounds": 0.15, "rankings": 0.15, "test_mae": 0.15}
 
 def measure(folder: Path) -> list[dict[str, Any]]:
     """The means of every cell of expected.toml, computed now."""
-    part = settings.read(HERE / "expected.toml")
+    part = settings.read_settings(HERE / "expected.toml")
     store = study.run_parts([part], 3, 1, folder, Console(quiet=True))
     names = ("kind", "segments", "offers", "norm", "method", "per_round")
     return [

@@ -18,21 +18,21 @@ from rankstream.cli.app import make_app
 from rankstream.experiments import claims, settings, study
 from rankstream.experiments.claims.verdicts import difference, graded, less, spearman
 from rankstream.experiments.figures import draw
-from rankstream.experiments.fits import Row, run_all
+from rankstream.experiments.fits import StudyRow, run_all
 from rankstream.experiments.instances import Instance
 from rankstream.experiments.questions import QUESTIONS
 from rankstream.experiments.report import write_report
-from rankstream.experiments.settings import Run
+from rankstream.experiments.settings import StudyRun
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results
 
 QUIET = Console(quiet=True)
 ROOT = Path(__file__).parents[1]
-STATIC = Run("static", 5, 5.0, 20, "l2", "MD_ns", 0, 0)
-DYNAMIC = Run("dynamic", 5, 5.0, 20, "l2", "FW_naive", 1000, 0, tolerance=0.01)
+STATIC = StudyRun("static", 5, 5.0, 20, "l2", "MD_ns", 0, 0)
+DYNAMIC = StudyRun("dynamic", 5, 5.0, 20, "l2", "FW_naive", 1000, 0, tolerance=0.01)
 
 
-def small(name: str, **changes: object) -> settings.Part:
+def small(name: str, **changes: object) -> settings.StudyPart:
     """A part of the study with a loose tolerance, so that it is over soon."""
     part = settings.parts()[name]
     cells = tuple(
@@ -41,12 +41,12 @@ def small(name: str, **changes: object) -> settings.Part:
     return replace(part, cells=cells, most_instances=2, **changes)  # type: ignore[arg-type]
 
 
-def tiny_milp(part: settings.Part) -> settings.Part:
+def tiny_milp(part: settings.StudyPart) -> settings.StudyPart:
     return replace(part, cells=tuple({**cell, "max_rounds": 2} for cell in part.cells), most_instances=1)
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, list[settings.Part]]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, list[settings.StudyPart]]:
     parts = [small(name) for name in settings.parts() if name not in ("solvers", "resolving")]
     parts.append(tiny_milp(settings.parts()["solvers"]))
     parts.append(replace(small("resolving"), most_instances=1))
@@ -72,7 +72,7 @@ def test_parts_by_name_number_and_path(tmp_path: Path) -> None:
     mine.write_text('kind = "static"\nmethods = ["MD_ns"]\noffers = [10]\ntolerance = 0.02\n')
     chosen = settings.choose(["2", "ties", str(mine)])
     assert [part.name for part in chosen] == ["metrics-dynamic-obs", "ties", "mine"]
-    assert chosen[2].runs(3)[2] == Run("static", 5, 5.0, 10, "l2", "MD_ns", 0, 2, tolerance=0.02)
+    assert chosen[2].runs(3)[2] == StudyRun("static", 5, 5.0, 10, "l2", "MD_ns", 0, 2, tolerance=0.02)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_bad_settings_are_explained(tmp_path: Path, text: str, message: str) -> 
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        settings.read(path)
+        settings.read_settings(path)
 
 
 def test_settings_of_ones_own_have_names_of_their_own(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_the_command_writes_report_and_figures(tmp_path: Path) -> None:
     }
 
 
-def test_every_claim_and_question_is_answered(tiny: tuple[Store, list[settings.Part]]) -> None:
+def test_every_claim_and_question_is_answered(tiny: tuple[Store, list[settings.StudyPart]]) -> None:
     store, parts = tiny
     found = {part.name: Results(store.rows(part.runs(2))) for part in parts}
     for claim in claims.CLAIMS:
@@ -255,15 +255,15 @@ def test_every_claim_and_question_is_answered(tiny: tuple[Store, list[settings.P
     assert "nan" not in report
 
 
-def test_every_figure_of_the_paper_is_drawn(tiny: tuple[Store, list[settings.Part]]) -> None:
+def test_every_figure_of_the_paper_is_drawn(tiny: tuple[Store, list[settings.StudyPart]]) -> None:
     store, parts = tiny
     drawn = [part.name for part in parts if draw(part, Results(store.rows(part.runs(2)))) is not None]
     assert drawn == [part.name for part in parts if part.number]
 
 
-def made_up(method: str, rounds: list[int], **settings_of_run: object) -> list[Row]:
+def made_up(method: str, rounds: list[int], **settings_of_run: object) -> list[StudyRow]:
     run = replace(STATIC, method=method, **settings_of_run)  # type: ignore[arg-type]
-    return [Row(replace(run, instance=number), {"rounds": value}, {}) for number, value in enumerate(rounds)]
+    return [StudyRow(replace(run, instance=number), {"rounds": value}, {}) for number, value in enumerate(rounds)]
 
 
 def test_verdicts_follow_the_numbers() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankstream.experiments.settings import Part
+from rankstream.experiments.settings import StudyPart
 from rankstream.experiments.tables import Results
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def times(results: Results) -> "Figure":
     return figure
 
 
-def draw(part: Part, results: Results) -> "Figure | None":
+def draw(part: StudyPart, results: Results) -> "Figure | None":
     """The figure of a part; None where a table says it all."""
     kinds = {cell["kind"] for cell in part.cells}
     if kinds == {"dynamic"}:

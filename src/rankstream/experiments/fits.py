@@ -11,7 +11,7 @@ from rankstream.data.counts import Target
 from rankstream.experiments import metrics
 from rankstream.experiments.instances import Instance
 from rankstream.experiments.methods import solver_of
-from rankstream.experiments.settings import Run
+from rankstream.experiments.settings import StudyRun
 from rankstream.oracles import CountingOracle
 from rankstream.oracles.milp import MilpOracle
 from rankstream.solver.runs import Run as Fit
@@ -21,21 +21,21 @@ UPDATES = 50
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """What a run gave: results that depend on its settings alone, and the seconds, which do not."""
 
-    run: Run
+    run: StudyRun
     results: dict[str, Any]
     times: dict[str, float]
 
 
-def run_all(runs: Sequence[Run]) -> list[Row]:
+def run_all(runs: Sequence[StudyRun]) -> list[StudyRow]:
     """Runs on one market, one after the other; those of a profile give several rows."""
     instance = Instance(runs[0])
     return [row for run in runs for row in KINDS[run.kind](run, instance)]
 
 
-def static(run: Run, instance: Instance) -> list[Row]:
+def static(run: StudyRun, instance: Instance) -> list[StudyRow]:
     """Every round has the true probabilities; with ``timed``, the oracle's seconds are taken apart."""
     if not run.timed:
         fit = Fit(solver_of(run, instance), run.tolerance)
@@ -55,7 +55,7 @@ def static(run: Run, instance: Instance) -> list[Row]:
     return [_row(run, fit, instance, times)]
 
 
-def dynamic(run: Run, instance: Instance) -> list[Row]:
+def dynamic(run: StudyRun, instance: Instance) -> list[StudyRow]:
     """Every round has the frequencies of all observations so far."""
     fit = Fit(solver_of(run, instance), run.tolerance)
     seconds, left = 0.0, run.max_rounds
@@ -72,7 +72,7 @@ def dynamic(run: Run, instance: Instance) -> list[Row]:
     return [row]
 
 
-def rounds_by_latest(run: Run, instance: Instance) -> int:
+def rounds_by_latest(run: StudyRun, instance: Instance) -> int:
     """When the error against p_t, naive Frank-Wolfe's own target, is small enough: the rule's other reading."""
     fit, left = Fit(solver_of(run, instance), tolerance=0.0), run.max_rounds
     for frequencies, observations in instance.stream(run.per_round, run.first).blocks():
@@ -86,7 +86,7 @@ def rounds_by_latest(run: Run, instance: Instance) -> int:
     return run.max_rounds
 
 
-def profile(run: Run, instance: Instance) -> list[Row]:
+def profile(run: StudyRun, instance: Instance) -> list[StudyRow]:
     """The errors each time another 5,000 observations have come, past the stopping rule, to 60,000."""
     fit = Fit(solver_of(run, instance), tolerance=0.0)
     marks, rows = list(MARKS), []
@@ -95,7 +95,7 @@ def profile(run: Run, instance: Instance) -> list[Row]:
         for end in range(1, len(observations) + 1):
             if marks and observations[end - 1] >= marks[0]:
                 fit.advance_block(frequencies[begin:end], observations[begin:end])
-                rows.append(Row(run, {"mark": marks.pop(0), **metrics.errors(fit, instance)}, {}))
+                rows.append(StudyRow(run, {"mark": marks.pop(0), **metrics.errors(fit, instance)}, {}))
                 begin = end
         if not marks:
             return rows
@@ -103,7 +103,7 @@ def profile(run: Run, instance: Instance) -> list[Row]:
     return rows
 
 
-def resolving(run: Run, instance: Instance) -> list[Row]:
+def resolving(run: StudyRun, instance: Instance) -> list[StudyRow]:
     """The same stream three ways: one round per update, solving again from scratch, and from the last dual."""
     frequencies, observations = next(instance.stream(run.per_round, run.first).blocks())
     rows = []
@@ -125,11 +125,11 @@ def resolving(run: Run, instance: Instance) -> list[Row]:
             seconds += time.perf_counter() - start
             error += metrics.mean_error(fit.state.sums.mean_vertex, instance.truth) / UPDATES
         results = {"way": way, "calls": calls, "mean_truth_mae": error, **metrics.errors(fit, instance)}
-        rows.append(Row(run, results, {"seconds": seconds}))
+        rows.append(StudyRow(run, results, {"seconds": seconds}))
     return rows
 
 
-def solvers(run: Run, instance: Instance) -> list[Row]:
+def solvers(run: StudyRun, instance: Instance) -> list[StudyRow]:
     """The same rounds twice: with our oracle, and with the paper's integer program in HiGHS."""
     rows = []
     tuned = replace(run, max_rounds=10_000)
@@ -142,22 +142,22 @@ def solvers(run: Run, instance: Instance) -> list[Row]:
             if fit.advance(instance.target):
                 break
         times = {"seconds": time.perf_counter() - start, "oracle_seconds": counting.seconds}
-        rows.append(Row(run, {"way": way, "calls": counting.calls, **metrics.errors(fit, instance)}, times))
+        rows.append(StudyRow(run, {"way": way, "calls": counting.calls, **metrics.errors(fit, instance)}, times))
     return rows
 
 
-def _warm_up(run: Run, instance: Instance) -> None:
+def _warm_up(run: StudyRun, instance: Instance) -> None:
     """Load compiled code outside of the timing."""
     fit = Fit(solver_of(run, instance))
     for _ in range(5):
         fit.advance(instance.target)
 
 
-def _row(run: Run, fit: Fit, instance: Instance, times: dict[str, float]) -> Row:
+def _row(run: StudyRun, fit: Fit, instance: Instance, times: dict[str, float]) -> StudyRow:
     results = {"converged": int(fit.converged), **metrics.errors(fit, instance), "gap": metrics.gap(fit)}
     if run.kind == "static":
         results["guarantee"] = metrics.guarantee(fit, instance)
-    return Row(run, results, times)
+    return StudyRow(run, results, times)
 
 
 KINDS = {"static": static, "dynamic": dynamic, "profile": profile, "resolving": resolving, "solvers": solvers}

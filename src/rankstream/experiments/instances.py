@@ -6,7 +6,7 @@ from rankstream import oracles
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.data.counts import Target
-from rankstream.experiments.settings import Run
+from rankstream.experiments.settings import StudyRun
 
 BLOCK = 256
 
@@ -14,7 +14,7 @@ BLOCK = 256
 class Instance:
     """One market of the study; methods that are compared on it share its data and its oracle."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: StudyRun) -> None:
         self.market = simulate.market(
             run.instance, run.items, run.segments, run.spread, run.offers, run.test_offers, sizes=_sizes(run)
         )
@@ -53,9 +53,9 @@ class Stream:
             number += 1
 
 
-def _sizes(run: Run) -> simulate.Sizes:
+def _sizes(run: StudyRun) -> simulate.Sizes:
     return "sizes" if run.sizes == "sizes" else "subsets"
 
 
-def _ties(run: Run) -> oracles.Ties:
+def _ties(run: StudyRun) -> oracles.Ties:
     return "first" if run.ties == "first" else "last" if run.ties == "last" else "random"

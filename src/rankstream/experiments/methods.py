@@ -6,13 +6,13 @@ from typing import Any
 from rankstream import distances, learners
 from rankstream.distances import Distance, HighNorm
 from rankstream.experiments.instances import Instance
-from rankstream.experiments.settings import Run
+from rankstream.experiments.settings import StudyRun
 from rankstream.learners import Learner, MirrorDescent
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver
 
 
-def parts_of(run: Run, instance: Instance) -> tuple[Distance, Learner[Any]]:
+def parts_of(run: StudyRun, instance: Instance) -> tuple[Distance, Learner[Any]]:
     """The distance and the learner that a run names."""
     offers = instance.market.assortments
     learner: Any  # one of our own, a dataclass: the protocol does not say so
@@ -27,7 +27,7 @@ def parts_of(run: Run, instance: Instance) -> tuple[Distance, Learner[Any]]:
     return distance, replace(learner, **changes) if changes else learner
 
 
-def solver_of(run: Run, instance: Instance, oracle: Oracle | None = None) -> Solver:
+def solver_of(run: StudyRun, instance: Instance, oracle: Oracle | None = None) -> Solver:
     """A solver for a run; another oracle may take the place of the instance's own."""
     distance, learner = parts_of(run, instance)
     return Solver(instance.market.assortments, distance, learner, instance.oracle if oracle is None else oracle)

@@ -7,6 +7,7 @@ import numpy as np
 
 from rankstream import certificate as certificates
 from rankstream._core.types import Vec
+from rankstream.certificate import Certificate
 from rankstream.distances import HighNorm
 from rankstream.experiments.instances import Instance
 from rankstream.models.rankings import RankingModel
@@ -43,16 +44,21 @@ def errors(fit: Fit, instance: Instance) -> dict[str, Any]:
 
 
 def gap(fit: Fit) -> float:
-    """How far the fit can be from the best one, certified, in the plain norm and at the averaged data.
+    """The saddle-point gap that the averaged dual certifies, in the plain norm and at the averaged data.
 
-    The averaged dual of a smoothed norm is one of the norm itself, so it proves a bound there, too; that of a square is
-    not, and its gap is translated.
+    It is what the guarantees in advance bound; ``Certificate.gap`` is never more, for it knows that norms are not
+    negative. The averaged dual of a smoothed norm is one of the norm itself, so it proves a bound there, too; that of a
+    square is not, and its gap is translated.
     """
     solver = fit.solver
     distance: Any = solver.distance  # one of our own, a dataclass: the protocol does not say so
     if isinstance(distance, HighNorm) and distance.squared:
-        return certificates.translate_to_norm(distance, solver.certificate(fit.state).gap)
-    return certificates.certify(fit.state.sums, replace(distance, smoothing=0.0), solver.oracle).gap
+        return certificates.translate_to_norm(distance, _of_mean_dual(solver.certificate(fit.state)))
+    return _of_mean_dual(certificates.certify(fit.state.sums, replace(distance, smoothing=0.0), solver.oracle))
+
+
+def _of_mean_dual(found: Certificate) -> float:
+    return found.gap if found.mean_dual_lower is None else found.upper - found.mean_dual_lower
 
 
 def guarantee(fit: Fit, instance: Instance) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from rankstream import certificate
 from rankstream.data import simulate
 from rankstream.experiments.claims.verdicts import Found, difference
-from rankstream.experiments.tables import Results, grid, markdown, with_error
+from rankstream.experiments.tables import Results, grid, markdown, plus_minus, with_error
 
 OWN = -1.0
 
@@ -71,7 +71,7 @@ def ties(found: Found) -> str:
     parts = []
     for rule in ("first", "last"):
         mean, error = difference(base.where(ties=rule), base.where(ties="random"), "test_mae")
-        parts.append(f"{mean:+.4f} ± {error:.4f} for {rule!r}")
+        parts.append(f"{plus_minus(f'{mean:+.4f}', error)} for {rule!r}")
     rounds = ", ".join(f"{rule} {base.where(ties=rule).mean('rounds'):.0f}" for rule in base.values("ties"))
     return f"""The data leave part of a ranking open; the rule fills it in. Test MAE (mean ± standard error):
 

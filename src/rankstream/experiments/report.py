@@ -9,7 +9,7 @@ from rankstream._core.files import write_whole
 from rankstream.experiments import figures
 from rankstream.experiments.claims import CLAIMS, Found
 from rankstream.experiments.questions import QUESTIONS
-from rankstream.experiments.settings import Part
+from rankstream.experiments.settings import StudyPart
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results, grid, markdown, summary, with_error
 
@@ -21,10 +21,11 @@ READINGS = """\
   10,000.
 - **Smoothing and steps**: the optimal smoothing and the textbook step for T = 10,000 rounds.
 - **Rankings** are distinct orders of what stands above the no-choice option.
-- Figures are means over instances, with standard errors; instance i is the market of seed i in every cell."""
+- Figures are means over instances, with standard errors where there are several; instance i is the market of seed i in
+  every cell."""
 
 
-def write_report(store: Store, parts: list[Part], instances: int) -> Path:
+def write_report(store: Store, parts: list[StudyPart], instances: int) -> Path:
     """Write summary.csv, the figures as PNG and PDF, and report.md into the store's folder."""
     found = {part.name: Results(store.rows(part.runs(instances))) for part in parts}
     every = {run for part in parts for run in part.runs(instances) if run.kind in ("static", "dynamic")}
@@ -36,7 +37,7 @@ def write_report(store: Store, parts: list[Part], instances: int) -> Path:
     return path
 
 
-def _draw(folder: Path, part: Part, results: Results) -> None:
+def _draw(folder: Path, part: StudyPart, results: Results) -> None:
     figure = figures.draw(part, results) if len(results) else None
     if figure is None:
         return
@@ -46,7 +47,7 @@ def _draw(folder: Path, part: Part, results: Results) -> None:
         write_whole(folder / f"{part.name}.{kind}", content.getvalue())
 
 
-def _sections(parts: list[Part], found: Found, instances: int) -> Iterator[str]:
+def _sections(parts: list[StudyPart], found: Found, instances: int) -> Iterator[str]:
     yield "# The paper's computational study, reproduced"
     names = " ".join(part.name for part in parts)
     begins = f" from seed {parts[0].seed} on" if parts and parts[0].seed else ""
@@ -90,7 +91,7 @@ def _claims(found: Found) -> str:
     return markdown(["", "where", "the paper says (in our words)", "verdict", "we measured"], lines)
 
 
-def _figure(part: Part, results: Results) -> Iterator[str]:
+def _figure(part: StudyPart, results: Results) -> Iterator[str]:
     yield f"### Figure {part.number}: {part.title}"
     yield f"![{part.title}]({part.name}.png)"
     yield _tables(results)

@@ -16,7 +16,7 @@ NORMS = ("l1", "l2", "linf")
 
 
 @dataclass(frozen=True, order=True)
-class Run:
+class StudyRun:
     """One fit and everything that determines its result.
 
     ``power``, ``step`` and ``smoothing`` change a method: the power of the averaging weights (-1: the method's own),
@@ -57,7 +57,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One part of the study: a figure of the paper, or a question beyond it."""
 
     name: str
@@ -67,10 +67,10 @@ class Part:
     most_instances: int | None = None
     seed: int = 0
 
-    def runs(self, instances: int) -> list[Run]:
+    def runs(self, instances: int) -> list[StudyRun]:
         """Every run, instance by instance; the first is that of the seed, which the paper leaves open."""
         count = instances if self.most_instances is None else min(instances, self.most_instances)
-        return [Run(**cell, instance=self.seed + number) for number in range(count) for cell in self.cells]
+        return [StudyRun(**cell, instance=self.seed + number) for number in range(count) for cell in self.cells]
 
 
 GRIDS = {
@@ -89,7 +89,7 @@ SINGULAR = {name: name.removesuffix("s") for name in ("spreads", "norms", "metho
 SCALARS = {"sizes": str, "items": int, "test_offers": int, "first": int, "tolerance": float, "max_rounds": int}
 
 
-def read(path: Path) -> Part:
+def read_settings(path: Path) -> StudyPart:
     """A settings file: a title, a kind, and lists whose combinations are the cells; ``[[also]]`` tables add more."""
     if not path.is_file():
         raise ValueError(f"There is no settings file {path}: name one, or a figure.")
@@ -106,7 +106,7 @@ def read(path: Path) -> Part:
         whole_number("most_instances", most, least=1)
     cells = [cell for table in (content, *({**content, **more} for more in also)) for cell in _cells(path, table)]
     unique = {tuple(sorted(cell.items())): cell for cell in cells}
-    return Part(path.stem, title, number, tuple(unique.values()), most)
+    return StudyPart(path.stem, title, number, tuple(unique.values()), most)
 
 
 def _cells(path: Path, table: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -153,13 +153,15 @@ def _checked(path: Path, name: str, values: Any) -> list[Any]:
     return [GRIDS[name](value) for value in values]
 
 
-def parts() -> dict[str, Part]:
+def parts() -> dict[str, StudyPart]:
     """The parts that come with the package, figures of the paper first."""
-    found = sorted((read(path) for path in FOLDER.glob("*.toml")), key=lambda part: (part.number or 99, part.name))
+    found = sorted(
+        (read_settings(path) for path in FOLDER.glob("*.toml")), key=lambda part: (part.number or 99, part.name)
+    )
     return {part.name: part for part in found}
 
 
-def choose(names: list[str]) -> list[Part]:
+def choose(names: list[str]) -> list[StudyPart]:
     """Parts by name, by the number of the paper's figure, or by the path of a settings file; all without names.
 
     >>> [part.name for part in choose(["1", "ties"])]
@@ -174,7 +176,7 @@ def choose(names: list[str]) -> list[Part]:
         elif name in by_number:
             chosen.append(by_number[name])
         elif name.endswith(".toml"):
-            chosen.append(read(Path(name)))
+            chosen.append(read_settings(Path(name)))
             if chosen[-1].name in known:
                 raise ValueError(
                     f"{name} has the name of a part of the paper's study: give your settings another name."
@@ -190,4 +192,4 @@ def choose(names: list[str]) -> list[Part]:
     return chosen or list(known.values())
 
 
-COLUMNS = tuple(field.name for field in fields(Run))
+COLUMNS = tuple(field.name for field in fields(StudyRun))

@@ -11,8 +11,8 @@ from typing import Any
 
 from rankstream import __version__
 from rankstream._core.files import write_whole
-from rankstream.experiments.fits import Row
-from rankstream.experiments.settings import COLUMNS, Run
+from rankstream.experiments.fits import StudyRow
+from rankstream.experiments.settings import COLUMNS, StudyRun
 
 SETTINGS = [*COLUMNS, "version"]
 
@@ -30,7 +30,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._journal = folder / "journal.jsonl"
-        self._rows: dict[Run, list[Row]] = {}
+        self._rows: dict[StudyRun, list[StudyRow]] = {}
         self._read()
 
     def _read(self) -> None:
@@ -47,8 +47,8 @@ class Store:
             try:
                 entry = json.loads(line)
                 if entry["version"] == __version__:
-                    run = Run(**entry["run"])
-                    rows = [Row(run, results, times) for results, times in entry["rows"]]
+                    run = StudyRun(**entry["run"])
+                    rows = [StudyRow(run, results, times) for results, times in entry["rows"]]
                     if not rows or any("rounds" not in row.results for row in rows):
                         raise ValueError("rows without results")
                     self._rows[run] = rows
@@ -57,12 +57,12 @@ class Store:
                     f"Line {number} of {self._journal} is damaged: delete the line, or name another folder with --out."
                 ) from None
 
-    def __contains__(self, run: Run) -> bool:
+    def __contains__(self, run: StudyRun) -> bool:
         return run in self._rows
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[StudyRow]) -> None:
         """Keep rows; they are on disk when this returns."""
-        found: dict[Run, list[Row]] = {}
+        found: dict[StudyRun, list[StudyRow]] = {}
         for row in rows:
             found.setdefault(row.run, []).append(row)
         lines = [
@@ -77,18 +77,18 @@ class Store:
             os.fsync(file.fileno())
         self._rows.update(found)
 
-    def rows(self, runs: Iterable[Run]) -> list[Row]:
+    def rows(self, runs: Iterable[StudyRun]) -> list[StudyRow]:
         """The rows of these runs, in the order of their settings; runs that are not there are left out."""
         return [row for run in sorted(set(runs)) for row in self._rows.get(run, [])]
 
-    def write_tables(self, runs: Iterable[Run]) -> None:
+    def write_tables(self, runs: Iterable[StudyRun]) -> None:
         """``runs.csv`` with what depends on the settings alone, and ``times.csv`` with the seconds."""
         rows = self.rows(runs)
         write_whole(self.folder / "runs.csv", _table(rows, [row.results for row in rows]))
         write_whole(self.folder / "times.csv", _table(rows, [row.times for row in rows]))
 
 
-def _table(rows: list[Row], values: list[dict[str, Any]]) -> str:
+def _table(rows: list[StudyRow], values: list[dict[str, Any]]) -> str:
     names = list(dict.fromkeys(name for entry in values for name in entry))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

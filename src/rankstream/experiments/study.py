@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rankstream._core.terminal import print_json
-from rankstream.experiments.fits import MARKS, Row, run_all
+from rankstream.experiments.fits import MARKS, StudyRow, run_all
 from rankstream.experiments.report import solver_ratio, write_report
-from rankstream.experiments.settings import Part, Run, choose
+from rankstream.experiments.settings import StudyPart, StudyRun, choose
 from rankstream.experiments.store import Store
 from rankstream.experiments.tables import Results
 
@@ -22,7 +22,7 @@ from rankstream.experiments.tables import Results
 class Effort:
     """What one part took in this call."""
 
-    part: Part
+    part: StudyPart
     fits: int
     rounds: int
     seconds: float
@@ -39,7 +39,7 @@ class Effort:
 
 
 def reproduce(names: list[str], instances: int, jobs: int, folder: Path, seed: int = 0, as_json: bool = False) -> Path:
-    """Run parts of the study, or all of it, and write the report; its path is returned.
+    """StudyRun parts of the study, or all of it, and write the report; its path is returned.
 
     Instances are the markets of ``seed`` and the numbers after it. As JSON, the text goes to standard error instead.
     """
@@ -61,14 +61,14 @@ def reproduce(names: list[str], instances: int, jobs: int, folder: Path, seed: i
 
 
 def run_parts(
-    parts: list[Part],
+    parts: list[StudyPart],
     instances: int,
     jobs: int,
     folder: Path,
     console: Console,
     ended: Callable[[Effort], None] | None = None,
 ) -> Store:
-    """Run what is not in the folder yet, with one progress bar, and write the tables.
+    """StudyRun what is not in the folder yet, with one progress bar, and write the tables.
 
     Ctrl-C loses only the runs in flight: call again to go on.
     """
@@ -98,15 +98,15 @@ def run_parts(
     return store
 
 
-def _groups(runs: list[Run], store: Store) -> Iterator[list[Run]]:
+def _groups(runs: list[StudyRun], store: Store) -> Iterator[list[StudyRun]]:
     """Missing runs that share a market: they are played together, which spares making it again."""
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    groups: dict[tuple[object, ...], list[StudyRun]] = {}
     for run in runs:
         if run not in store:
             groups.setdefault(run.market, []).append(run)
     return iter(groups.values())
 
 
-def _rounds(row: Row) -> int:
+def _rounds(row: StudyRow) -> int:
     last = row.run.kind != "profile" or row.results["mark"] == MARKS[-1]
     return int(row.results.get("calls", row.results["rounds"])) if last else 0

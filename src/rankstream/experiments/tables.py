@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Vec
-from rankstream.experiments.fits import Row
+from rankstream.experiments.fits import StudyRow
 from rankstream.experiments.settings import COLUMNS
 
 METRICS = ("test_mae", "rankings", "rounds", "converged", "mae", "latest_mae", "truth_mae", "data_mae", "observations")
@@ -19,7 +19,7 @@ PROVEN = ("gap", "guarantee")
 class Results:
     """Rows, and the columns of their settings and results; a selection is Results again."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[StudyRow]) -> None:
         self.rows = list(rows)
 
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class Results:
     def where(self, **settings: Any) -> "Results":
         """The rows with these settings; a tuple or list stands for any of its entries."""
 
-        def fits(row: Row) -> bool:
+        def fits(row: StudyRow) -> bool:
             for name, value in settings.items():
                 allowed = value if isinstance(value, tuple | list) else (value,)
                 if _value(row, name) not in allowed:
@@ -50,15 +50,15 @@ class Results:
         return float(self.column(name).mean())
 
     def error(self, name: str) -> float:
-        """The standard error of the mean; 0 for a single row."""
+        """The standard error of the mean; NaN for a single row, of which none is known, and for infinite numbers."""
         column = self.column(name)
         if column.size < 2 or not np.isfinite(column).all():
-            return 0.0 if column.size < 2 else float("nan")
+            return float("nan")
         return float(column.std(ddof=1) / np.sqrt(column.size))
 
     def cells(self) -> Iterator["Results"]:
         """One selection for every combination of settings, its rows by instance."""
-        groups: dict[tuple[Any, ...], list[Row]] = {}
+        groups: dict[tuple[Any, ...], list[StudyRow]] = {}
         for row in self.rows:
             settings = tuple(value for name, value in asdict(row.run).items() if name != "instance")
             groups.setdefault((*settings, row.results.get("way", ""), row.results.get("mark", 0)), []).append(row)
@@ -70,7 +70,7 @@ class Results:
         return _value(self.rows[0], name)
 
 
-def _value(row: Row, name: str) -> Any:
+def _value(row: StudyRow, name: str) -> Any:
     if name in COLUMNS:
         return getattr(row.run, name)
     return row.results[name] if name in row.results else row.times[name]
@@ -122,9 +122,18 @@ def grid(results: Results, down: Sequence[str], across: str, shown: Callable[[Re
 
 
 def with_error(name: str, digits: int = 4) -> Callable[[Results], str]:
-    """A cell as mean and standard error."""
+    """A cell as mean and standard error, or as its mean where it is of one instance."""
 
     def shown(cell: Results) -> str:
-        return f"{cell.mean(name):.{digits}f} ± {cell.error(name):.{digits}f}"
+        return plus_minus(f"{cell.mean(name):.{digits}f}", cell.error(name), digits)
 
     return shown
+
+
+def plus_minus(mean: str, error: float, digits: int = 4) -> str:
+    """A mean with its standard error, where that is known.
+
+    >>> plus_minus("+0.0020", 0.001), plus_minus("0.0020", float("nan"))
+    ('+0.0020 ± 0.0010', '0.0020')
+    """
+    return f"{mean} ± {error:.{digits}f}" if np.isfinite(error) else mean

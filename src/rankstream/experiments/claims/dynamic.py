@@ -10,6 +10,7 @@ from rankstream.experiments.claims.verdicts import (
     correlated,
     graded,
     less,
+    resting_on,
     spread,
     yes_no,
 )
@@ -119,7 +120,10 @@ def lower_with_fewer(found: Found) -> Verdict:
         cases = len(marks) * (len(sizes) - 1)
         good, total = (good + right, total + cases) if metric in ("mae", "test_mae") else (good, total)
         parts.append(f"{metric} {right} of {cases}")
-    text = f"Lower at the next smaller number of observations a round, in how many cases: {', '.join(parts)}."
+    text = (
+        f"Lower at the next smaller number of observations a round, in how many cases: {', '.join(parts)}."
+        f"{resting_on(runs)}"
+    )
     return graded(good, total, text, "Not at every single point, but on the whole.")
 
 
@@ -135,7 +139,7 @@ def no_need_to_wait(found: Found) -> Verdict:
     first, last = (runs.where(per_round=slow, mark=mark).mean("test_mae") for mark in (marks[0], marks[-1]))
     text = (
         f"With {slow} a round the test MAE is below that with {fast} at {better} of {len(marks)} points; it goes from "
-        f"{first:.4f} at {marks[0]:,} observations to {last:.4f} at {marks[-1]:,}."
+        f"{first:.4f} at {marks[0]:,} observations to {last:.4f} at {marks[-1]:,}.{resting_on(runs)}"
     )
     if better == len(marks) and last < 0.9 * first:
         return Verdict("holds only if", f"{text} Rounds should not wait, but more observations do lower the error.")

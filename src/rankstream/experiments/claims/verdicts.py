@@ -50,6 +50,11 @@ def graded(good: int, total: int, measured: str, condition: str = "") -> Verdict
     return Verdict("does not hold", measured)
 
 
+def resting_on(runs: Results) -> str:
+    """A sentence to add where all runs are of one instance, so that nothing is known of how others would differ."""
+    return " All of it on one instance, so without standard errors." if len(runs.values("instance")) == 1 else ""
+
+
 def difference(first: Results, second: Results, metric: str) -> tuple[float, float]:
     """The mean of first - second over the instances of both, and its standard error."""
     one, two = _by_instance(first, metric), _by_instance(second, metric)
