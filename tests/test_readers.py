@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rankstream import Assortments, ChoiceCounts
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
 from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.job import Job
@@ -255,10 +255,10 @@ def test_the_command_line_reads_them_too(tmp_path: Path) -> None:
         "transactions, offers numbered": ["--contents", str(given_as(held(), "jsonl", tmp_path))],
     }.items():
         path = given_as(FORMATS[kind][0](), "csv", tmp_path)
-        done = CliRunner().invoke(app, ["fit", str(path), "--out", str(out), "--json", *options])
+        done = CliRunner().invoke(make_app(), ["fit", str(path), "--out", str(out), "--json", *options])
         assert done.exit_code == 0, done.output
         assert (json.loads(done.stdout)["choices"], json.loads(done.stdout)["offers"]) == (5, 3)
-    done = CliRunner().invoke(app, ["compare", str(path), "--columns", "chosen:choice"])
+    done = CliRunner().invoke(make_app(), ["compare", str(path), "--columns", "chosen:choice"])
     assert str(done.exception).startswith("The columns 'chosen:choice' are not of the form 'observation=case,item=alt'")
 
 
@@ -609,9 +609,12 @@ def test_wrong_options_of_ballots(rankings: list[str], options: Any, words: str)
 
 def test_headers_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    for content in (b'"offered"x,chosen\na,a\n', b"\xff,chosen\na,a\n"):
+    for content, words in {
+        b'"offered"x,chosen\na,a\n': "this is not CSV",
+        b"\xff,chosen\na,a\n": "this is not a CSV file in UTF-8: .* such as 'latin-1'",
+    }.items():
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="is not a CSV file in UTF-8"):
+        with pytest.raises(ValueError, match=words):
             read(path)
     path.write_text("\n\noffered,chosen\na;b,a\n")
     assert read(path).counts.tallies.tolist() == [1, 0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,35 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.records import order, text
+from rankstream.data.readers.labels import is_list, order, parts_of, text
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.roles import listed_names
 
 Ballot = tuple[tuple[str, ...], ...]
 MOST = 12
+CELLS = 2_000_000  # of all offers together; so many take about half a gigabyte
 
 
-def ballot_of(value: Any, items: frozenset[str] | None = None) -> Ballot:
+def ballot_of(
+    value: Any, items: frozenset[str] | None = None, separator: str = ">", others: Sequence[str] = ()
+) -> Ballot:
     """Tiers of equals, best first, from text such as "tea > pie = cake" or from a list that may hold lists of equals.
 
-    >>> ballot_of("tea > pie = cake")
-    (('tea',), ('cake', 'pie'))
+    ``others`` are marks that a text must not hold beside the separator or in its place, lest a whole ranking be taken
+    for one candidate.
+
+    >>> ballot_of("tea > pie = cake"), ballot_of("tea;pie", separator=";")
+    ((('tea',), ('cake', 'pie')), (('tea',), ('pie',)))
     """
-    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
-    tiers = [_tier(part) for part in (value if listed else text(value).split(">"))]
+    if isinstance(value, str):
+        _check_marks(value, separator, others)
+    tiers = [_tier(part) for part in parts_of(value, separator)]
     names = [name for tier in tiers for name in tier]
     if not any(names):
         raise BadRecordError("empty", "the ranking is empty: name somebody.")
     if "" in names or not all(tiers):
-        raise BadRecordError("ranking", f"the ranking {value!r} has an empty place: write it as 'a > b = c'.")
+        remedy = f"write it as {f' {separator} '.join('abc')!r}"
+        raise BadRecordError("ranking", f"the ranking {value!r} has an empty place: {remedy}.")
     if len(set(names)) < len(names):
         raise BadRecordError("repeated item", f"the ranking {value!r} names a candidate twice: name each once.")
     for name in names:
@@ -38,8 +48,18 @@ def ballot_of(value: Any, items: frozenset[str] | None = None) -> Ballot:
     return tuple(tuple(sorted(tier, key=order)) for tier in tiers)
 
 
+def _check_marks(words: str, separator: str, others: Sequence[str]) -> None:
+    for mark in others:
+        if mark in words and (separator not in words or mark == ">"):
+            raise BadRecordError(
+                "ranking",
+                f"the ranking {words!r} holds {mark!r}: say separator={mark!r} if that joins its names, or "
+                f"separator={separator!r} if it does not.",
+            )
+
+
 def _tier(part: Any) -> list[str]:
-    if isinstance(part, list | tuple | np.ndarray):
+    if is_list(part):
         return [text(name) for name in part]
     return [text(name) for name in text(part).split("=")]
 
@@ -72,7 +92,7 @@ def choices_from_ballots(
     short = any(sum(map(len, ballot)) < len(candidates) for votes in ballots.values() for ballot in votes)
     if short and nobody in candidates:
         raise ValueError(f"A candidate is called {nobody!r}, as nobody is: give nobody another name.")
-    menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, seed)]
+    menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, seed, short)]
     assortments = Assortments(menus, (*candidates, nobody) if short else candidates)
     return {
         group: ChoiceCounts(assortments, _tallies(assortments, votes, ties, len(candidates)))
@@ -80,9 +100,9 @@ def choices_from_ballots(
     }
 
 
-def _menus(candidates: list[str], offers: Any, seed: int) -> list[tuple[str, ...]]:
+def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[tuple[str, ...]]:
     if len(candidates) < 2:
-        raise ValueError(f"There is only the candidate {candidates[0]!r}: a choice needs two.")
+        raise ValueError(f"There is only the candidate {shown(candidates[0])}: a choice needs two.")
     if isinstance(offers, str):
         if offers not in ("pairs", "all"):
             raise ValueError(f"offers is {offers!r}: it must be 'pairs', 'all', a number, or a list of offers.")
@@ -90,6 +110,8 @@ def _menus(candidates: list[str], offers: Any, seed: int) -> list[tuple[str, ...
             raise ValueError(
                 f"All subsets of {len(candidates)} candidates are too many: ask for a number of random ones."
             )
+        if offers == "pairs":
+            _check_cells("All pairs", candidates, comb(len(candidates), 2) * (2 + short))
         sizes = range(2, 3 if offers == "pairs" else len(candidates) + 1)
         return [menu for size in sizes for menu in combinations(candidates, size)]
     if isinstance(offers, Iterable):
@@ -97,12 +119,14 @@ def _menus(candidates: list[str], offers: Any, seed: int) -> list[tuple[str, ...
         menus = [tuple(map(str, menu)) for menu in offers]
         for name in (name for menu in menus for name in menu):
             if name not in place:
-                raise ValueError(f"An offer holds {name!r}, who is in no ballot: the candidates are {candidates}.")
+                known = listed_names(candidates)
+                raise ValueError(f"An offer holds {shown(name)}, who is in no ballot: the candidates are {known}.")
         return list(dict.fromkeys(tuple(sorted(menu, key=place.__getitem__)) for menu in menus))
     number = whole_number("The number of offers", offers, 1)
     possible = 2 ** len(candidates) - len(candidates) - 1
-    if number > possible / 2:
+    if 2 * number > possible:
         raise ValueError(f"{number} of {possible} possible offers are more than half: ask for fewer, or for 'all'.")
+    _check_cells(f"{number:,} offers", candidates, number * (len(candidates) // 2 + short))
     rng = np.random.default_rng(seed)
     drawn: dict[tuple[str, ...], None] = {}
     while len(drawn) < number:
@@ -112,20 +136,31 @@ def _menus(candidates: list[str], offers: Any, seed: int) -> list[tuple[str, ...
     return sorted(drawn)
 
 
+def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
+    """That the offers are not too many to be built."""
+    if cells > CELLS:
+        raise ValueError(
+            f"{what} of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, beyond "
+            f"{CELLS:,}: say by separator what joins names if these are whole rankings, or ask for fewer offers."
+        )
+
+
 def _tallies(assortments: Assortments, votes: Mapping[Ballot, float], ties: str, n_candidates: int) -> Vec:
     """For every coordinate the votes whose best of the offer it is; nobody is as far behind as the unranked."""
-    last = n_candidates + 1
-    ranks = np.full((len(votes), assortments.n_items), last)
-    weights = np.fromiter(votes.values(), np.float64, len(votes))
-    for row, ballot in enumerate(votes):
-        for place, tier in enumerate(ballot):
-            ranks[row, [assortments.code(name) for name in tier]] = place
-    ranks[:, n_candidates:] = n_candidates
     tallies = np.zeros(assortments.n_coordinates)
-    for start, end in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):
-        offered = ranks[:, assortments.members[start:end]]
-        best = offered == offered.min(axis=1, keepdims=True)
-        equals = best.sum(axis=1)
-        share = weights / equals if ties == "split" else np.where(equals == 1, weights, 0.0)
-        tallies[start:end] = share @ best
+    ballots, most = list(votes), max(1, CELLS // assortments.n_items)
+    for first in range(0, len(ballots), most):
+        some = ballots[first : first + most]
+        weights = np.array([votes[ballot] for ballot in some], dtype=np.float64)
+        ranks = np.full((len(some), assortments.n_items), n_candidates + 1)
+        for row, ballot in enumerate(some):
+            for place, tier in enumerate(ballot):
+                ranks[row, [assortments.code(name) for name in tier]] = place
+        ranks[:, n_candidates:] = n_candidates
+        for start, end in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):
+            offered = ranks[:, assortments.members[start:end]]
+            best = offered == offered.min(axis=1, keepdims=True)
+            equals = best.sum(axis=1)
+            share = weights / equals if ties == "split" else np.where(equals == 1, weights, 0.0)
+            tallies[start:end] += share @ best
     return tallies

@@ -1,16 +1,18 @@
 """What each offer holds, where records only number their offers: told by a table of its own, or by the records."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rankstream.data.readers.database import connected, identifier, stripped
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.lines import Row
+from rankstream.data.readers.labels import labels_of, text, text_or_nothing
+from rankstream.data.readers.lines import RawRow
 from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.records import labels_of, text, text_or_nothing
 from rankstream.data.readers.roles import roles_of
-from rankstream.data.readers.tables import Source, connected, identifier
+from rankstream.data.readers.tables import Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -19,12 +21,14 @@ Contents = dict[str, tuple[str, ...]]
 
 
 def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
-    """The table with lists of items in place of the numbers of offers, none where there is no number."""
-    words = f"trim(CAST({source.scalar(layout.raw[0])} AS VARCHAR))"
+    """The table with lists of items in place of the numbers of offers, none where there is no number or a bad row."""
+    words = stripped(f"CAST({source.name_of(layout.raw[0])} AS VARCHAR)")
     number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
+    item = identifier(layout.raw[1])
+    items = f"CASE WHEN count({item}) = count(*) THEN list_sort(list(DISTINCT {item})) END"
     connection.execute(
-        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, "
-        f"list_sort(list(DISTINCT {identifier(layout.raw[1])})) AS held_items FROM {table} GROUP BY held_number"
+        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, {items} AS held_items "
+        f"FROM {table} GROUP BY held_number"
     ).fetchall()
     joined = f"(SELECT * FROM {table} LEFT JOIN held ON {number} = held_number)"
     return joined, replace(layout, raw=("held_items", layout.raw[1]))
@@ -37,8 +41,8 @@ def own_contents(source: Source, layout: Layout) -> Contents:
     """
     held: dict[str, set[str]] = defaultdict(set)
     spoiled: set[str] = set()
-    for row in _pairs(source, layout.raw):
-        number, item = (text_or_nothing(cell) for cell in (*row.cells, "", "")[:2])
+    for row in _walked(source, layout.raw):
+        number, item = (text_or_nothing(cell) for cell in row.cells)
         if row.wrong is not None or item == "":
             spoiled.add(number)
         else:
@@ -55,48 +59,55 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
     many = roles.get("item", roles.get("offered"))
     if "offer_id" not in roles or many is None:
         raise ValueError(f"{source.name} does not tell what offers hold: call its columns {number!r} and 'item'.")
+    columns, alone = (roles["offer_id"], many), "item" in roles
+    quick = _distinct(source, columns)
+    if quick is not None:
+        with suppress(BadRecordError):
+            return _held(quick, separator, alone)
     held: dict[str, set[str]] = defaultdict(set)
-    for row in _pairs(source, (roles["offer_id"], many)):
+    for row in _walked(source, columns):
         try:
             if row.wrong is not None:
                 raise row.wrong
-            label = text(row.cells[0])
-            if label == "":
-                raise BadRecordError("empty", "the offer has no number: give it one.")
-            items = [row.cells[1]] if "item" in roles else row.cells[1]
-            held[label].update(labels_of(items, separator))
+            for label, items in _held([row], separator, alone).items():
+                held[label].update(items)
         except BadRecordError as bad:
             raise ValueError(f"{row.place}: {bad}") from None
     return _shared(held)
 
 
-def _pairs(source: Source, columns: Sequence[str]) -> Iterable[Row]:
-    """The distinct pairs of cells of two columns; all rows with their places where one cannot be read."""
+def _held(rows: Iterable[RawRow], separator: str, alone: bool) -> Contents:
+    held: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        label = text(row.cells[0])
+        if label == "":
+            raise BadRecordError("empty", "the offer has no number: give it one.")
+        held[label].update(labels_of([row.cells[1]] if alone else row.cells[1], separator))
+    return _shared(held)
+
+
+def _distinct(source: Source, columns: Sequence[str]) -> list[RawRow] | None:
+    """The distinct pairs of cells of two columns; None where only walking is safe."""
     import duckdb
 
     try:
         with connected() as connection:
-            table = source.table(connection)
-            cells = ", ".join(map(identifier, columns))
-            found = connection.execute(f"SELECT DISTINCT {cells} FROM {table}").fetchall() if table else None
-        if found is not None and all(_good(cells) for cells in found):
-            return [Row(source.name, 0, tuple(map(source.decode, cells))) for cells in found]
-    except duckdb.Error:
-        pass
-    return _walked(source, columns)
+            table = source.table(connection, columns)
+            if table is None:
+                return None
+            found = connection.execute(f"SELECT DISTINCT {', '.join(map(identifier, columns))} FROM {table}").fetchall()
+    except (duckdb.Error, UnicodeError):
+        return None
+    return [RawRow(source.name, 0, tuple(map(source.decode, cells))) for cells in found]
 
 
-def _good(cells: Sequence[Any]) -> bool:
-    return all(cell is not None and text_or_nothing(cell) != "" for cell in cells)
-
-
-def _walked(source: Source, columns: Sequence[str]) -> Iterator[Row]:
+def _walked(source: Source, columns: Sequence[str]) -> Iterator[RawRow]:
     places = [source.columns.index(column) for column in columns]
-    for row in source.rows():
+    for row in source.rows(columns):
         yield row._replace(cells=tuple(row.cells[place] if place < len(row.cells) else None for place in places))
 
 
-def _shared(held: dict[str, set[str]]) -> Contents:
+def _shared(held: Mapping[str, set[str]]) -> Contents:
     """Equal offers as one tuple, since there may be millions."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     return {

@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.roles import THINGS, Columns, check_names, item_name, items_of, parsed, roles_of
+from rankstream.data.readers.labels import text_or_nothing
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.roles import (
+    THINGS,
+    Columns,
+    check_names,
+    item_name,
+    items_of,
+    listed_names,
+    parsed,
+    roles_of,
+)
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "long": ("observation", "item", "chosen"),
@@ -84,18 +94,24 @@ def _always(named: dict[str, Any]) -> tuple[str, ...] | None:
     """The items of the offer where the user gives those instead of a column."""
     if not isinstance(named.get("offered"), list | tuple):
         return None
-    return tuple(map(str, named.pop("offered")))
+    offered = tuple(map(text_or_nothing, named.pop("offered")))
+    if not all(offered) or len(set(offered)) < len(offered):
+        raise ValueError(f"The items offered to all are {list(offered)}: name each once, and none ''.")
+    return offered
 
 
 def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     """The items by all that a choice may call them: code, name, and column."""
     codes: dict[str, str] = {}
     for column, code in items.items():
+        if text_or_nothing(item_name(column)) == "":
+            remedy = "name it, or say by items which columns are items"
+            raise ValueError(f"{name} has a column called {shown(column)}, which is no name: {remedy}.")
         for word in {code, item_name(column), column}:
             if codes.setdefault(word, item_name(column)) != item_name(column) or word == "":
-                raise ValueError(f"{name} has two items called {word!r}: give each a code of its own.")
+                raise ValueError(f"{name} has two items called {shown(word)}: give each a code of its own.")
     if len(set(map(item_name, items))) < len(items):
-        raise ValueError(f"{name} has two columns for one item among {', '.join(map(repr, items))}: name one of them.")
+        raise ValueError(f"{name} has two columns for one item among {listed_names(list(items))}: name one of them.")
     return codes
 
 
@@ -115,7 +131,7 @@ def _found(
         raise ValueError(
             f"{name} holds no records: begin a CSV file with the names of its columns, JSON lines with '{{'."
         )
-    has = ", ".join(map(repr, columns))
+    has = listed_names(columns)
     likely = ("transactions", "counts", "long", "rankings")
     nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
     missing = missing or _missing(nearest, roles)

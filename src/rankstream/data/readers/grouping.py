@@ -6,16 +6,18 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rankstream.data.readers.contents import with_contents
+from rankstream.data.readers.database import BATCH, described, double, identifier, unzoned
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.long import Alternatives
-from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.records import text
-from rankstream.data.readers.tables import BATCH, Source, identifier
+from rankstream.data.readers.labels import text
+from rankstream.data.readers.long import NO_TIME, Alternatives
+from rankstream.data.readers.tables import Source
+from rankstream.data.readers.times import Clock, Span, bad_time, is_time, moment_sql, seconds_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROW = "rankstream_row"
+SAMPLE = 100
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 
@@ -54,88 +56,151 @@ def period_label(value: Any, period: str) -> str:
         if period == "week":
             moment -= timedelta(days=moment.weekday())
         return moment.strftime(PERIODS[period])
-    except (ValueError, OverflowError):
-        raise BadRecordError(
-            "time", f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it."
-        ) from None
+    except (ValueError, OverflowError, NotImplementedError):
+        raise bad_time(value) from None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Records with equal cells: how many, the sum of their counts, and whether all these counts are good."""
+    """Records with equal cells: how many, the sum of their counts, and whether all these counts are good.
+
+    ``number`` is the slice of time they are in, -1 before all that counts; ``faded`` and ``squared`` are the sums of
+    what time leaves of the counts, and of what it leaves twice over.
+    """
 
     raw: tuple[Any, ...]
     key: tuple[Any, ...]
+    number: int
     records: int
     weight: float
+    faded: float
+    squared: float
     good: bool
 
 
-def groups(
-    connection: "DuckDBPyConnection",
-    source: Source,
-    table: str,
-    layout: Layout,
-    split: Split,
-    head: int | None = None,
-    own: bool = True,
-) -> Iterator[Group]:
-    """The distinct records of a table; of a long one, with the items and flags of its first rows, or of all.
+class Records:
+    """The records of a table as a query with a row for each: raw cells, keys, time, count, and whether it is good.
 
-    Where offers are numbered, they hold what the table itself lists under the number, unless that is not its ``own``.
+    Of a long table the items and flags of its first rows are known, or of all. Where offers are numbered, they hold
+    what the table itself lists under the number, unless that is not its ``own``.
     """
-    if split.parts is not None:  # before any join, which may change the order of rows
-        table = f"(SELECT *, row_number() OVER () - 1 AS {ROW} FROM {table})"
-    if layout.by_id and own:
-        table, layout = with_contents(connection, source, table, layout)
-    key, (weight, good) = _keys(source, split), _weight(source, layout)
-    is_long = layout.format == "long"
-    pairs = Alternatives(connection, source, table, layout, head) if is_long else None
-    query = (
-        pairs.query(key, weight, good, split.parts is not None) if pairs else _flat(table, layout, key, weight, good)
-    )
-    if split.parts is not None:
-        total = connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
-        query = f"SELECT * REPLACE ({_part(total, split.parts)} AS k0) FROM ({query})"
-    names = pairs.names if pairs else [f"r{place}" for place in range(len(layout.raw))]
-    cells = ", ".join(names + [f"k{place}" for place in range(len(key))])
-    sums = "count(*), count(*), 0" if layout.count is None and not pairs else "count(*), sum(w), count_if(NOT good)"
-    found = connection.execute(f"SELECT {cells}, {sums} FROM ({query}) GROUP BY {cells}")
-    while batch := found.fetchmany(BATCH):
-        for *values, records, total_weight, bad in batch:
-            raw, key_cells = values[: len(names)], tuple(values[len(names) :])
-            decoded = (pairs.entries(raw), pairs.naming) if pairs else tuple(_decoded(source, cell) for cell in raw)
-            yield Group(decoded, key_cells, records, total_weight or 0.0, bad == 0)
 
+    def __init__(
+        self,
+        connection: "DuckDBPyConnection",
+        source: Source,
+        table: str,
+        layout: Layout,
+        split: Split,
+        clock: Clock | None = None,
+        head: int | None = None,
+        own: bool = True,
+    ) -> None:
+        self.connection, self.source, self.layout, self.split, self.clock = connection, source, layout, split, clock
+        self.kinds = described(connection, table)
+        if split.parts is not None:  # before any join, which may change the order of rows
+            table = f"(SELECT *, row_number() OVER () - 1 AS {ROW} FROM {table})"
+        if layout.by_id and own:
+            table, self.layout = with_contents(connection, source, table, layout)
+        key, (weight, good) = self._keys(), self._weight()
+        time = None if clock is None else seconds_sql(source.scalar(clock.column), self.kinds[clock.column])
+        is_long = layout.format == "long"
+        self.pairs = Alternatives(connection, source, table, self.layout, head) if is_long else None
+        if self.pairs:
+            query = self.pairs.query(key, time, weight, good, split.parts is not None)
+            self.names = self.pairs.names
+        else:
+            query = self._flat(table, key, time, weight, good)
+            self.names = [f"r{place}" for place in range(len(self.layout.raw))]
+        self.keys = [f"k{place}" for place in range(len(key))]
+        self.query, self.kept, self._table, self._time = query, "", table, time
+        if clock is not None and clock.since is not None:
+            self.kept = f"WHERE t >= {double(clock.since)}"
 
-def _decoded(source: Source, cell: Any) -> Any:
-    return [source.decode(inner) for inner in cell] if isinstance(cell, list) else source.decode(cell)
+    def times(self) -> tuple[int, Span | None]:
+        """How many records have no time that can be read here, and the first and last time; None without any."""
+        kept = f"FILTER ({self.kept})" if self.kept else ""
+        found = f"SELECT count(*) - count(t), min(t) {kept}, max(t) {kept} FROM ({self.query})"
+        untimed, first, last = self.connection.execute(found).fetchall()[0]
+        return untimed, None if first is None else (first, last)
 
+    def unreadable(self) -> bool | None:
+        """Whether some rows have times that Python cannot read either; None where it might."""
+        if self.clock is None:
+            return None
+        cells = f"SELECT DISTINCT {identifier(self.clock.column)} FROM {self._table} WHERE {self._time} IS NULL"
+        found = self.connection.execute(f"{cells} LIMIT {SAMPLE}").fetchall()
+        return any(not is_time(self.source.decode(cell)) for (cell,) in found) or (None if found else True)
 
-def _keys(source: Source, split: Split) -> list[str]:
-    if split.parts is not None:
-        return [ROW]
-    if split.period is not None and split.time is not None:
-        moment = f"try_cast({source.scalar(split.time)} AS TIMESTAMPTZ)"  # connections are in UTC
-        return [f"date_trunc('{split.period}', CAST({moment} AS TIMESTAMP))"]
-    return [source.scalar(column) for column in split.by]
+    def spans(self, slices: int) -> list[Span]:
+        """The first and last time of each of the slices, as ``times.spans_of`` finds them."""
+        sums = f"SELECT t, sum(w) AS w FROM ({self.query}) GROUP BY t"
+        before = "sum(w) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) - w"
+        number = f"least(floor({slices}::DOUBLE * ({before}) / sum(w) OVER ()), {slices - 1})"
+        numbered = f"SELECT t, CASE WHEN sum(w) OVER () > 0 THEN {number} ELSE 0 END AS number FROM sums {self.kept}"
+        found = self.connection.execute(
+            f"WITH sums AS MATERIALIZED ({sums}) "  # or else a time would be read once more, to be filtered
+            f"SELECT min(t), max(t) FROM ({numbered}) GROUP BY number ORDER BY number"
+        )
+        return [(first, last) for first, last in found.fetchall()]
 
+    def groups(self, spans: Sequence[Span], latest: float) -> Iterator[Group]:
+        """The distinct records, kept apart by slices of time if there are any."""
+        query, half_life = self.query, None if self.clock is None else self.clock.half_life
+        if self.split.parts is not None:
+            query = f"SELECT * FROM ({query}) {self.kept}"
+            total = self.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
+            if self.pairs or self.kept:  # there are gaps in the numbers
+                query = f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})"
+            query = f"SELECT * REPLACE ({_part(total, self.split.parts)} AS k0) FROM ({query})"
+        cells = ", ".join([*self.names, *self.keys, "slice"])
+        later = [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
+        later = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] * bool(self.kept) + later
+        number = f"CASE {' '.join(later)} ELSE {max(0, len(spans) - 1)} END" if later else "0"
+        plain = self.layout.count is None and not self.pairs
+        sums = "count(*), count(*), 0" if plain else "count(*), sum(w), count_if(NOT good)"
+        left = "1.0" if half_life is None else f"pow(2.0, (t - {double(latest)}) / {double(half_life)})"
+        sums += f", sum(w * {left}), sum(w * {left} * {left})" if half_life is not None else ", 0, 0"
+        found = self.connection.execute(
+            f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({query})) GROUP BY {cells}"
+        )
+        while batch := found.fetchmany(BATCH):
+            for *values, place, records, weight, bad, faded, squared in batch:
+                raw, key = self._decoded(values[: len(self.names)]), tuple(values[len(self.names) :])
+                key = tuple(map(self.source.decode, key)) if self.split.by else key
+                yield Group(raw, key, place, records, weight or 0.0, faded or 0.0, squared or 0.0, good=bad == 0)
 
-def _weight(source: Source, layout: Layout) -> tuple[str, str]:
-    """The SQL of a record's count, and of whether it is one."""
-    if layout.count is None:
-        return "1", "true"
-    count = f"try_cast({source.scalar(layout.count)} AS DOUBLE)"
-    if source.count_if_missing:
-        count = f"CASE WHEN {source.scalar(layout.count)} IS NULL THEN 1 ELSE {count} END"
-    return count, f"coalesce({count} >= 0 AND {count} < 'inf'::DOUBLE, false)"
+    def _decoded(self, cells: list[Any]) -> tuple[Any, ...]:
+        if self.pairs:
+            return self.pairs.entries(cells), self.pairs.naming
+        decode = self.source.decode
+        return tuple([decode(inner) for inner in cell] if isinstance(cell, list) else decode(cell) for cell in cells)
 
+    def _keys(self) -> list[str]:
+        split = self.split
+        if split.parts is not None:
+            return [ROW]
+        if split.period is None or split.time is None:
+            return [unzoned(column, self.kinds[column]) for column in split.by]
+        moment = moment_sql(self.source.scalar(split.time), self.kinds[split.time])
+        return [f"date_trunc('{split.period}', {moment})"]
 
-def _flat(table: str, layout: Layout, key: list[str], weight: str, good: str) -> str:
-    """A row for each record, of a format that has one row for each."""
-    cells = [f"{identifier(column)} AS r{place}" for place, column in enumerate(layout.raw)]
-    cells += [f"{column} AS k{place}" for place, column in enumerate(key)]
-    return f"SELECT {', '.join(cells)}, {weight} AS w, {good} AS good FROM {table}"
+    def _weight(self) -> tuple[str, str]:
+        """The SQL of a record's count, and of whether it is one."""
+        if self.layout.count is None:
+            return "1", "true"
+        cell = self.source.scalar(self.layout.count)
+        count = "CAST(NULL AS DOUBLE)" if self.kinds[self.layout.count] == "BOOLEAN" else f"try_cast({cell} AS DOUBLE)"
+        if self.source.count_if_missing:
+            count = f"CASE WHEN {cell} IS NULL THEN 1 ELSE {count} END"
+        return count, f"coalesce({count} >= 0 AND {count} < 'inf'::DOUBLE, false)"
+
+    def _flat(self, table: str, key: list[str], time: str | None, weight: str, good: str) -> str:
+        """A row for each record, of a format that has one row for each."""
+        raw = [unzoned(column, self.kinds.get(column)) for column in self.layout.raw]
+        cells = [f"{cell} AS r{place}" for place, cell in enumerate(raw)]
+        cells += [f"{column} AS k{place}" for place, column in enumerate(key)]
+        return f"SELECT {', '.join(cells)}, {time or NO_TIME} AS t, {weight} AS w, {good} AS good FROM {table}"
 
 
 def _part(total: int, parts: int) -> str:

@@ -1,26 +1,33 @@
 """One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import itemgetter
+from math import nan
 from typing import Any
-
-import numpy as np
 
 from rankstream.data.readers.ballots import ballot_of
 from rankstream.data.readers.contents import own_contents
+from rankstream.data.readers.database import connected
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.grouping import Split, groups
-from rankstream.data.readers.lines import Row
-from rankstream.data.readers.long import names_items
+from rankstream.data.readers.grouping import Records, Split
 from rankstream.data.readers.problems import BadRecordError, Problems
-from rankstream.data.readers.records import Choices, text, weight_of
-from rankstream.data.readers.tables import Source, connected
+from rankstream.data.readers.records import Choices, weight_of
+from rankstream.data.readers.tables import Source
+from rankstream.data.readers.times import Clock, seconds_of
+from rankstream.data.readers.walk import (
+    COUNTED,
+    FADED,
+    SQUARED,
+    ColumnPlaces,
+    Found,
+    Kept,
+    Key,
+    check_groups,
+    new_tally,
+    observations,
+)
 
-Key = Any
-Tally = dict[Key, dict[Any, float]]
 LITTLE = "100MB"
 HEAD = 200_000
 TEXT = {str}
@@ -28,22 +35,34 @@ TEXT = {str}
 
 @dataclass(frozen=True)
 class Job:
-    """One reading: grouped at once where all records are good, row by row where some are not."""
+    """One reading: grouped at once where all records are good, row by row where some are not.
+
+    ``others`` are marks that a ranking must not hold (see ``ballot_of``).
+    """
 
     source: Source
     layout: Layout
     split: Split
     choices: Choices
+    clock: Clock | None = None
+    others: tuple[str, ...] = ()
     known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that are looked at."""
+        more = (self.layout.count, None if self.clock is None else self.clock.column)
+        named = (*self.layout.raw, *self.split.columns, *(column for column in more if column is not None))
+        return list(dict.fromkeys(named))
 
     def outcome(self, raw: Sequence[Any]) -> Any:
         """What a record says: an offer and a choice, or a ballot."""
         if self.layout.format == "rankings":
-            return ballot_of(raw[0], self.choices.items)
+            return ballot_of(raw[0], self.choices.items, self.choices.separator, self.others)
         return self.choices.outcome(raw)
 
-    def quickly(self, memory: str | None) -> tuple[Tally, int] | None:
-        """The tally by one GROUP BY; None where anything is not as it should be.
+    def quickly(self, memory: str | None) -> Found | None:
+        """What one GROUP BY finds; None where anything is not as it should be.
 
         Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
         The first rows of a long table mostly hold all items, so that one scan does.
@@ -51,68 +70,109 @@ class Job:
         heads = (HEAD, None) if self.layout.format == "long" else (None,)
         return next((found for head in heads if (found := self._tried(memory, head)) is not None), None)
 
-    def _tried(self, memory: str | None, head: int | None) -> tuple[Tally, int] | None:
+    def _tried(self, memory: str | None, head: int | None) -> Found | None:
         import duckdb
 
         try:
             return self._grouped(memory or LITTLE, head)
         except (duckdb.OutOfMemoryException, duckdb.IOException):
-            with suppress(duckdb.Error, BadRecordError):
+            with suppress(duckdb.Error, BadRecordError, UnicodeError):
                 return self._grouped(None, head) if memory is None else None
-        except (duckdb.Error, BadRecordError):
+        except (duckdb.Error, BadRecordError, UnicodeError):
             pass
         return None
 
-    def _grouped(self, memory: str | None, head: int | None) -> tuple[Tally, int] | None:
-        tally: Tally = defaultdict(lambda: defaultdict(float))
-        rows = 0
+    def _grouped(self, memory: str | None, head: int | None) -> Found | None:
         with connected(memory) as connection:
-            table = self.source.table(connection)
+            table = self.source.table(connection, self.needed)
             if table is None:
                 return None
             own = self.choices.contents is None
-            for group in groups(connection, self.source, table, self.layout, self.split, head, own):
-                if not group.good:
+            records = Records(connection, self.source, table, self.layout, self.split, self.clock, head, own)
+            span, spans = None, None
+            if self.clock is not None:
+                untimed, span = records.times()
+                if untimed and (self.clock.strict or not records.unreadable()):
                     return None
-                key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
-                tally[key][self.outcome(group.raw)] += group.weight
-                rows += group.records
-        return tally, rows
+                span = None if untimed else span
+                spans = records.spans(self.clock.slices) if self.clock.slices and span is not None else None
+            return self._tallied(records, span, spans)
 
-    def slowly(self, problems: Problems) -> tuple[Tally, int]:
-        """The tally row by row, each bad record with its place."""
+    def _tallied(
+        self, records: Records, span: tuple[float, float] | None, spans: list[tuple[float, float]] | None
+    ) -> Found | None:
+        tally, rows = new_tally(), 0
+        fades = self.clock is not None and self.clock.half_life is not None
+        for group in records.groups(spans or [], 0.0 if span is None else span[1]):
+            if not group.good:
+                return None
+            if group.number < 0:
+                continue
+            key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
+            outcome = self.outcome(group.raw)
+            tally[COUNTED, key, group.number][outcome] += group.weight
+            if fades:
+                tally[FADED, key, 0][outcome] += group.faded
+                tally[SQUARED, key, 0][outcome] += group.squared
+            rows += group.records
+            check_groups(len(tally))
+        return Found(tally, rows, span, spans)
+
+    def slowly(self, problems: Problems) -> Found:
+        """What is found row by row, each bad record with its place."""
         if self.layout.by_id and self.choices.contents is None:
             self.choices.contents = own_contents(self.source, self.layout)
-        places = {column: place for place, column in enumerate(self.source.columns)}
-        at = Places(
-            [places[column] for column in self.layout.raw],
-            [places[column] for column in self.split.columns],
-            None if self.layout.count is None else places[self.layout.count],
-            self.layout.naming,
-        )
-        tally: Tally = defaultdict(lambda: defaultdict(float))
-        found: list[tuple[Any, float]] = []
-        rows = 0
-        records = self.source.rows()
-        for row in _observations(records, at) if self.layout.format == "long" else records:
-            rows += 1
+        at = self._places()
+        tally, kept = new_tally(), Kept()
+        keep = self.split.parts is not None or self.clock is not None
+        since = None if self.clock is None else self.clock.since
+        rows, records = 0, self.source.rows(self.needed)
+        for row in observations(records, at) if self.layout.format == "long" else records:
             try:
                 if row.wrong is not None:
                     raise row.wrong
+                time = nan if at.time is None else self._time(row.cells, at.time)
+                if since is not None and time < since:
+                    continue
                 outcome, key, weight = self._record(row.cells, at)
             except BadRecordError as bad:
-                problems.add(row.place, bad, row.cells)
+                problems.add(row.place, bad, row.cells, row.lines)
+                rows += row.lines
                 continue
-            if self.split.parts is None:
-                tally[key][outcome] += weight
+            rows += 1
+            if keep:
+                kept.add(outcome, key, weight, time)
             else:
-                found.append((outcome, weight))
-        for part, chunk in enumerate(np.array_split(np.arange(len(found)), self.split.parts or 1)):
-            for outcome, weight in (found[number] for number in chunk):
-                tally[part][outcome] += weight
-        return tally, rows
+                tally[COUNTED, key, 0][outcome] += weight
+            check_groups(len(kept.groups) + len(tally))
+        return kept.found(rows, self.split.parts, self.clock) if keep else Found(tally, rows)
 
-    def _record(self, cells: Sequence[Any], at: "Places") -> tuple[Any, Key, float]:
+    def _places(self) -> ColumnPlaces:
+        places = {column: place for place, column in enumerate(self.source.columns)}
+        return ColumnPlaces(
+            [places[column] for column in self.layout.raw],
+            [places[column] for column in self.split.columns],
+            None if self.layout.count is None else places[self.layout.count],
+            None if self.clock is None else places[self.clock.column],
+            self.layout.naming,
+        )
+
+    def _time(self, cells: Sequence[Any], place: int) -> float:
+        """The time of a record; NaN where it has none, and may be without."""
+        strict = self.clock is not None and self.clock.strict
+        rows = cells if self.layout.format == "long" else [cells]
+        try:
+            times = {seconds_of(row[place]) for row in rows}
+        except BadRecordError:
+            if strict:
+                raise
+            return nan
+        if len(times) > 1 and strict:
+            column = self.source.columns[place]
+            raise BadRecordError("malformed", f"one observation has different values of {column!r}: correct it.")
+        return times.pop() if len(times) == 1 else nan
+
+    def _record(self, cells: Sequence[Any], at: ColumnPlaces) -> tuple[Any, Key, float]:
         if self.layout.format == "long":
             return self._observation(cells, at)
         raw = at.pick(cells)
@@ -125,7 +185,7 @@ class Job:
             found = self.known[name] = self.outcome(raw)
         return found
 
-    def _observation(self, rows: Sequence[Sequence[Any]], at: "Places") -> tuple[Any, Key, float]:
+    def _observation(self, rows: Sequence[Sequence[Any]], at: ColumnPlaces) -> tuple[Any, Key, float]:
         entries = tuple([at.pick(cells)[1:] for cells in rows])
         is_text = all(type(cell) is str for entry in entries for cell in entry)
         outcome = self._known(entries, (entries, at.naming)) if is_text else self.outcome((entries, at.naming))
@@ -137,61 +197,9 @@ class Job:
             raise BadRecordError("malformed", f"one observation has different values of {columns}: correct it.")
         return outcome, *ends.pop()
 
-    def _rest(self, cells: Sequence[Any], at: "Places") -> tuple[Key, float]:
+    def _rest(self, cells: Sequence[Any], at: ColumnPlaces) -> tuple[Key, float]:
         """The group of a record, and its count."""
         key = self.split.label([cells[place] for place in at.key]) if at.key else ()
         if at.count is None or (cells[at.count] is None and self.source.count_if_missing):
             return key, 1.0
         return key, weight_of(cells[at.count])
-
-
-@dataclass
-class Places:
-    """At which places of a row its parts are, and whether the choices of a long table name an item."""
-
-    raw: list[int]
-    key: list[int]
-    count: int | None
-    naming: bool | None
-
-    def __post_init__(self) -> None:
-        self.alone = not self.key and self.count is None
-        self.pick: Callable[[Sequence[Any]], tuple[Any, ...]] = (
-            itemgetter(*self.raw) if len(self.raw) > 1 else lambda cells: (cells[self.raw[0]],)
-        )
-
-    @property
-    def rest(self) -> list[int]:
-        """What belongs to an observation as a whole."""
-        return self.key + ([] if self.count is None else [self.count])
-
-
-def _observations(rows: Iterator[Row], at: Places) -> Iterator[Row]:
-    """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
-    found: dict[Any, list[Row]] = {}
-    name_at, item_at, chosen_at = at.raw
-    for row in rows:
-        name = row.cells[name_at] if len(row.cells) > name_at else None
-        if isinstance(name, list | dict) or (row.wrong is None and text(name) == ""):
-            yield row._replace(wrong=BadRecordError("empty", "the observation has no name: give it one."))
-        elif row.wrong is not None and text(name) == "":
-            yield row
-        else:
-            found.setdefault(name, []).append(row)
-    if at.naming is None:
-        good = [row.cells for alternatives in found.values() for row in alternatives if row.wrong is None]
-        at.naming = names_items(*(_distinct(cells[place] for cells in good) for place in (item_at, chosen_at)))
-    for alternatives in found.values():
-        first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
-        yield first._replace(cells=tuple(row.cells for row in alternatives))
-
-
-def _distinct(cells: Iterable[Any]) -> list[Any]:
-    """The cells that are text, each once, and all others."""
-    texts, others = set[str](), list[Any]()
-    for cell in cells:
-        if type(cell) is str:
-            texts.add(cell)
-        else:
-            others.append(cell)
-    return [*texts, *others]

@@ -1,24 +1,36 @@
-"""Text files row by row, with their line numbers: slower than a GROUP BY, but exact about what is wrong where."""
+"""Text files row by row, with their line numbers: slower than a GROUP BY, but exact about what is wrong where.
+
+Nothing here reads on into what is no text: a NUL byte, a line beyond ``LINE`` bytes or a record beyond ``LINES`` lines
+ends the file with an error, so that neither a disk image nor a forgotten quote can fill the memory.
+"""
 
 import csv
 import gzip
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from rankstream.data.readers.problems import BadRecordError
 
+LINE = 1_000_000  # bytes
+LINES = 10
+UTF8 = "utf-8"
 
-class Row(NamedTuple):
-    """Where a record is, its cells in the order of the columns, and what is wrong with it as a whole."""
+
+class RawRow(NamedTuple):
+    """Where a record is, its cells in the order of the columns, what is wrong with it as a whole, and how many lines.
+
+    Only what is wrong counts by lines, since nobody knows how many records are lost in it.
+    """
 
     where: str
     number: int
     cells: Sequence[Any]
     wrong: BadRecordError | None = None
+    lines: int = 1
 
     @property
     def place(self) -> str:
@@ -27,109 +39,165 @@ class Row(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
-    """A text file, unpacked if need be; bytes that are no UTF-8 are kept apart, to be found by ``is_text``."""
+def unpacked(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if need be."""
     try:
         if path.name.lower().endswith(".gz"):
-            with gzip.open(path, "rt", newline="", encoding="utf-8-sig", errors="surrogateescape") as unpacked:
-                yield unpacked
+            with gzip.open(path, "rb") as file:
+                yield cast("BinaryIO", file)
         else:
-            with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-                yield file
+            with path.open("rb") as plain:
+                yield plain
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is no whole gzip file ({error}): pack it again.") from None
 
 
-def check_packed(path: Path) -> None:
-    """Unpack a gzipped file once for its checksum, which DuckDB does not look at; other files are as they are."""
-    if path.name.lower().endswith(".gz"):
-        with opened(path) as file:
-            unpacked = file.buffer
-            while unpacked.read(1 << 20):
-                pass
+@contextmanager
+def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
+    """A text file, unpacked if need be; bytes that are no UTF-8 are kept apart, to be found by ``is_text``."""
+    name = "utf-8-sig" if encoding == UTF8 else encoding
+    is_packed = path.name.lower().endswith(".gz")
+    try:
+        with (gzip.open if is_packed else open)(
+            path, "rt", newline="", encoding=name, errors="surrogateescape"
+        ) as file:
+            yield cast("TextIO", file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is no whole gzip file ({error}): pack it again.") from None
+    except UnicodeError as error:
+        raise ValueError(f"{path} is no text in {encoding} ({error}): say by encoding what it is in.") from None
 
 
 def is_text(words: str) -> bool:
-    """Whether text read by ``opened`` was UTF-8."""
-    return words.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in words)
+    """Whether text read by ``opened`` was in the encoding that it was read in."""
+    return words.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in words)
 
 
-def csv_header(path: Path) -> tuple[list[str], str, bool]:
-    """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
-    with opened(path) as file:
-        first = file.readline(1 << 20)
-        delimiter = next((mark for mark in ",\t;|" if mark in first), ",")
-    with opened(path) as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
-        try:
-            header = next((row for row in reader if row), [])
-        except csv.Error as error:
-            raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
-        if not all(map(is_text, header)):
-            raise ValueError(f"{path} is not a CSV file in UTF-8: save it as one.")
-        return [name.strip() for name in header], delimiter, reader.line_num == 1
+def limited(path: Path, file: TextIO) -> Iterator[str]:
+    """The lines of a text file; a ValueError at what is binary or too long, before more of it is read."""
+    number = 0
+    while line := file.readline(LINE + 1):
+        number += 1
+        if "\0" in line:
+            raise binary(path)
+        if 4 * len(line) > LINE and len(line.encode("utf-8", "surrogatepass")) > LINE:
+            raise too_long(path, number)
+        yield line
 
 
-def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
-    """The records of a CSV file after its header, each with the line it begins on."""
-    with opened(path) as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
-        where, header = f"{path}, line", False
+def too_long(path: Path, number: int) -> ValueError:
+    """What to say of a line beyond the limit."""
+    return ValueError(
+        f"{path}, line {number}: the line is longer than {LINE:,} bytes: end each record by a line break."
+    )
+
+
+def binary(path: Path) -> ValueError:
+    """What to say of NUL bytes, which text in UTF-8 never has."""
+    with unpacked(path) as file:
+        mark = file.read(2)
+    if mark in (b"\xff\xfe", b"\xfe\xff"):
+        return ValueError(f"{path} is in UTF-16: say encoding='utf-16', or save it in UTF-8.")
+    return ValueError(f"{path} holds NUL bytes, as no text does: give a file of CSV, JSON lines or Parquet.")
+
+
+def not_text(kind: str, encoding: str) -> str:
+    """What to say of bytes that are no text."""
+    if encoding == UTF8:
+        return f"this is not {kind} in UTF-8: save it as one, or say by encoding what it is in, such as 'latin-1'."
+    return f"this is not {kind} in {encoding}: say by encoding what it is in."
+
+
+class CsvReader:
+    """The records of a CSV file, each with the lines it stands on; at most ``LINES`` of them."""
+
+    def __init__(self, path: Path, file: TextIO, delimiter: str | None = None) -> None:
+        if csv.field_size_limit() < LINES * LINE:
+            csv.field_size_limit(LINES * LINE)
+        self.path, self.line, self._start = path, 0, 0
+        lines = limited(path, file)
+        head: list[str] = []
+        if delimiter is None:
+            head = list(_head(lines))
+            first = head[-1] if head else ""
+            delimiter = next((mark for mark in ",\t;|" if mark in first), ",")
+        self.delimiter = delimiter
+        self._reader = csv.reader(
+            self._fed(chain(head, lines)), delimiter=delimiter, strict=True, skipinitialspace=True
+        )
+
+    def _fed(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            self.line += 1
+            if self.line - self._start > LINES:
+                raise ValueError(
+                    f"{self.path}, line {self._start + 1}: a record begins that does not end within {LINES} lines: "
+                    "close its quote."
+                )
+            yield line
+
+    def records(self) -> Iterator[tuple[int, list[str] | BadRecordError]]:
+        """The line that each record begins on, and its cells or what is wrong; ``line`` is the one it ends on."""
         while True:
-            number = reader.line_num + 1
             try:
-                for cells in reader:
-                    if len(cells) == width + 1 and cells[-1] == "":
-                        cells.pop()
-                    if header and len(cells) == width and "".join(cells).isascii():
-                        yield Row(where, number, cells)
-                    elif cells and header:
-                        yield Row(where, number, cells, _shape(cells, width))
-                    header = header or bool(cells)
-                    number = reader.line_num + 1
+                for cells in self._reader:
+                    yield self._start + 1, cells
+                    self._start = self.line
             except csv.Error as error:
                 bad = BadRecordError("malformed", f"this is not CSV ({error}): correct the quotes.")
-                yield Row(where, number, (), bad)
+                yield self._start + 1, bad
+                self._start = self.line
             else:
                 return
 
 
-def _shape(cells: list[str], width: int) -> BadRecordError | None:
+def _head(lines: Iterator[str]) -> Iterator[str]:
+    """The lines up to the first that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def csv_header(path: Path, encoding: str = UTF8) -> tuple[list[str], str, bool]:
+    """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
+    with opened(path, encoding) as file:
+        reader = CsvReader(path, file)
+        header: list[str] = []
+        for _, cells in reader.records():
+            if isinstance(cells, BadRecordError):
+                raise ValueError(f"{path}: {cells}")
+            if cells:
+                header = cells
+                break
+        if not all(map(is_text, header)):
+            raise ValueError(f"{path}: {not_text('a CSV file', encoding)}")
+        return [name.strip() for name in header], reader.delimiter, reader.line == 1
+
+
+def csv_rows(path: Path, delimiter: str, width: int, encoding: str = UTF8) -> Iterator[RawRow]:
+    """The records of a CSV file after its header, each with the line it begins on."""
+    with opened(path, encoding) as file:
+        reader = CsvReader(path, file, delimiter)
+        where, header = f"{path}, line", False
+        for number, cells in reader.records():
+            if isinstance(cells, BadRecordError):
+                yield RawRow(where, number, (), cells, reader.line - number + 1)
+                continue
+            if len(cells) == width + 1 and cells[-1] == "":
+                cells.pop()
+            if header and len(cells) == width and "".join(cells).isascii():
+                yield RawRow(where, number, cells)
+            elif cells and header:
+                wrong = _shape(cells, width, encoding)
+                yield RawRow(where, number, cells, wrong, 1 if wrong is None else reader.line - number + 1)
+            header = header or bool(cells)
+
+
+def _shape(cells: list[str], width: int, encoding: str) -> BadRecordError | None:
     if len(cells) != width:
         few = "fewer" if len(cells) < width else "more"
         return BadRecordError("malformed", f"there are {few} values than columns: quote what holds a comma.")
     if not is_text("".join(cells)):
-        return BadRecordError("malformed", "this is not a CSV file in UTF-8: save it as one.")
+        return BadRecordError("malformed", not_text("a CSV file", encoding))
     return None
-
-
-def json_rows(path: Path, columns: list[str]) -> Iterator[Row]:
-    """The records of a file with one JSON object per line; a key that is not there is None."""
-    for number, line, found in _objects(path):
-        if isinstance(found, BadRecordError):
-            yield Row(f"{path}, line", number, (line,), found)
-        else:
-            yield Row(f"{path}, line", number, [found.get(name) for name in columns])
-
-
-def json_keys(path: Path) -> Iterator[str]:
-    """The keys of all records."""
-    for _, _, found in _objects(path):
-        if isinstance(found, dict):
-            yield from found
-
-
-def _objects(path: Path) -> Iterator[tuple[int, str, dict[str, Any] | BadRecordError]]:
-    with opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                found = None
-            if isinstance(found, dict) and is_text(line):
-                yield number, line, found
-            else:
-                bad = BadRecordError("malformed", "this is not a JSON object in UTF-8: write one record per line.")
-                yield number, line.rstrip(), bad

@@ -3,16 +3,23 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rankstream.data.readers.database import identifier, stripped
 from rankstream.data.readers.formats import Layout
+from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.records import is_flag, text_or_nothing
-from rankstream.data.readers.tables import Source, identifier
+from rankstream.data.readers.records import is_flag
+from rankstream.data.readers.tables import Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 BITS = 60
 MOST = 6000
+NO_TIME = "CAST(NULL AS DOUBLE)"
+NAMED = (  # an observation has a name, and none that would be another without the blanks around it
+    f"coalesce({stripped('CAST(o AS VARCHAR)')} = CAST(o AS VARCHAR) "
+    "AND CAST(o AS VARCHAR) NOT IN ('', 'nan', 'NaN'), false)"
+)
 
 
 def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
@@ -67,26 +74,27 @@ class Alternatives:
         """The columns of the query that make an observation what it is."""
         return [f"r{word}" for word in range(self.words)] + (["chosen"] if self.naming else [])
 
-    def query(self, key: list[str], weight: str, good: str, in_order: bool) -> str:
+    def query(self, key: list[str], time: str | None, weight: str, good: str, in_order: bool) -> str:
         """A row for each observation; what belongs to it as a whole must be the same in all of its rows."""
         keys = [f"k{place}" for place in range(len(key))]
         cells = [f"{column} AS {name}" for name, column in zip(keys, key, strict=True)]
-        cells += [f"{identifier(self.observation)} AS o", f"{identifier(self.item)} AS i"]
+        cells += [f"{self.source.name_of(self.observation)} AS o", f"{identifier(self.item)} AS i"]
         cells += [f"{identifier(self.flag)} AS f"]
-        rows = f"SELECT {', '.join(cells)}, {weight} AS w, {good} AS good FROM {self.table}"
+        rows = f"SELECT {', '.join(cells)}, {time or NO_TIME} AS t, {weight} AS w, {good} AS good FROM {self.table}"
         same = "" if self.naming else " AND a.f IS NOT DISTINCT FROM p.f"
         numbered = f"({rows}) AS a LEFT JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
         words = [f"bit_or({self._bit(word)})" for word in range(self.words)]
         parts = [f"{bits} AS r{word}" for word, bits in enumerate(words)]
         parts += [f"min({name}) AS {name}" for name in keys] + (["min(a.f) AS chosen"] if self.naming else [])
+        moment = "CASE WHEN min(t) = max(t) AND count(t) = count(*) THEN min(t) END" if time else NO_TIME
+        parts += [f"{moment} AS t"]
         parts += ["min(w) AS w" if self.counted else "1 AS w"]
-        sound = [self._named(), f"{' + '.join(f'bit_count({bits})' for bits in words)} = count(*)"]
+        sound = [NAMED, f"{' + '.join(f'bit_count({bits})' for bits in words)} = count(*)"]
         sound += ["bool_and(good)", "min(w) = max(w)"] if self.counted else []
         sound += ["(count(a.f) = 0 OR min(a.f) = max(a.f) AND count(a.f) = count(*))"] if self.naming else []
         if not in_order:
             sound += [f"coalesce(min({name}) = max({name}), false) AND count({name}) = count(*)" for name in keys]
-        query = f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
-        return f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})" if in_order else query
+        return f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
 
     def entries(self, cells: Sequence[Any]) -> list[tuple[Any, Any]]:
         """The items and flags of an observation, or its items, each with the choice."""
@@ -100,6 +108,3 @@ class Alternatives:
 
     def _bit(self, word: int) -> str:
         return "p.bit" if self.words == 1 else f"CASE WHEN p.word = {word} THEN p.bit ELSE 0 END"
-
-    def _named(self) -> str:
-        return f"coalesce(trim(CAST({self.source.scalar('o')} AS VARCHAR)), '') NOT IN ('', 'nan', 'NaN')"

@@ -1,12 +1,12 @@
 """PrefLib's files of ballots: .soc and .soi (strict orders, complete or not), .toc and .toi (with ties)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from rankstream.data.readers.lines import Row, is_text, opened
-from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.lines import UTF8, RawRow, is_text, limited, not_text, opened
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.tables import Files
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 HEADER = re.compile(r"#\s*(NUMBER ALTERNATIVES|ALTERNATIVE NAME (\d+))\s*:(.*)", re.IGNORECASE)
@@ -14,70 +14,99 @@ TIER = re.compile(r"\{([^{}]*)\}|([^,{}]+)")
 LINE = re.compile(r"(\{[^{}]*\}|[^,{}]+)(,(\{[^{}]*\}|[^,{}]+))*")
 
 
-class Ballots:
+class Ballots(Files):
     """PrefLib files as a source of rankings: each a tuple of tiers, best first, with its multiplicity."""
 
-    count_if_missing = False
+    def columns_of_files(self) -> list[str]:
+        """Always the same."""
+        return ["ranking", "count"]
 
-    def __init__(self, name: str, paths: Sequence[Path]) -> None:
-        self.name, self.paths = name, paths
-        self.columns = ["ranking", "count"]
+    def is_plain(self, needed: Collection[str]) -> bool:
+        """Never: these files are small, and read line by line."""
+        return False
 
-    def table(self, connection: Any) -> None:
-        """None: these files are small, and read line by line."""
+    def scan(self, paths: Sequence[Path]) -> str:
+        """Never asked for."""
+        raise NotImplementedError
 
-    def scalar(self, column: str) -> str:
-        """Never asked for, as there is no table."""
-        return column
-
-    def decode(self, cell: Any) -> Any:
-        """A cell as it came."""
-        return cell
-
-    def rows(self) -> Iterator[Row]:
-        """All ballots, with their lines."""
-        for path in self.paths:
-            yield from ballot_rows(path)
+    def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
+        """The ballots, with their lines."""
+        return ballot_rows(path, self.encoding)
 
 
-def ballot_rows(path: Path) -> Iterator[Row]:
+def ballot_rows(path: Path, encoding: str = UTF8) -> Iterator[RawRow]:
     """The ballots of one file: (tiers of names, count)."""
-    names: dict[str, str] = {}
-    with opened(path) as file:
-        for number, line in enumerate(file, 1):
+    names = Names()
+    with opened(path, encoding) as file:
+        for number, line in enumerate(limited(path, file), 1):
             words, place = line.strip(), f"{path}, line {number}"
             if words.startswith("#") or not words:
-                _note(place, words, names)
+                _note(place, words, names, encoding)
                 continue
-            if not names:
+            if not names.by_code:
                 raise ValueError(
                     f"{place}: no '# NUMBER ALTERNATIVES: ...' comes before the ballots: give a PrefLib file of today."
                 )
+            names.check(place)
             try:
                 if not is_text(words):
-                    raise BadRecordError("malformed", "this is not text in UTF-8: save it as such.")
+                    raise BadRecordError("malformed", not_text("text", encoding))
                 count, ranking = words.split(":", 1) if ":" in words else ("", words)
-                cells = (_tiers(ranking.strip(), names), count.strip())
+                cells = (_tiers(ranking.strip(), names.by_code), count.strip())
             except BadRecordError as bad:
-                yield Row(f"{path}, line", number, (words,), bad)
+                yield RawRow(f"{path}, line", number, (words,), bad)
             else:
-                yield Row(f"{path}, line", number, cells)
+                yield RawRow(f"{path}, line", number, cells)
 
 
-def _note(place: str, words: str, names: dict[str, str]) -> None:
+class Names:
+    """The names of alternatives by their codes, which they bear until they are named."""
+
+    def __init__(self) -> None:
+        self.by_code: dict[str, str] = {}
+        self._code_of: dict[str, str] = {}
+        self._checked = True
+
+    def number(self, most: int) -> None:
+        """Let there be so many alternatives."""
+        for code in range(1, most + 1):
+            self.by_code.setdefault(str(code), str(code))
+        self._checked = False
+
+    def give(self, code: str, name: str) -> bool:
+        """Name one; False where another was given the name."""
+        if self._code_of.get(name, code) != code:
+            return False
+        self._code_of.pop(self.by_code.get(code, ""), None)
+        self.by_code[code], self._code_of[name] = name, code
+        self._checked = False
+        return True
+
+    def check(self, place: str) -> None:
+        """That no alternative is called by the code of another, which bears it still."""
+        if self._checked:
+            return
+        for name, code in self._code_of.items():
+            if name != code and self.by_code.get(name) == name:
+                raise ValueError(
+                    f"{place}: the alternative {code} is called {shown(name)}, as another is: name that one."
+                )
+        self._checked = True
+
+
+def _note(place: str, words: str, names: Names, encoding: str) -> None:
     found = HEADER.fullmatch(words)
     if found is None:
         return
     value = found[3].strip()
+    if not is_text(value):
+        raise ValueError(f"{place}: {not_text('text', encoding)}")
     if found[2] is None:
         if not (value.isascii() and value.isdecimal()) or not 0 < len(value) < 6:
-            raise ValueError(f"{place}: the number of alternatives is {value!r}: it must be a whole number.")
-        for code in range(1, int(value) + 1):
-            names.setdefault(str(code), str(code))
-    elif not value or value in (name for code, name in names.items() if code not in (found[2], value)):
-        raise ValueError(f"{place}: the name {value!r} is empty or given twice: name each alternative differently.")
-    else:
-        names[found[2]] = value
+            raise ValueError(f"{place}: the number of alternatives is {shown(value)}: it must be a whole number.")
+        names.number(int(value))
+    elif not value or not names.give(found[2], value):
+        raise ValueError(f"{place}: the name {shown(value)} is empty or given twice: give each another.")
 
 
 def _tiers(ranking: str, names: dict[str, str]) -> tuple[tuple[str, ...], ...]:

@@ -12,17 +12,28 @@ from types import TracebackType
 from typing import Any
 
 SHOWN = 3
+LONGEST = 600
 KINDS = (
     *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
     *("flag", "count", "time", "ranking"),
 )
 
 
+def shown(value: object, most: int = 80) -> str:
+    """A value to be shown in a sentence, as Python writes it, and no more of it than tells which it is.
+
+    >>> shown("tea"), shown("9" * 1000, 10)
+    ("'tea'", "'999999999...")
+    """
+    words = repr(value)
+    return words if len(words) <= most else f"{words[:most]}..."
+
+
 class BadRecordError(ValueError):
     """What is wrong with one record; ``kind`` is one of KINDS."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) <= LONGEST else f"{message[:200]} ... {message[-200:]}")
         self.kind = kind
 
 
@@ -58,6 +69,7 @@ class Problems:
         self.on_error = on_error
         self.by_kind: Counter[str] = Counter()
         self.first: list[Problem] = []
+        self._shown: Counter[str] = Counter()
         self._rejects = None if rejects is None else Path(rejects)
         self._stack = ExitStack()
         self._writer: Any = None
@@ -77,13 +89,17 @@ class Problems:
         self._stack.close()
         self._writer = None
 
-    def add(self, place: str, bad: BadRecordError, record: Sequence[Any]) -> None:
-        """Stop with the problem, or count it, keep it as an example and write the record to the rejects."""
+    def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
+        """Stop with the problem, or count it, keep it as an example and write the record to the rejects.
+
+        What goes over several lines may hold as many records, and counts as such.
+        """
         problem = Problem(place, bad.kind, str(bad))
         if self.on_error == "stop":
             raise ValueError(str(problem))
-        self.by_kind[bad.kind] += 1
-        if self.by_kind[bad.kind] <= SHOWN:
+        self.by_kind[bad.kind] += lines
+        self._shown[bad.kind] += 1
+        if self._shown[bad.kind] <= SHOWN:
             self.first.append(problem)
         if self._writer is not None:
             self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])

@@ -2,49 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isnan
+from math import inf
 from typing import Any
 
 from rankstream.data.readers.formats import Layout, bad_count
+from rankstream.data.readers.labels import labels_of, order, text
 from rankstream.data.readers.problems import BadRecordError
 
 Outcome = tuple[tuple[str, ...], str]
+SEPARATORS = (";", "|", ",")
 FLAGS = {"1": True, "1.0": True, "true": True, "yes": True}
 FLAGS |= {"0": False, "0.0": False, "false": False, "no": False, "": False}
-
-
-def text(value: Any) -> str:
-    """A cell as a label: without spaces around it, whole numbers without a point, empty where there is nothing.
-
-    >>> text(" tea "), text(3.0), text(None), text(float("nan"))
-    ('tea', '3', '', '')
-    """
-    if isinstance(value, str):
-        return value.strip()
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        if isnan(value):
-            return ""
-        return str(int(value)) if value.is_integer() else str(value)
-    if isinstance(value, dict | list | tuple | set | frozenset):
-        raise BadRecordError("malformed", f"{value!r} cannot be an item: use text or numbers.")
-    return str(value).strip()
-
-
-def text_or_nothing(value: Any) -> str:
-    """A cell as a label, empty where it cannot be one."""
-    try:
-        return text(value)
-    except BadRecordError:
-        return ""
-
-
-def order(label: str) -> tuple[int, int, str]:
-    """Sort labels by this: whole numbers by value, then text by the alphabet."""
-    return (0, len(label), label) if label.isdecimal() else (1, 0, label)
 
 
 def weight_of(value: Any) -> float:
@@ -56,21 +24,6 @@ def weight_of(value: Any) -> float:
     if not 0.0 <= count < inf:
         raise bad_count(value)
     return count
-
-
-def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...]:
-    """The items of an offer, written as a list or as text joined by the separator; each once, none empty."""
-    many = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
-    labels = tuple(text(item) for item in (value if many else text(value).split(separator)))
-    if not any(labels):
-        raise BadRecordError("empty", f"the {what} is empty: name its items.")
-    shown = separator.join(labels)
-    if "" in labels:
-        remedy = f"join the items by single {separator!r}"
-        raise BadRecordError("empty", f"the {what} {shown!r} names an empty item: {remedy}.")
-    if len(set(labels)) < len(labels):
-        raise BadRecordError("repeated item", f"the {what} {shown!r} holds an item twice: name each item once.")
-    return labels
 
 
 @dataclass
@@ -109,6 +62,8 @@ class Choices:
             remedy = "correct the record"
             if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
                 remedy += ", or say by columns what it means, as in items=train_av:1;car_av:2"
+            elif other := _other_separator(offer, chosen):
+                remedy += f", or say separator={other!r} if that joins the items"
             elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
                 remedy += ", or say by columns that this only numbers offers, as in offer_id=offer"
             raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {shown!r}: {remedy}.")
@@ -171,6 +126,12 @@ class Choices:
                 "flag", "no item is flagged as chosen: flag one, or name what no choice is called by no_choice."
             )
         return self._settled(offer), chosen[0] if chosen else ""
+
+
+def _other_separator(offer: Iterable[str], chosen: str) -> str | None:
+    """What else may join the items of an offer that lacks its choice."""
+    pairs = ((mark, label) for label in offer for mark in SEPARATORS)
+    return next((mark for mark, label in pairs if mark in label and chosen in map(str.strip, label.split(mark))), None)
 
 
 def _one_name(names: Sequence[str]) -> str:

@@ -1,7 +1,12 @@
 """Which column plays which part, told by usual names or by the user."""
 
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rankstream.data.readers.problems import shown
 
 NAMES: dict[str, tuple[str, ...]] = {
     "offered": ("offered", "offer", "assortment"),
@@ -16,29 +21,54 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("item", "item_id", "items_id", "alternative", "alternative_id", "alt_id", "alt", "mode_id", "mode"),
         *("product", "product_id"),
     ),
-    "ranking": ("ranking", "ballot"),
-    "count": ("count",),
+    "ranking": ("ranking", "ballot", "rankings", "preferences"),
+    "count": ("count", "counts"),
     "time": ("time", "timestamp", "date"),
 }
+WHO = r"(?:ballot|vote|voter|choice|ranking|record|row|person|people|total)s?"
+COUNT_LIKE = re.compile(  # read so only where nothing is chosen, and a number can hardly be anything else
+    rf"(?:{WHO}[_. ])?(?:counts?|freq|frequency|multiplicity|weights?)|n|(?:n|num|number|count)[_. ](?:of[_. ])?{WHO}"
+    r"|votes|voters|ballots|choices"
+)
+MOST_COLUMNS = 10_000
 THINGS = {"case", "individual"}  # what a wide table may well have for an item
 AVAILABLE = r"av|avail|available|availability"
 MARKED = re.compile(rf"(?:{AVAILABLE})[_.\s](?P<after>.+)|(?P<before>.+)[_.\s](?:{AVAILABLE})", re.IGNORECASE)
 Columns = Mapping[str, str | Sequence[str] | Mapping[str, object]]
 
 
-def parsed(words: str) -> dict[str, str | list[str]]:
-    """Columns by role from text as at the command line; what is joined by ';' is a list.
+def parsed(words: str) -> dict[str, Any]:
+    """Columns by role from text as at the command line, where what is joined by ';' is a list; or from JSON.
 
     >>> parsed("chosen=CHOICE,items=TRAIN_AV:1;CAR_AV:3")
     {'chosen': 'CHOICE', 'items': ['TRAIN_AV:1', 'CAR_AV:3']}
+    >>> parsed('{"items": ["Granola", "Jam, Strawberry"]}')
+    {'items': ['Granola', 'Jam, Strawberry']}
     """
-    found: dict[str, str | list[str]] = {}
+    if words.lstrip().startswith("{"):
+        return _from_json(words)
+    found: dict[str, Any] = {}
     for part in words.split(","):
         role, equals, column = (word.strip() for word in part.partition("="))
         if not (role and equals and column):
-            raise ValueError(f"The columns {words!r} are not of the form 'observation=case,item=alt': see {part!r}.")
+            raise ValueError(
+                f"The columns {shown(words)} are not of the form 'observation=case,item=alt': see {shown(part)}, and "
+                """write names with a comma as JSON, such as '{"items": ["Granola", "Jam, Strawberry"]}'."""
+            )
+        if role in found:
+            raise ValueError(f"The columns {shown(words)} say twice what {role!r} is: say it once.")
         many = ";" in column or role == "items"
         found[role] = [name.strip() for name in column.split(";")] if many else column
+    return found
+
+
+def _from_json(words: str) -> dict[str, Any]:
+    try:
+        found = json.loads(words)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"""The columns {shown(words)} are no JSON: write them as '{{"chosen": "choice"}}'.""")
     return found
 
 
@@ -48,8 +78,10 @@ def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str
     for role, column in given.items():
         if role not in NAMES:
             raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(NAMES)} and items.")
+        if column == "":
+            raise ValueError(f"The column to be {role!r} is '', which is no name: give it one, in the file as well.")
         if not isinstance(column, str) or column not in columns:
-            raise ValueError(f"{name} has no column {column!r} to be {role!r} but {', '.join(map(repr, columns))}.")
+            raise ValueError(f"{name} has no column {shown(column)} to be {role!r} but {listed_names(columns)}.")
         roles[role] = column
     plain = {column.strip().lower(): column for column in columns if column not in roles.values()}
     for role, names in NAMES.items():
@@ -58,16 +90,37 @@ def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str
             roles[role] = plain[known]
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]
+    if "count" not in roles and "chosen" not in roles:
+        roles |= _count_like(name, [column for column in columns if column not in roles.values()])
     return roles
 
 
+def _count_like(name: str, columns: Sequence[str]) -> dict[str, str]:
+    """The column that says how often, where a table has rankings or items and no choices."""
+    found = [column for column in columns if COUNT_LIKE.fullmatch(column.strip().lower())]
+    if len(found) > 1:
+        raise ValueError(f"{name} has the columns {listed_names(found)} that may be counts: say which by count.")
+    return {"count": found[0]} if found else {}
+
+
+def listed_names(columns: Sequence[str], most: int = 20) -> str:
+    """Some names, to be shown."""
+    some = ", ".join(map(shown, columns[:most]))
+    return some if len(columns) <= most else f"{some} and {len(columns) - most:,} more"
+
+
 def check_names(name: str, columns: Sequence[str]) -> None:
-    """That no two columns differ in case alone, which DuckDB would take for one."""
+    """That there are not too many columns, and no two that differ in case alone, which DuckDB would take for one."""
+    if len(columns) > MOST_COLUMNS:
+        raise ValueError(f"{name} has more than {MOST_COLUMNS:,} columns: keep those that are needed.")
     seen: dict[str, str] = {}
+    numbers = Counter(columns)
     for column in columns:
         other = seen.setdefault(column.lower(), column)
-        if list(columns).count(column) > 1 or other != column:
-            raise ValueError(f"{name} has the columns {other!r} and {column!r}: let them differ in more than case.")
+        if numbers[column] > 1 or other != column:
+            raise ValueError(
+                f"{name} has the columns {shown(other)} and {shown(column)}: let them differ in more than case."
+            )
 
 
 def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str]) -> dict[str, str]:
@@ -86,7 +139,7 @@ def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str])
         codes = dict(_coded(str(column), columns) for column in listed)
     for column in codes:
         if column not in columns:
-            raise ValueError(f"{name} has no column {column!r} to be an item but {', '.join(map(repr, columns))}.")
+            raise ValueError(f"{name} has no column {shown(column)} to be an item but {listed_names(columns)}.")
     return codes
 
 

@@ -1,25 +1,42 @@
 """Where records come from: files by name, list or glob, and data frames."""
 
+import codecs
 import os
+from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+from rankstream.data.readers.excel import ExcelFiles
+from rankstream.data.readers.frames import Frame
+from rankstream.data.readers.json_files import JsonFiles
+from rankstream.data.readers.lines import UTF8
 from rankstream.data.readers.preflib import ENDINGS, Ballots
-from rankstream.data.readers.tables import CsvFiles, Frame, JsonFiles, ParquetFiles, Source, is_glob
+from rankstream.data.readers.tables import CsvFiles, ParquetFiles, Source
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs for other things than files
 OTHERS = {
     (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is packed: unpack it, or pack it by gzip",
-    (".xlsx", ".xls", ".ods"): "is a spreadsheet: save it as CSV, or read it by pandas and give the frame",
+    (".xls", ".xlsb", ".ods"): "is a spreadsheet: save it as CSV or .xlsx",
     (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is no text: read it by pandas and give the frame",
     (".rda", ".rdata", ".rds"): "is a file of R: save it as CSV by write.csv there",
 }
 
 
-def open_source(source: Any) -> Source:
-    """The source that a user names: a path, a glob, a list of paths, or a frame."""
+def open_source(
+    source: Any, *, partitions: str | Sequence[str] = (), encoding: str | None = None, sheet: str | None = None
+) -> Source:
+    """The source that a user names: a path, a glob, a list of paths, or a frame.
+
+    ``partitions`` are columns that the folders of files tell, ``encoding`` is what text is in, and ``sheet`` the sheet
+    of a workbook.
+    """
+    told = (partitions,) if isinstance(partitions, str) else tuple(partitions)
+    coding = _encoding(encoding)
     if hasattr(source, "__dataframe__") or hasattr(source, "__arrow_c_stream__") or hasattr(source, "collect_schema"):
+        if told:
+            raise ValueError(f"A data frame lies in no folder {told[0]}=...: leave the partitions out.")
         return Frame(source)
     names = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(names, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in names):
@@ -32,8 +49,23 @@ def open_source(source: Any) -> Source:
         shown = " and ".join(str(path) for path in kinds.values()) or "nothing"
         raise ValueError(f"There is {shown} to read together: give files of one kind.")
     shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    found: Source = next(iter(kinds))(shown, paths)
+    kind = next(iter(kinds))
+    if sheet is not None and kind is not ExcelFiles:
+        raise ValueError(f"{paths[0]} is no workbook, and has no sheet {sheet!r}: leave sheet out.")
+    found: Source = kind(shown, paths, partitions=told, encoding=coding, sheet=sheet)
     return found
+
+
+def _encoding(encoding: str | None) -> str:
+    """The name of a text encoding as Python has it."""
+    try:
+        name = codecs.lookup(encoding or UTF8).name
+        "".encode(name)  # some codecs are for bytes
+        if name in NO_FILES:
+            raise LookupError(name)
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(f"There is no encoding {encoding!r}: the usual ones are 'utf-8' and 'latin-1'.") from None
+    return UTF8 if name in (UTF8, "utf-8-sig") else name
 
 
 def _kind(path: Path) -> Any:
@@ -45,6 +77,8 @@ def _kind(path: Path) -> Any:
         return Ballots
     if name.endswith((".parquet", ".pq")):
         return ParquetFiles
+    if name.endswith((".xlsx", ".xlsm")):
+        return ExcelFiles
     return JsonFiles if name.endswith(JSON_ENDINGS) else CsvFiles
 
 
@@ -54,7 +88,9 @@ def _found(name: str) -> list[Path]:
         return [path]
     if "\0" not in name and path.is_dir():
         raise ValueError(f"{name} is a folder: name its files, such as {path / '*.csv'}.")
-    matches = sorted(glob(name, recursive=True)) if is_glob(path) else []  # noqa: PTH207, for patterns from the root
+    is_glob = any(mark in name for mark in "*?[") and "\0" not in name
+    matches = sorted(glob(name, recursive=True)) if is_glob else []  # noqa: PTH207, for patterns from the root
+    matches = [match for match in matches if Path(match).is_file()]
     if not matches:
         raise ValueError(f"There is no file {name}: name a file of choices, or several by a glob such as 'day-*.csv'.")
     return [Path(match) for match in matches]

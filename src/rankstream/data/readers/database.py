@@ -1,0 +1,107 @@
+"""What DuckDB is told: connections of their own, names and texts as SQL, and files by their absolute paths."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankstream.data.readers.lines import RawRow
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+BATCH = 10_000
+BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # what str.strip takes off
+
+
+def connected(memory: str | None = None) -> "DuckDBPyConnection":
+    """A connection of its own, which leaves what does not fit into memory in the folder for temporary files."""
+    import tempfile
+
+    import duckdb
+
+    config: dict[str, Any] = {"temp_directory": str(Path(tempfile.gettempdir()) / f"rankstream-{os.getpid()}")}
+    config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
+    try:
+        connection = duckdb.connect(config=config)
+    except duckdb.Error:
+        raise ValueError(f"The memory {memory!r} is no size: write it as '1GB'.") from None
+    connection.execute("SET enable_progress_bar = false").fetchall()
+    with suppress(duckdb.Error):  # it knows no zones but UTC then
+        connection.execute("SET TimeZone = 'UTC'").fetchall()
+    return connection
+
+
+def identifier(name: str) -> str:
+    """A name of a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(words: str) -> str:
+    """A text in SQL."""
+    return "'" + words.replace("'", "''") + "'"
+
+
+def double(number: float) -> str:
+    """A number in SQL, to the last bit."""
+    return f"CAST('{number!r}' AS DOUBLE)"
+
+
+def stripped(words: str) -> str:
+    """The SQL of a text without what Python takes for blanks around it; ``trim`` alone only knows spaces.
+
+    >>> with connected() as connection:
+    ...     connection.execute("SELECT " + stripped(literal(chr(9) + "tea" + chr(160)))).fetchall()
+    [('tea',)]
+    """
+    plain = f"regexp_full_match({words}, '[!-~]([ -~]*[!-~])?')"  # as almost all are; the trim takes far longer
+    return f"CASE WHEN {plain} THEN {words} ELSE trim({words}, {literal(BLANKS)}) END"
+
+
+def listed(paths: Sequence[Path]) -> str:
+    """Files as a list in SQL: absolute, or else "~" and "file:" would mean other files; with what is a glob escaped.
+
+    >>> listed([Path("/data/a[1].csv")])
+    "['/data/a[[]1].csv']"
+    """
+    return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))) for path in paths) + "]"
+
+
+def speakable(paths: Sequence[Path]) -> bool:
+    """Whether all paths are Unicode, as DuckDB needs them."""
+    try:
+        "".join(str(path.absolute()) for path in paths).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def described(connection: "DuckDBPyConnection", table: str) -> dict[str, str]:
+    """The columns of a table, and their types."""
+    return {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
+
+
+def unzoned(column: str, kind: str | None) -> str:
+    """The SQL of a column, as a time in UTC without a zone where it is a time with one."""
+    return f"CAST({identifier(column)} AS TIMESTAMP)" if str(kind).endswith("WITH TIME ZONE") else identifier(column)
+
+
+def numbered(
+    name: str,
+    connection: "DuckDBPyConnection",
+    table: str,
+    columns: Sequence[str],
+    needed: Sequence[str] | None = None,
+    most: int | None = None,
+) -> Iterator[RawRow]:
+    """The first rows of a table, or all, numbered from 0; what is not needed is None, whatever state it is in."""
+    kinds = described(connection, table)
+    wanted = [unzoned(column, kinds[column]) if needed is None or column in needed else "NULL" for column in columns]
+    found = connection.execute(f"SELECT {', '.join(wanted)} FROM {table}" + ("" if most is None else f" LIMIT {most}"))
+    number = 0
+    while batch := found.fetchmany(BATCH):
+        for cells in batch:
+            yield RawRow(f"{name}, row", number, cells)
+            number += 1

@@ -1,0 +1,107 @@
+"""Workbooks of Excel, by openpyxl, which is installed by the extra ``excel``."""
+
+import warnings
+import zipfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rankstream.data.readers.labels import text_or_nothing
+from rankstream.data.readers.lines import RawRow
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.tables import Files
+
+UNPACKED = 1_000_000_000  # bytes
+ROWS = 1_048_576  # as many as Excel has
+
+
+class WorkbookError(ValueError):
+    """What is wrong with a workbook, in a sentence of ours."""
+
+
+class ExcelFiles(Files):
+    """Sheets whose first row with anything in it is the header."""
+
+    def __init__(self, name: str, paths: Sequence[Path], *, sheet: str | None = None, **options: Any) -> None:
+        self.sheet = sheet
+        super().__init__(name, paths, **options)
+
+    def columns_of_files(self) -> list[str]:
+        """The header, which must be the same in all files."""
+        headers = [next((cells for _, cells in self._cells(path)), []) for path in self.paths]
+        columns = [[text_or_nothing(cell) for cell in header] for header in headers]
+        for path, others in zip(self.paths, columns, strict=True):
+            if others != columns[0]:
+                raise ValueError(f"{path} has other columns than {self.paths[0]}: read them one after the other.")
+        return columns[0]
+
+    def is_plain(self, needed: Collection[str]) -> bool:
+        """Never: DuckDB does not read these files."""
+        return False
+
+    def scan(self, paths: Sequence[Path]) -> str:
+        """Never asked for."""
+        raise NotImplementedError
+
+    def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
+        """The records after the header, numbered as Excel does; rows without anything are none."""
+        width, where = len(self.own), f"{path}, row"
+        for place, (number, cells) in enumerate(self._cells(path)):
+            if place == 0:
+                continue
+            if len(cells) > width:
+                bad = BadRecordError("malformed", "there are more values than columns: name all columns.")
+                yield RawRow(where, number, cells, bad)
+            else:
+                yield RawRow(where, number, [*cells, *[None] * (width - len(cells))])
+
+    def _cells(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
+        """The rows of the sheet that hold anything, without what is missing at their ends."""
+        with _workbook(path) as book:
+            names = list(book.sheetnames)
+            wanted = names[0] if self.sheet is None and len(names) == 1 else self.sheet
+            if wanted not in names:
+                said = "say by sheet which one to read" if wanted is None else f"there is none called {shown(wanted)}"
+                raise WorkbookError(f"{path} has the sheets {', '.join(map(shown, names)) or 'none'}: {said}.")
+            sheet = book[wanted]
+            if not hasattr(sheet, "reset_dimensions"):
+                raise WorkbookError(f"The sheet {shown(wanted)} of {path} is no table: say by sheet which one to read.")
+            sheet.reset_dimensions()  # they need not be true
+            for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+                cells = list(values)
+                while cells and cells[-1] in (None, ""):
+                    cells.pop()
+                if cells:
+                    yield number, cells
+                if number > ROWS:
+                    raise WorkbookError(f"{path} has more than {ROWS:,} rows, which Excel does not: save it as CSV.")
+
+
+@contextmanager
+def _workbook(path: Path) -> Iterator[Any]:
+    """A workbook, closed in the end; whatever the library says of a broken one, as one sentence."""
+    try:
+        openpyxl = import_module("openpyxl")
+    except ImportError:
+        raise ValueError(
+            f"{path} is a workbook of Excel: install openpyxl (pip install 'rankstream[excel]'), or save it as CSV."
+        ) from None
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(member.file_size for member in packed.infolist())
+        if size > UNPACKED:
+            raise WorkbookError(f"{path} unpacks to {size:,} bytes, beyond {UNPACKED:,}: save it as CSV.")
+        with path.open("rb") as file:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of styles and the like
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            try:
+                yield book
+            finally:
+                book.close()
+    except (OSError, WorkbookError):
+        raise
+    except Exception as error:  # a library for XML and ZIP may raise anything at bytes that are neither
+        raise ValueError(f"{path} is no whole workbook of Excel ({type(error).__name__}): save it again.") from None

@@ -1,0 +1,77 @@
+"""From tallies of outcomes to counts over one set of assortments: all together, by group, and by slice of time."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Vec
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.forgetting import FORGOTTEN, DecayingCounts
+from rankstream.data.readers.labels import order
+from rankstream.data.readers.times import Clock
+from rankstream.data.readers.walk import COUNTED, FADED, SQUARED, Found, Key, Tally
+
+CELLS = 50_000_000  # of all groups together; so many take 400 MB
+ALL, SLICE = "all", "slice"
+Parts = dict[tuple[str, Key, int], ChoiceCounts]
+
+
+def counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None) -> Parts:
+    """The counts of each part of a tally of offers and choices."""
+    offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
+    named = sorted({item for offer in offers for item in offer}, key=order) if items is None else items
+    if no_choice is not None and (items is None or no_choice not in items):
+        named = [*(item for item in named if item != no_choice), no_choice]
+    by_size = sorted(offers, key=lambda offer: (len(offer), list(map(order, offer))))
+    assortments = Assortments(by_size, named)
+    check_cells(len(tally), assortments.n_coordinates)
+    found = {}
+    for key, outcomes in tally.items():
+        counts = ChoiceCounts(assortments)
+        places = [assortments.places[offer][chosen] for offer, chosen in outcomes]
+        counts.observe_coordinates(np.array(places, np.int64), np.array(list(outcomes.values())))
+        found[key] = counts
+    return found
+
+
+def check_cells(groups: int, coordinates: int) -> None:
+    """That the counts of all groups can be kept."""
+    if groups * coordinates > CELLS:
+        raise ValueError(
+            f"{groups:,} groups over {coordinates:,} pairs of an offer and an item are {groups * coordinates:,} cells, "
+            f"beyond {CELLS:,}: keep fewer groups apart."
+        )
+
+
+def combined(
+    found: Found, parts: Parts, clock: Clock | None
+) -> tuple[ChoiceCounts, dict[Key, ChoiceCounts], list[ChoiceCounts]]:
+    """The counts of all, of each group in order, and of each slice."""
+    assortments = next(iter(parts.values())).assortments
+    sums: dict[tuple[str, Any], Vec] = defaultdict(lambda: np.zeros(assortments.n_coordinates))
+    for (kind, group, number), counts in parts.items():
+        for key in ((kind, ALL), (kind, (group,)), *([(SLICE, number)] if kind == COUNTED else [])):
+            sums[key] += counts.tallies
+
+    def settled(key: Any) -> ChoiceCounts:
+        if clock is None or clock.half_life is None or found.span is None:
+            return ChoiceCounts(assortments, sums[COUNTED, key])
+        left, squares = (ChoiceCounts(assortments, sums[kind, key]) for kind in (FADED, SQUARED))
+        return _faded(left, squares, clock.half_life, found.span[1])
+
+    groups = {group: settled((group,)) for group in sorted({group for _, group, _ in parts})}
+    slices = [ChoiceCounts(assortments, sums[SLICE, number]) for number in range(len(found.spans or []))]
+    return settled(ALL), groups, slices
+
+
+def _faded(left: ChoiceCounts, squares: ChoiceCounts, half_life: float, latest: float) -> DecayingCounts:
+    """Counts that fade with time, as if every choice had been observed at its own; what is forgotten is not there."""
+    counts = DecayingCounts(left.assortments, half_life, by="time")
+    totals, squared = left.totals, squares.totals
+    lost = (totals < FORGOTTEN) | (squared == 0.0)
+    tallies = np.where(lost[left.assortments.owner], 0.0, left.tallies)
+    totals, squared = np.where(lost, 0.0, totals), np.where(lost, 0.0, squared)
+    counts.remember({"tallies": tallies, "totals": totals, "squares": squared, "now": np.array(latest)})
+    return counts

@@ -1,0 +1,179 @@
+"""The time of records: from when on they count, how fast they fade, and equal slices of them in its order.
+
+Times are dates and times of ISO 8601 (in UTC where they name no zone), or numbers, which are seconds since 1970 where
+they stand beside a half-life with a unit. Everything here is in seconds since 1970, or in the numbers of the column.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Codes, Vec
+from rankstream.data.forgetting import as_reach
+from rankstream.data.readers.labels import text
+from rankstream.data.readers.problems import BadRecordError
+
+FAR = 1e11  # seconds: the year 5138; what is beyond is in another unit
+MOST_SLICES = 1000
+NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,9})?"
+LOCAL = r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"  # ISO 8601
+ZONED = LOCAL.removesuffix("?") + r"(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])"
+NUMERIC = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*)")
+TEXTS = ("VARCHAR", "JSON")
+Span = tuple[float, float]
+
+
+def seconds_of(value: Any) -> float:
+    """A time as a number.
+
+    >>> seconds_of("1970-01-02"), seconds_of("1970-01-01T01:00:00+01:00"), seconds_of("12.5")
+    (86400.0, 0.0, 12.5)
+    """
+    words = text(value)
+    try:
+        if (isinstance(value, Number) and words not in ("true", "false")) or re.fullmatch(NUMBER, words):
+            found = float(words)
+        else:
+            moment = datetime.fromisoformat(words)
+            found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise bad_time(value) from None
+    if not abs(found) <= FAR:
+        raise BadRecordError("time", f"the time {value!r} is beyond all years: give seconds, not milliseconds.")
+    return found
+
+
+def is_time(value: Any) -> bool:
+    """Whether a value is a time that can be read."""
+    try:
+        seconds_of(value)
+    except BadRecordError:
+        return False
+    return True
+
+
+def bad_time(value: Any) -> BadRecordError:
+    """The problem of a time that is none."""
+    return BadRecordError("time", f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it.")
+
+
+def moment_sql(cell: str, kind: str) -> str:
+    """The SQL of a time in UTC; NULL where it is none, or where only Python knows."""
+    if kind.startswith("TIMESTAMP") or kind == "DATE":
+        moment = f"CAST({cell} AS TIMESTAMP)"  # connections are in UTC
+        return f"CASE WHEN isfinite({moment}) THEN {moment} END"
+    if kind not in TEXTS:
+        return "CAST(NULL AS TIMESTAMP)"
+    return (
+        f"CASE WHEN regexp_full_match({cell}, '{LOCAL}') THEN try_cast({cell} AS TIMESTAMP) "
+        f"WHEN regexp_full_match({cell}, '{ZONED}') THEN CAST(try_cast({cell} AS TIMESTAMPTZ) AS TIMESTAMP) END"
+    )
+
+
+def seconds_sql(cell: str, kind: str) -> str:
+    """The SQL of a time as a number; NULL where it is none, or where only Python knows."""
+    if NUMERIC.fullmatch(kind):
+        return _near(f"CAST({cell} AS DOUBLE)")
+    moment = _near(f"epoch({moment_sql(cell, kind)})")
+    if kind not in TEXTS:
+        return moment
+    number = _near(f"try_cast({cell} AS DOUBLE)", f"regexp_full_match({cell}, '{NUMBER}')")
+    return f"coalesce(epoch({moment_sql(cell, kind)}), {number})"
+
+
+def _near(found: str, condition: str = "true") -> str:
+    return f"CASE WHEN {condition} AND abs({found}) <= {FAR} THEN {found} END"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What is asked about the times of a column.
+
+    Where records only count ``since`` a time or fade with a half-life, one without a time is bad; where only slices
+    are asked for, there are none then.
+    """
+
+    column: str
+    slices: int | None = None
+    since: float | None = None
+    half_life: float | None = None
+    in_units: bool = False
+
+    @property
+    def strict(self) -> bool:
+        """Whether every record must have a time."""
+        return self.since is not None or self.half_life is not None
+
+    def check(self, span: Span) -> None:
+        """That what is asked is in the unit of the times, which reach over this span."""
+        low, high = span
+        shown = f"The times {low:.12g} to {high:.12g}"
+        if self.in_units and any(least <= low and high <= most for least, most in ((1900, 2100), (19e6, 21e6 + 2e5))):
+            raise ValueError(f"{shown} look like dates without dashes: write them as 2024-05-16.")
+        if self.since is not None and abs(self.since) < 1e8 < low:
+            raise ValueError(
+                f"since is {self.since:.12g}, but the times are dates: write '2024-05-16', or seconds since 1970."
+            )
+
+    def weights(self, times: Vec, latest: float) -> Vec:
+        """What is left of each record at the latest time."""
+        return np.exp2((times - latest) / self.half_life) if self.half_life else np.ones(len(times))
+
+
+def clock_of(
+    name: str, column: str | None, time_slices: int | None, since: Any, half_life: float | str | timedelta | None
+) -> Clock | None:
+    """What is asked about times; None if nothing is, or if there is no column to answer and it may be left open."""
+    slices = None if time_slices is None else whole_number("time_slices", time_slices, 1)
+    if slices is not None and slices > MOST_SLICES:
+        raise ValueError(f"time_slices is {slices}: it must be at most {MOST_SLICES}.")
+    start, reach, in_units = _since(since), None, False
+    if half_life is not None:
+        found = as_reach(half_life)
+        in_units = isinstance(found, timedelta)
+        reach = number_between(
+            "half_life", found.total_seconds() if isinstance(found, timedelta) else found, 1e-9, 1e12
+        )
+    if column is None and (since is not None or half_life is not None):
+        what = "since" if since is not None else "half_life"
+        raise ValueError(f"{name} has no column 'time', which {what} needs: name it by columns.")
+    if column is None or (slices is None and start is None and reach is None):
+        return None
+    return Clock(column, slices, start, reach, in_units)
+
+
+def _since(since: Any) -> float | None:
+    if since is None:
+        return None
+    try:
+        return seconds_of(since if isinstance(since, date | Number) else text(since))
+    except BadRecordError:
+        raise ValueError(
+            f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column."
+        ) from None
+
+
+def spans_of(times: Vec, weights: Vec, slices: int) -> list[Span]:
+    """The first and last time of equal slices: of the same weight each, as far as equal times are kept together.
+
+    >>> spans_of(np.array([1.0, 2.0, 2.0, 5.0, 9.0, 9.5]), np.ones(6), 3)
+    [(1.0, 2.0), (5.0, 5.0), (9.0, 9.5)]
+    """
+    at, place = np.unique(times, return_inverse=True)
+    weight = np.bincount(place, weights=weights, minlength=len(at))
+    before = np.cumsum(weight) - weight
+    total = weight.sum()
+    number = np.minimum(slices * before // total, slices - 1) if total > 0 else np.zeros(len(at))
+    firsts = np.flatnonzero(np.diff(number, prepend=-1))
+    lasts = np.append(firsts[1:], len(at)) - 1
+    return list(zip(at[firsts].tolist(), at[lasts].tolist(), strict=True))
+
+
+def slice_numbers(times: Vec, spans: list[Span]) -> Codes:
+    """Which slice each time is in."""
+    return np.searchsorted(np.array([first for first, _ in spans]), times, side="right").astype(np.int64) - 1
