@@ -13,13 +13,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, baselines
-from rankstream.columns import column_generation, frank_wolfe, mle
-from rankstream.data import simulate
+from rankstream import Assortments, ChoiceCounts, rationality, revenue_range, simulate
+from rankstream.baselines import fit_column_generation, fit_frank_wolfe, fit_mle
 from rankstream.oracles.milp import MilpOracle
 from revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 
@@ -66,14 +66,14 @@ def ranges(n_offers: int) -> None:
     market = simulate.market(SEED, n_offers=n_offers)
     offers, p, offer = market.assortments, market.frequencies(), market.test.offers[0]
     prices = {item: 1.0 + number for number, item in enumerate(offers.items[:-1])}
-    baselines.revenue_range(p, offer, prices, assortments=offers)
+    revenue_range(p, offer, prices, assortments=offers)
     share = market.truth.probabilities(Assortments([offer], offers.items))
     print(
         f"revenue of an offer never shown, m = {n_offers}; the truth is "
         f"{float(np.array([prices.get(item, 0.0) for item in offer]) @ share):.3f}"
     )
     start = time.perf_counter()
-    exact = baselines.revenue_range(p, offer, prices, assortments=offers)
+    exact = revenue_range(p, offer, prices, assortments=offers)
     took = time.perf_counter() - start
     print(f"  exact     {exact.low:6.3f} to {exact.high:6.3f} in {took:.3f} s (proven: {exact.proven})")
     for name, ask in (("sampled", revenue_by_sampling), ("relaxed", revenue_by_relaxation)):
@@ -88,21 +88,21 @@ def main(quick: bool) -> None:
     """Print everything."""
     limit = 5.0 if quick else LIMIT
     small, few, many = drawn(6, 10), drawn(10, 20), drawn(10, 60)
-    against_milp("l1 column generation, n = 7, m = 10", column_generation.fit, limit, data=small, warm_rounds=0)
-    against_milp("maximum likelihood, n = 7, m = 10, gap 1e-4", mle.fit, limit, counts=small)
-    against_milp("l1 column generation, n = 11, m = 20", column_generation.fit, limit, data=few, warm_rounds=0)
-    print(line("our oracle, warm start", best(lambda: column_generation.fit(few))))
-    against_milp("maximum likelihood, n = 11, m = 20, gap 1e-4", mle.fit, limit, counts=few)
-    against_milp("maximum likelihood, n = 11, m = 60, gap 1e-4", mle.fit, limit, counts=many)
-    print(line("our oracle, gap 1e-8", best(lambda: mle.fit(many, tolerance=1e-8))))
-    print("Frank-Wolfe on the likelihood, n = 11, m = 60, gap 1e-4 or 2,000 steps")
-    print(line("plain", best(lambda: frank_wolfe.fit(many, loss="kl"), 2)))
-    print(line("corrective", best(lambda: frank_wolfe.fit(many, loss="kl", corrective=True))))
+    for title, data in (("n = 7, m = 10", small), ("n = 11, m = 20", few)):
+        against_milp(f"l1, {title}", fit_column_generation, limit, data=data)
+        against_milp(f"maximum likelihood, {title}, gap 1e-4", fit_mle, limit, counts=data)
+    against_milp("maximum likelihood, n = 11, m = 60, gap 1e-4", fit_mle, limit, counts=many)
+    print(line("our oracle, gap 1e-8", best(lambda: fit_mle(many, tolerance=1e-8))))
+    for loss, tolerance in (("kl", 1e-4), ("squared-l2", 1e-6)):
+        print(f"Frank-Wolfe on {loss}, n = 11, m = 60, gap {tolerance:g} or 2,000 steps")
+        options: dict[str, Any] = {"loss": loss, "tolerance": tolerance}
+        print(line("plain", best(partial(fit_frank_wolfe, many, **options), 2)))
+        print(line("corrective", best(partial(fit_frank_wolfe, many, corrective=True, **options))))
     for n_offers in (20, 60):
         ranges(n_offers)
-    baselines.rationality(few, samples=1)
+    rationality(few, samples=1)
     start = time.perf_counter()
-    baselines.rationality(few, samples=200)
+    rationality(few, samples=200)
     print(f"test of rationality, n = 11, m = 20, 200 samples: {time.perf_counter() - start:.2f} s")
 
 

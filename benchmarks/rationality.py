@@ -14,9 +14,8 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts
+from rankstream import Assortments, ChoiceCounts, rationality
 from rankstream._core.types import Vec
-from rankstream.columns.rationality import rationality
 
 OFFERS = Assortments([("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")])
 VERTICES = np.array([OFFERS.vertex(order) for order in permutations(range(3))])

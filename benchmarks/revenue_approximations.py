@@ -8,13 +8,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from rankstream import Assortments, ChoiceCounts
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Columns, observe
 from rankstream.columns.master import FEASIBLE, Ball, Master, Norm, ball
 from rankstream.columns.revenue import known_offer, price_list
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
 
 Interval = tuple[float, float, float]
 
@@ -66,7 +65,7 @@ def revenue_by_relaxation(
     assortments: Assortments | None = None,
     norm: Norm = "l1",
 ) -> Interval:
-    """Low and high over a polyhedron that holds all ranking distributions, and the tolerance used.
+    """Low and high over a polyhedron that contains all ranking distributions, and the tolerance used.
 
     The polyhedron is the relaxation of the paper's integer program (Section 4.3): pairwise orders between 0 and 1 that
     are transitive in threes, and choices that no pairwise order contradicts. It stands in for the robust constraint's

@@ -50,7 +50,7 @@ def tallies(draw: st.DrawFn, most_items: int = 5) -> rs.ChoiceCounts:
 @given(tallies())
 @settings(max_examples=60)
 def test_gap_is_met_and_every_number_is_that_of_the_model(counts: rs.ChoiceCounts) -> None:
-    found = mle.fit(counts, tolerance=1e-6)
+    found = mle.fit_mle(counts, tolerance=1e-6)
     assert found.proven
     assert 0.0 <= found.gap <= 1e-6
     chosen = counts.tallies > 0.0
@@ -63,7 +63,7 @@ def test_gap_is_met_and_every_number_is_that_of_the_model(counts: rs.ChoiceCount
 @given(tallies(most_items=4))
 @settings(max_examples=15)
 def test_agrees_with_em_over_all_rankings(counts: rs.ChoiceCounts) -> None:
-    found = mle.fit(counts, tolerance=1e-9)
+    found = mle.fit_mle(counts, tolerance=1e-9)
     slow = best_log_likelihood(counts, rounds=2000)
     assert slow <= found.log_likelihood + counts.observations * (found.gap + 1e-12)
 
@@ -71,7 +71,7 @@ def test_agrees_with_em_over_all_rankings(counts: rs.ChoiceCounts) -> None:
 def test_agrees_with_long_em() -> None:
     market = simulate.market(seed=4, n_items=4, n_offers=8, n_test=1)
     counts = next(market.stream(first=150))
-    found = mle.fit(counts, tolerance=1e-9)
+    found = mle.fit_mle(counts, tolerance=1e-9)
     assert found.log_likelihood == pytest.approx(best_log_likelihood(counts), abs=1e-3)
 
 
@@ -92,7 +92,7 @@ def logit_log_likelihood(counts: rs.ChoiceCounts, rounds: int = 3000) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_is_at_least_as_likely_as_any_logit(seed: int) -> None:
     counts = next(simulate.market(seed, n_items=7, n_offers=15, n_test=1).stream(first=500))
-    found = mle.fit(counts)
+    found = mle.fit_mle(counts)
     assert found.log_likelihood + counts.observations * found.gap >= logit_log_likelihood(counts)
     assert found.log_likelihood >= logit_log_likelihood(counts)
 
@@ -102,13 +102,13 @@ def test_is_at_least_as_likely_as_latent_classes(classes: int) -> None:
     market = simulate.market(seed=3, n_items=6, n_offers=12, n_test=1)
     counts = next(market.stream(first=1500))
     mixture = baselines.fit_latent_class(counts, classes=classes, smoothing=1e-6)
-    assert mle.fit(counts, tolerance=1e-7).log_likelihood >= mixture.log_likelihood - 1e-3
+    assert mle.fit_mle(counts, tolerance=1e-7).log_likelihood >= mixture.log_likelihood - 1e-3
 
 
 def test_is_at_least_as_likely_as_the_truth() -> None:
     market = simulate.market(seed=1)  # a mixture of logits is a ranking model
     counts = next(market.stream())
-    found = mle.fit(counts)
+    found = mle.fit_mle(counts)
     truth = float(counts.tallies @ np.log(market.frequencies()))
     assert found.proven
     assert found.log_likelihood + counts.observations * found.gap >= truth
@@ -117,8 +117,8 @@ def test_is_at_least_as_likely_as_the_truth() -> None:
 @given(tallies(), st.integers(1, 5))
 @settings(max_examples=30)
 def test_the_bound_holds_wherever_it_stops(counts: rs.ChoiceCounts, iterations: int) -> None:
-    early = mle.fit(counts, max_iterations=iterations, tolerance=0.0)
-    late = mle.fit(counts, tolerance=1e-9)
+    early = mle.fit_mle(counts, max_iterations=iterations, tolerance=0.0)
+    late = mle.fit_mle(counts, tolerance=1e-9)
     assert early.bound <= late.value + 1e-12
     assert late.bound <= early.value + 1e-12
 
@@ -126,8 +126,11 @@ def test_the_bound_holds_wherever_it_stops(counts: rs.ChoiceCounts, iterations: 
 def test_other_pricing_and_warm_start_change_nothing() -> None:
     market = simulate.market(seed=2, n_items=5, n_offers=8, n_test=1)
     counts = next(market.stream(first=300))
-    plain = mle.fit(counts, tolerance=1e-7)
-    for other in (mle.fit(counts, tolerance=1e-7, oracle=MilpOracle), mle.fit(counts, tolerance=1e-7, warm_rounds=50)):
+    plain = mle.fit_mle(counts, tolerance=1e-7)
+    for other in (
+        mle.fit_mle(counts, tolerance=1e-7, oracle=MilpOracle),
+        mle.fit_mle(counts, tolerance=1e-7, warm_rounds=50),
+    ):
         assert other.value == pytest.approx(plain.value, abs=2e-7)
     assert plain.seconds.keys() == {"start", "master", "pricing", "total"}
 
@@ -135,7 +138,7 @@ def test_other_pricing_and_warm_start_change_nothing() -> None:
 @pytest.mark.parametrize("case", LOPSIDED)
 def test_lopsided_counts_do_not_make_it_swing(case: tuple[list[tuple[int, ...]], list[int]]) -> None:
     offers, numbers = case
-    found = mle.fit(rs.ChoiceCounts(rs.Assortments(offers), numbers), tolerance=1e-7)
+    found = mle.fit_mle(rs.ChoiceCounts(rs.Assortments(offers), numbers), tolerance=1e-7)
     assert found.proven
     assert found.iterations < 50
 
@@ -143,7 +146,7 @@ def test_lopsided_counts_do_not_make_it_swing(case: tuple[list[tuple[int, ...]],
 @pytest.mark.parametrize("about", odd_data())
 def test_survives_odd_data(about: str) -> None:
     counts = odd_data()[about]
-    found = mle.fit(counts, tolerance=1e-8)
+    found = mle.fit_mle(counts, tolerance=1e-8)
     assert found.proven
     seen = observe(counts)
     shares: Vec = found.model.probabilities(seen.assortments)
@@ -155,4 +158,4 @@ def test_survives_odd_data(about: str) -> None:
 
 def test_refuses_bare_frequencies() -> None:
     with pytest.raises(ValueError, match="A likelihood needs ChoiceCounts"):
-        mle.fit([0.5, 0.5])  # type: ignore[arg-type]
+        mle.fit_mle([0.5, 0.5])  # type: ignore[arg-type]

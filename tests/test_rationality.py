@@ -5,10 +5,12 @@ import naive
 import rankstream as rs
 from odd_data import odd_data
 from rankstream._core.types import Vec
-from rankstream.columns import frank_wolfe, mle
+from rankstream.columns import corrective, frank_wolfe, mle
+from rankstream.columns.data import observe
 from rankstream.columns.frank_wolfe import best_step
 from rankstream.columns.losses import SquaredL2
 from rankstream.columns.rationality import rationality
+from rankstream.columns.squared import SquaredSearch
 from rankstream.data import simulate
 from strategies import compiled_only
 
@@ -60,7 +62,97 @@ def test_report_encloses_the_least_loss_and_names_the_culprits() -> None:
     assert report.statistic == pytest.approx(counts.observations * report.upper)
     assert {row.offer for row in report.offers[:2]} == {("a", "b", "c"), ("a", "b")}
     assert report.offers[0].ratio > 5.0
-    assert report.divergence[0] <= mle.fit(counts, tolerance=1e-9).value <= report.divergence[1] + 1e-9
+    assert report.divergence[0] <= mle.fit_mle(counts, tolerance=1e-9).value <= report.divergence[1] + 1e-9
+
+
+def slow_p_value(counts: rs.ChoiceCounts, nearest: Vec, samples: int, seed: int) -> tuple[float, float]:
+    """The stretched bootstrap, step by step with a general solver; and how near a sample came to the statistic."""
+    random, totals = np.random.default_rng(seed), counts.totals
+    corners, roots = naive.all_vertices(OFFERS), np.sqrt(totals / totals.sum())[OFFERS.owner]
+
+    def least(aim: Vec) -> float:
+        return naive.least_distance("l2", corners * roots, aim * roots) ** 2
+
+    kappa, drawn = 2.0 * float(totals.mean()) ** 0.25, []
+    for _ in range(samples):
+        parts = zip(totals.tolist(), np.split(nearest, OFFERS.indptr[1:-1]), strict=True)
+        noise = np.concatenate([random.multinomial(int(total), part / part.sum()) / total for total, part in parts])
+        drawn.append(least(nearest + kappa * (noise - nearest)) / kappa**2)
+    ratios = np.array(drawn) / least(counts.frequencies())
+    return float((1 + (ratios >= 1.0).sum()) / (1 + samples)), float(np.abs(ratios - 1.0).min())
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5, 11])
+def test_p_value_is_that_of_a_slow_bootstrap(seed: int) -> None:
+    """Of every sample the squared distance counts, shrunk by the square of the stretch."""
+    mild = np.array([0.5, 0.2, 0.3, 0.42, 0.58, 0.5, 0.5, 0.6, 0.4])
+    shown, random = [61, 97, 53, 71], np.random.default_rng(seed)
+    parts = zip(shown, np.split(mild, OFFERS.indptr[1:-1]), strict=True)
+    counts = rs.ChoiceCounts(OFFERS, np.concatenate([random.multinomial(total, part) for total, part in parts]))
+    report = rationality(counts, samples=40, seed=seed)
+    # from the very same point: draws are so discrete that its last digit can change one, and all that follow
+    expected, apart = slow_p_value(counts, report.model.probabilities(OFFERS), 40, seed)
+    assert apart > 1e-4  # no sample is so near that rounding decides
+    assert 0.1 < expected < 0.9
+    assert report.p_value == pytest.approx(expected)
+    assert report.stretch == pytest.approx(2.0 * np.mean(shown) ** 0.25)
+    roots = np.sqrt(np.array(shown) / sum(shown))[OFFERS.owner]
+    best = naive.least_distance("l2", naive.all_vertices(OFFERS) * roots, counts.frequencies() * roots) ** 2
+    assert report.lower <= best + 1e-12
+    assert best <= report.upper + 1e-12
+
+
+@pytest.mark.parametrize("against", [0.5, 0.99, 1.01, 2.0])
+def test_a_square_is_known_to_be_less_or_not(against: float) -> None:
+    """The search ends when it knows on which side of a number the least square is, and says the right one."""
+    observed = observe(draw(IRREGULAR, 200, 3))
+    search = SquaredSearch(observed, observed.pricing(None, "random", 0))
+    best = search.run(observed.frequencies, 1e-12)
+    assert best.bound <= best.value <= best.bound + 1e-12
+    limit = against * best.value
+    found = search.run(observed.frequencies, 0.0, against=limit)
+    assert (found.value >= limit) == (against <= 1.0)
+    assert found.bound >= limit or found.value < limit
+    assert found.iterations <= best.iterations
+    again = search.run(observed.frequencies, 1e-12, first=found.mixture)
+    assert again.value == pytest.approx(best.value)
+
+
+def test_squared_l2_has_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corrective steps for squares are Wolfe's, as in ``fit_nearest``; the interior point is for likelihoods."""
+    counts = next(simulate.market(seed=3, n_items=6, n_offers=10, n_test=1).stream(first=300))
+    distance = rs.distances.L2(counts.assortments, weights=tuple(np.sqrt(counts.totals / counts.observations).tolist()))
+    same = corrective.fit_nearest(counts.assortments, counts, distance, tolerance=1e-9)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("no interior point here")
+
+    monkeypatch.setattr(frank_wolfe, "minimise", refuse)
+    found = frank_wolfe.fit_frank_wolfe(counts, corrective=True, tolerance=1e-9)
+    assert found.proven
+    assert found.value == pytest.approx(same.certificate.upper**2, abs=1e-9)
+    assert found.bound <= same.certificate.upper**2 + 1e-12
+    assert found.columns == len(found.model.weights)
+    early = frank_wolfe.fit_frank_wolfe(counts, corrective=True, tolerance=1e-12, max_iterations=3)
+    assert early.iterations == 3
+    assert early.bound <= found.value <= early.value
+    assert frank_wolfe.fit_frank_wolfe(counts, corrective=True, tolerance=0.0, max_seconds=0.0).iterations == 1
+    with pytest.raises(AssertionError, match="no interior point"):
+        frank_wolfe.fit_frank_wolfe(counts, loss="kl", corrective=True)
+
+
+@pytest.mark.parametrize("about", ["fractions", "decay", "window"])
+def test_weighted_choices_are_refused(about: str) -> None:
+    tallies = [5, 3, 2, 4, 6, 5, 5, 6, 4]
+    counts: rs.ChoiceCounts = {
+        "fractions": rs.ChoiceCounts(OFFERS, np.array(tallies) / 2.0),
+        "decay": rs.DecayingCounts(OFFERS, 100),
+        "window": rs.WindowCounts(OFFERS, 100),
+    }[about]
+    if about != "fractions":
+        counts.observe_coordinates(np.arange(9), tallies)
+    with pytest.raises(ValueError, match="A test of rationality needs whole choices, each counted once"):
+        rationality(counts)
 
 
 @pytest.mark.parametrize("about", odd_data())
@@ -72,7 +164,7 @@ def test_survives_odd_data(about: str) -> None:
     assert report.p_value is not None
     assert 0.25 <= report.p_value <= 1.0
     for loss in ("squared-l2", "kl"):
-        found = frank_wolfe.fit(counts, loss=loss, max_iterations=20)
+        found = frank_wolfe.fit_frank_wolfe(counts, loss=loss, max_iterations=20)
         assert found.bound <= found.value
         assert found.model.items == counts.assortments.items
 
@@ -81,15 +173,15 @@ def test_survives_odd_data(about: str) -> None:
 def test_plain_and_corrective_steps_enclose_the_same_limit(loss: str) -> None:
     market = simulate.market(seed=3, n_items=6, n_offers=10, n_test=1)
     counts = next(market.stream(first=300))
-    plain = frank_wolfe.fit(counts, loss=loss, max_iterations=400)
-    corrective = frank_wolfe.fit(counts, loss=loss, corrective=True, tolerance=1e-8)
-    assert corrective.proven
-    assert corrective.iterations < 100
-    assert plain.bound <= corrective.value
-    assert corrective.bound <= plain.value
+    plain = frank_wolfe.fit_frank_wolfe(counts, loss=loss, max_iterations=400)
+    all_anew = frank_wolfe.fit_frank_wolfe(counts, loss=loss, corrective=True, tolerance=1e-8)
+    assert all_anew.proven
+    assert all_anew.iterations < 100
+    assert plain.bound <= all_anew.value
+    assert all_anew.bound <= plain.value
     assert plain.gap < 0.02
     if loss == "kl":
-        assert corrective.value == pytest.approx(mle.fit(counts, tolerance=1e-8).value, abs=2e-8)
+        assert all_anew.value == pytest.approx(mle.fit_mle(counts, tolerance=1e-8).value, abs=2e-8)
 
 
 def test_line_search_finds_the_best_step() -> None:
@@ -102,4 +194,4 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="A test needs ChoiceCounts"):
         rationality([0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="choose 'kl' or 'squared-l2'"):
-        frank_wolfe.fit(draw(IRREGULAR, 5, 0), loss="l1")
+        frank_wolfe.fit_frank_wolfe(draw(IRREGULAR, 5, 0), loss="l1")

@@ -127,13 +127,54 @@ def test_survives_odd_data(about: str, region: Any) -> None:
     assert -SLACK <= found.low <= found.predicted + SLACK <= found.high + 2 * SLACK <= 1.0 + 3 * SLACK
 
 
+def test_every_item_of_the_offer_needs_a_price() -> None:
+    """An item without a price is an oversight, except for no-choice: it used to earn nothing, and nobody was told."""
+    offers = rs.Assortments([("tea", "pie", "nothing"), ("tea", "nothing"), ("pie", "nothing")])
+    counts = rs.ChoiceCounts(offers, [4, 3, 3, 6, 4, 5, 5])
+    menu = ("tea", "pie", "nothing")
+    prices: dict[Any, float] = {"tea": 2.0, "pie": 4.0}
+    found = revenue_range(counts, menu, prices, 0.5)
+    assert found.high == revenue_range(counts, menu, prices | {"nothing": 0.0}, 0.5).high
+    assert revenue_range(counts, menu, prices | {"nothing": 1.0}, 0.5).high > found.high  # a price of its own counts
+    for missing in ("tea", "pie"):
+        fewer = {item: price for item, price in prices.items() if item != missing}
+        with pytest.raises(ValueError, match=f"'{missing}' of the offer has no price: give one, 0 if it earns nothing"):
+            revenue_range(counts, menu, fewer, 0.5)
+        zero = revenue_range(counts, menu, fewer | {missing: 0.0}, 0.5)
+        assert zero.high < found.high
+    assert revenue_range(counts, ("tea", "nothing"), {"tea": 2.0}, 0.5).proven  # pie is not in it
+    two = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "nothing"), ("pie", "nothing")]), [1, 1, 1, 1, 1, 1])
+    with pytest.raises(ValueError, match="'nothing' of the offer has no price"):  # it is not in every offer of the data
+        revenue_range(two, menu, prices)
+
+
+def test_probabilities_are_ranges_of_a_price_of_1() -> None:
+    market = simulate.market(seed=3, n_items=5, n_offers=8, n_test=2)
+    counts, offer = next(market.stream(first=500)), market.test.offers[0]
+    one = probability_range(counts, offer, offer[1], 0.5)
+    same = revenue_range(counts, offer, {item: float(item == offer[1]) for item in offer}, 0.5)
+    assert (one.low, one.high, one.predicted) == (same.low, same.high, same.predicted)
+
+
+@pytest.mark.parametrize("ask", [revenue_range, probability_range])
+def test_weighted_choices_have_no_confidence_region(ask: Any) -> None:
+    offers = rs.Assortments([("a", "b"), ("b", "c")])
+    decaying = rs.DecayingCounts(offers, 100)
+    decaying.observe_coordinates([0, 1, 2, 3], [4, 3, 2, 1])
+    about = ("a",) if ask is probability_range else ({"a": 1.0, "b": 2.0},)
+    for counts in (rs.ChoiceCounts(offers, [4.5, 3, 2, 1]), decaying):
+        with pytest.raises(ValueError, match="A confidence region needs whole choices, each counted once"):
+            ask(counts, ("a", "b"), *about, region="confidence")
+        assert ask(counts, ("a", "b"), *about, 0.1).proven  # a tolerance of the caller's own needs no sampling
+
+
 def test_refusals() -> None:
     counts = rs.ChoiceCounts(rs.Assortments([("a", "b")]), [1, 2])
     with pytest.raises(ValueError, match="Unknown item 'c'"):
-        revenue_range(counts, ("a", "c"), {})
+        revenue_range(counts, ("a", "c"), {"a": 1.0, "c": 1.0})
     with pytest.raises(ValueError, match="not in the offer"):
         probability_range(counts, ("a",), "b")
     with pytest.raises(ValueError, match="finite number"):
         revenue_range(counts, ("a",), {"a": np.inf})
     with pytest.raises(ValueError, match="no confidence region"):
-        revenue_range([0.5, 0.5], ("a",), {}, assortments=counts.assortments, region="confidence")
+        revenue_range([0.5, 0.5], ("a",), {"a": 1.0}, assortments=counts.assortments, region="confidence")

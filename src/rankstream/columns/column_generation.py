@@ -2,42 +2,39 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream import distances
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Vec
-from rankstream.columns.data import Columns, MakeOracle, Observed, observe, oracle_for, price
-from rankstream.columns.master import Ball, Master, Norm, ball
-from rankstream.columns.search import Limits, Search
-from rankstream.columns.solved import Solved
+from rankstream._core.watch import Deadline
+from rankstream.columns.column_search import ColumnSearch, Goal, PlainNorm
+from rankstream.columns.corrective import run_search
+from rankstream.columns.data import MakeOracle, observe
+from rankstream.columns.master import Norm
+from rankstream.columns.solved import ProvenFit
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
-from rankstream.distances import L2, observation_weights
-from rankstream.learners import MirrorDescent
-from rankstream.oracles import Ties, auto
-from rankstream.solver.loop import Solver
-from rankstream.solver.runs import Run
+from rankstream.oracles import Ties
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnGeneration(Solved):
+class ColumnGeneration(ProvenFit):
     """The nearest model; ``value`` is its distance.
 
     ``seconds`` says how long the start, the restricted masters and the pricing took, and all of it together.
     """
 
 
-def fit(
+def fit_column_generation(
     data: ChoiceCounts | ArrayLike,
     assortments: Assortments | None = None,
     *,
     norm: Norm = "l1",
     weighted: bool = False,
     tolerance: float = 1e-7,
-    warm_rounds: int = 1000,
-    smoothing: float = 0.5,
     max_iterations: int = 10_000,
     max_seconds: float = np.inf,
     oracle: MakeOracle | None = None,
@@ -46,58 +43,39 @@ def fit(
 ) -> ColumnGeneration:
     """The distribution over rankings nearest to the frequencies (Appendix B.3), proven nearest up to ``tolerance``.
 
-    The restricted master is solved by the primal simplex method from its last basis; the oracle prices, and gives a
-    column per first item. It starts from the rankings of ``warm_rounds`` rounds of mirror descent (0: from scratch, as
-    published); answers are the same, sooner. ``weighted`` weighs offers by the roots of their observations.
+    By the engine of ``corrective.fit_nearest``: first the rankings of the nearest model in l2, then linear programs,
+    solved by the primal simplex method from their last basis, whose prices the oracle answers with a column per first
+    item. ``weighted`` weighs offers by the roots of their observations.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
-    >>> found = fit([0.4, 0.6, 0.5, 0.2, 0.3], offers)       # tea gains when nothing joins: no ranking model does that
+    >>> found = fit_column_generation([0.4, 0.6, 0.5, 0.2, 0.3], offers)  # tea gains when nothing joins
     >>> found.proven, round(found.value, 6), round(found.bound, 6)
     (True, 0.2, 0.2)
     """
     started = perf_counter()
     number_between("tolerance", tolerance, 0.0)
-    number_between("smoothing", smoothing, 0.0, 0.99)
-    number_between("max_seconds", max_seconds, 0.0)
-    whole_number("max_iterations", max_iterations, least=1)
-    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds)
+    deadline = Deadline(number_between("max_seconds", max_seconds, 0.0))
+    rounds = whole_number("max_iterations", max_iterations, least=1)
+    if norm not in ("l1", "linf"):
+        raise ValueError(f"There is no column generation for the norm {norm!r}: choose 'l1' or 'linf'.")
     observed = observe(data, assortments)
-    search = begin(observed, ball(observed.assortments, norm, _weights(data, weighted)), oracle, ties, seed)
-    search.smoothing = smoothing
-    search.add(warm_start(observed, whole_number("warm_rounds", warm_rounds), seed))
+    offers, goal = observed.assortments, Goal("gap", max(tolerance, 1e-12))
+    distance = cast(PlainNorm, distances.make(norm, offers, weights=_weights(data, weighted)))
+    pricing = observed.pricing(oracle, ties, seed)
     begun = perf_counter()
-    best = search.run(limits)
-    model = observed.model(search.columns.orders[: best.weights.size], best.weights, ties, seed)
-    search.seconds |= {"start": begun - started, "total": perf_counter() - started}
-    proven = best.gap <= max(tolerance, 1e-12)
+    search = ColumnSearch(distance, Target(observed.frequencies), pricing, goal, rounds, deadline)
+    master = run_search(search, distance.offer_weights)
+    found = search.certificate(master)
+    model = observed.model(master.orders, master.weights, ties, seed)
+    seconds = search.seconds | {"start": begun - started, "total": perf_counter() - started}
     return ColumnGeneration(
-        model, best.value, best.bound, proven, search.iterations, len(search.columns), search.seconds
+        model, found.upper, found.lower, search.converged, search.rounds, len(master.orders), seconds
     )
 
 
-def begin(observed: Observed, region: Ball, oracle: MakeOracle | None, ties: Ties, seed: int) -> Search:
-    """A search over the observed offers, with the rankings that please the data best as first columns."""
-    offers = observed.assortments
-    search = Search(observed, Master(observed, region), oracle_for(offers, oracle, ties, seed), Columns(offers))
-    search.add(price(search.oracle, -observed.frequencies)[0])
-    return search
-
-
-def warm_start(observed: Observed, rounds: int, seed: int) -> list[Codes]:
-    """The rankings that mirror descent finds for the l2 distance in so many rounds."""
-    if not rounds:
-        return []
-    offers = observed.assortments
-    solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds), auto(offers, seed=seed))
-    run = Run(solver, tolerance=0.0)
-    run.advance_many(Target(observed.frequencies), rounds)
-    return list(solver.model(run.state).orders)
-
-
-def _weights(data: ChoiceCounts | ArrayLike, weighted: bool) -> Vec | None:
+def _weights(data: ChoiceCounts | ArrayLike, weighted: bool) -> tuple[float, ...] | None:
     if not weighted:
         return None
     if not isinstance(data, ChoiceCounts):
         raise ValueError("Frequencies do not say how often an offer was seen: give ChoiceCounts to weigh by them.")
-    weights = np.array(observation_weights(data))
-    return weights[weights > 0.0]
+    return tuple(weight for weight in distances.observation_weights(data) if weight > 0.0)

@@ -2,7 +2,8 @@
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from time import perf_counter
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,13 +17,34 @@ from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles import Oracle
-from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
+from rankstream.solver.runs import COLUMNS, Estimate, History
 
-Norm: TypeAlias = L1 | HighNorm | LInf
+SMALL_PART = 0.1
+PlainNorm: TypeAlias = L1 | HighNorm | LInf
 
 
-class Master(Protocol):
+@dataclass(frozen=True)
+class Goal:
+    """When it is enough: at a mean absolute error, a certified gap, or a gap between the squares of its bounds.
+
+    The last also ends as soon as it is known whether the least square is below ``against``.
+    """
+
+    stop: Literal["mae", "gap", "squared-gap"]
+    tolerance: float
+    against: float = np.nan
+
+    def is_met(self, mae: float, value: float, lower: float) -> bool:
+        """Whether a mixture with this error and distance, and this bound on any distance, will do."""
+        if self.stop == "mae":
+            return mae <= self.tolerance
+        if self.stop == "gap":
+            return value - lower <= self.tolerance
+        square, least = value * value, lower * lower
+        return square - least <= self.tolerance or square < self.against or least >= self.against
+
+
+class RestrictedMaster(Protocol):
     """What finds the best weights of the rankings so far."""
 
     point: Vec
@@ -41,25 +63,28 @@ class Master(Protocol):
 
 @dataclass
 class ColumnSearch:
-    """The loop of pricing and re-weighting: the best proven bound so far, and the history."""
+    """The loop of pricing and re-weighting: the best proven bound so far, the history, and where the time went."""
 
-    distance: Norm
+    distance: PlainNorm
     target: Target
     pricing: Pricing
-    tolerance: float
-    stop: Stop
+    goal: Goal
     max_rounds: int
+    watch: Watch = unwatched
     rounds: int = 0
     converged: bool = False
+    stopped: bool = False
     lower: float = 0.0  # what the dual 0 proves
     exact: bool = True
     best_dual: Vec | None = None
-    watch: Watch = unwatched
-    stopped: bool = False
     rows: "array[float]" = field(default_factory=lambda: array("d"))
+    seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
     def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> "ColumnSearch":
-        """Wolfe's method with the duals of an l2 distance, until the tolerance, a gap of its own, or no progress."""
+        """Wolfe's method with the duals of an l2 distance, until the goal, a gap of its own, or no progress.
+
+        A gap that is ``enough`` must also be a small part of the distance: where a model fits the data, it goes on.
+        """
         lower, refreshed = 0.0, False
         while self.rounds < self.max_rounds:
             dual = guide.respond(master.point, self._aim(master))
@@ -67,10 +92,11 @@ class ColumnSearch:
             lower = max(lower, bound)
             if guide is self.distance:
                 self._note(dual, bound)
-            moved = master.take(rankings)
+            moved = self._take(master, rankings)
             self._record(master, master.count)
-            gap = guide.value(master.point, self._aim(master)) - lower
-            if self.converged or gap <= enough or (refreshed and not moved) or self._is_stopped():
+            value = guide.value(master.point, self._aim(master))
+            near = value - lower <= min(enough, SMALL_PART * value)
+            if self.converged or near or (refreshed and not moved) or self._is_stopped():
                 break
             if not moved:
                 master.refresh()
@@ -84,7 +110,7 @@ class ColumnSearch:
             dual = master.dual()
             bound, rankings = self._price(self.distance, dual, self._aim(master))
             self._note(dual, bound)
-            moved = master.take(rankings)
+            moved = self._take(master, rankings)
             self._record(master, int(np.count_nonzero(master.weights)))
             if self._is_stopped():
                 break
@@ -95,57 +121,65 @@ class ColumnSearch:
         self.stopped = self.watch(f"round {self.rounds:,}, error {error:.5f}, {rankings:,} rankings")
         return self.stopped
 
-    def _aim(self, master: Master) -> Vec:
+    def _aim(self, master: RestrictedMaster) -> Vec:
         """The frequencies, where there are none the model's own probabilities."""
         if self.target.seen is None:
             return self.target.frequencies
         return np.where(self.target.seen, self.target.frequencies, master.point)
 
-    def _price(self, distance: Norm, dual: Vec, aim: Vec) -> tuple[float, Codes]:
+    def _price(self, distance: PlainNorm, dual: Vec, aim: Vec) -> tuple[float, Codes]:
         """What a dual proves, with room for rounding, and the rankings that answer it."""
         costs = distance.costs(dual)
+        start = perf_counter()
         priced = self.pricing(costs)
+        self.seconds["pricing"] += perf_counter() - start
         offset = distance.offset(dual, aim)
         rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
         self.exact = self.exact and priced.exact
         return priced.bound - offset - rounding, priced.rankings
 
+    def _take(self, master: RestrictedMaster, rankings: Codes) -> bool:
+        start = perf_counter()
+        moved = master.take(rankings)
+        self.seconds["master"] += perf_counter() - start
+        return moved
+
     def _note(self, dual: Vec, bound: float) -> None:
         if bound > self.lower:
             self.lower, self.best_dual = bound, dual
 
-    def _record(self, master: Master, n_rankings: int) -> None:
+    def _record(self, master: RestrictedMaster, n_rankings: int) -> None:
         self.rounds += 1
         aim, seen = self._aim(master), self.target.seen
         errors = np.abs(master.point - aim)
         mae = float((errors if seen is None else errors[seen]).mean())
         value = self.distance.value(master.point, aim)
         self.rows.extend((self.target.observations, mae, mae, value, n_rankings, value - self.lower))
-        self.converged = (mae if self.stop == "mae" else value - self.lower) <= self.tolerance
+        self.converged = self.goal.is_met(mae, value, self.lower)
 
-    def result(self, master: Master, oracle: Oracle) -> Estimate[RankingModel]:
+    def result(self, master: RestrictedMaster) -> Estimate[RankingModel]:
         """The model, heaviest ranking first, and the certificate."""
         assortments = self.distance.assortments
         used = np.flatnonzero(master.weights)
         heaviest = used[np.argsort(-master.weights[used], kind="stable")]
-        orders = by_tie_rule(assortments, oracle, master.orders[heaviest])
+        orders = by_tie_rule(assortments, self.pricing.oracle, master.orders[heaviest])
         model = RankingModel.from_codes(
             assortments.items, orders, master.weights[heaviest] / master.weights.sum(), assortments.no_choice
         )
-        certificate = self._certificate(master)
+        certificate = self.certificate(master)
         history = History(*np.frombuffer(self.rows).reshape(-1, len(COLUMNS)).T.copy())
         history.gap[-1] = certificate.gap
         return Estimate(model, certificate, self.rounds, self.converged, history)
 
-    def _certificate(self, master: Master) -> Certificate:
+    def certificate(self, master: RestrictedMaster) -> Certificate:
         """The bounds; the last weights are asked what they prove, unless what is proven is enough."""
         aim, payoff = self._aim(master), 0.0
-        if self.stop == "mae" or not self.converged:
+        if self.goal.stop == "mae" or not self.converged:
             dual = master.dual() if isinstance(master, LinearMaster) else self.distance.respond(master.point, aim)
             self._note(dual, self._price(self.distance, dual, aim)[0])
         if self.best_dual is not None:
             payoff = float(self.distance.costs(self.best_dual) @ master.point)
             payoff -= self.distance.offset(self.best_dual, aim)
         upper = self.distance.value(master.point, aim)
-        self.converged |= self.stop == "gap" and upper - self.lower <= self.tolerance
+        self.converged |= self.goal.is_met(np.inf, upper, self.lower)
         return Certificate(upper, self.lower, payoff - self.lower, upper - payoff, self.exact)

@@ -7,26 +7,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Vec
-from rankstream.columns import losses
-from rankstream.columns.data import MakeOracle, Observed, observe, oracle_for, price
-from rankstream.columns.interior_point import Found, minimise
-from rankstream.columns.losses import Loss
-from rankstream.columns.search import Limits
-from rankstream.columns.solved import Solved
+from rankstream._core.types import Vec
+from rankstream._core.watch import Deadline
+from rankstream.columns.data import MakeOracle, observe
+from rankstream.columns.interior_point import minimise
+from rankstream.columns.losses import KullbackLeibler, Loss, named_loss
+from rankstream.columns.pricing import Pricing
+from rankstream.columns.solved import Limits, Minimum, ProvenFit
+from rankstream.columns.squared import SquaredSearch
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.oracles import Oracle, Ties
+from rankstream.oracles import Ties
 
 HALVINGS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class FrankWolfe(Solved):
+class FrankWolfe(ProvenFit):
     """The model of least loss, averaged over observations; that loss is what the authors call limit of rationality."""
 
 
-def fit(
+def fit_frank_wolfe(
     data: ChoiceCounts | ArrayLike,
     assortments: Assortments | None = None,
     *,
@@ -42,10 +43,11 @@ def fit(
     """Move towards the ranking that the loss's gradient asks for, as far as is best, until the gap is small enough.
 
     ``loss`` is ``"squared-l2"`` or ``"kl"``. Plain steps gain one digit for ten times the work; ``corrective`` spreads
-    the weights over all rankings found so far anew at every step, which reaches any tolerance in a few dozen.
+    the weights over all rankings found so far anew at every step, which reaches any tolerance in a few dozen: by
+    Wolfe's method for the first, by interior-point steps for the second.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
-    >>> found = fit([0.4, 0.6, 0.5, 0.2, 0.3], offers, corrective=True, tolerance=1e-9)
+    >>> found = fit_frank_wolfe([0.4, 0.6, 0.5, 0.2, 0.3], offers, corrective=True, tolerance=1e-9)
     >>> found.proven, round(found.value, 4)
     (True, 0.0043)
     """
@@ -55,19 +57,25 @@ def fit(
     whole_number("max_iterations", max_iterations, least=1)
     limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds)
     observed = observe(data, assortments)
-    smooth = losses.make(loss, observed)
-    pricing = oracle_for(observed.assortments, oracle, ties, seed)
+    smooth = named_loss(loss, observed)
+    pricing = observed.pricing(oracle, ties, seed)
     begun = perf_counter()
-    found = (minimise if corrective else conditional_gradient)(smooth, observed, pricing, limits)
+    if not corrective:
+        found = conditional_gradient(smooth, pricing, limits)
+    elif isinstance(smooth, KullbackLeibler):
+        found = minimise(smooth, pricing, limits)
+    else:
+        search, deadline = SquaredSearch(observed, pricing), Deadline(max_seconds)
+        found = search.run(observed.frequencies, tolerance, max_rounds=max_iterations, watch=deadline)
     model = observed.model(found.orders, found.weights, ties, seed)
     seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}
     proven = found.value - found.bound <= tolerance
     return FrankWolfe(model, found.value, found.bound, proven, found.iterations, len(found.orders), seconds)
 
 
-def conditional_gradient(loss: Loss, observed: Observed, oracle: Oracle, limits: Limits) -> Found:
+def conditional_gradient(loss: Loss, pricing: Pricing, limits: Limits) -> Minimum:
     """Frank-Wolfe with exact line search, from the mixture of all items on top."""
-    offers, began = observed.assortments, perf_counter()
+    offers, began = pricing.assortments, perf_counter()
     everything = np.arange(offers.n_items)
     mass: dict[tuple[int, ...], float] = {}
     for item in everything:
@@ -80,7 +88,7 @@ def conditional_gradient(loss: Loss, observed: Observed, oracle: Oracle, limits:
         costs = np.zeros(offers.n_coordinates)
         costs[loss.places] = slope
         start = perf_counter()
-        priced = price(oracle, costs)
+        priced = pricing.cheapest(costs)
         seconds["pricing"] += perf_counter() - start
         bound = max(bound, value - loss.room(priced.bound, float(slope @ point[loss.places])))
         if value - bound <= limits.tolerance or perf_counter() - began > limits.max_seconds:
@@ -93,7 +101,10 @@ def conditional_gradient(loss: Loss, observed: Observed, oracle: Oracle, limits:
         order = tuple(priced.rankings[0].tolist())
         mass[order] = mass.get(order, 0.0) + step
         seconds["master"] += perf_counter() - start
-    return _found(loss, observed, mass, bound, iterations, seconds)
+    orders, weights = np.array(list(mass), dtype=np.int64), np.array(list(mass.values()))
+    weights /= weights.sum()
+    point = weights @ np.array([offers.vertex(order) for order in orders])
+    return Minimum(orders, weights, point, loss.value(point[loss.places]), bound, iterations, seconds)
 
 
 def best_step(loss: Loss, point: Vec, direction: Vec) -> float:
@@ -104,18 +115,3 @@ def best_step(loss: Loss, point: Vec, direction: Vec) -> float:
         rising = float(loss.slope(point + middle * direction) @ direction) > 0.0
         low, high = (low, middle) if rising else (middle, high)
     return low
-
-
-def _found(
-    loss: Loss,
-    observed: Observed,
-    mass: dict[tuple[int, ...], float],
-    bound: float,
-    iterations: int,
-    seconds: dict[str, float],
-) -> Found:
-    orders: list[Codes] = [np.array(order, dtype=np.int64) for order in mass]
-    weights = np.array(list(mass.values()))
-    weights /= weights.sum()
-    point = weights @ np.array([observed.assortments.vertex(order) for order in orders])
-    return Found(orders, weights, point, loss.value(point[loss.places]), bound, iterations, seconds)

@@ -1,4 +1,4 @@
-"""Column generation for smooth losses: interior-point steps over all known rankings, with pricing after each step."""
+"""Column generation for the likelihood: interior-point steps over all known rankings, with pricing after each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,27 +10,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import ThreadpoolController
 
 from rankstream._core.types import Codes, Vec
-from rankstream.columns.data import Columns, Observed, price
-from rankstream.columns.losses import Loss
-from rankstream.columns.search import Limits
-from rankstream.oracles import Oracle
+from rankstream.columns.data import Columns
+from rankstream.columns.losses import KullbackLeibler
+from rankstream.columns.pricing import Pricing
+from rankstream.columns.solved import Limits, Minimum
 
 CENTRE = 0.2
 TO_THE_WALL = 0.99
 HALVINGS = 30
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The best mixture of rankings: its loss, the proven bound on the least loss, and how it was found."""
-
-    orders: list[Codes]
-    weights: Vec
-    point: Vec
-    value: float
-    bound: float
-    iterations: int
-    seconds: dict[str, float]
 
 
 @cache
@@ -38,13 +25,13 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def minimise(loss: Loss, observed: Observed, oracle: Oracle, limits: Limits, first: Iterable[Codes] = ()) -> Found:
-    """The least loss of any distribution over rankings, up to the tolerance, with a proven bound.
+def minimise(loss: KullbackLeibler, pricing: Pricing, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
+    """The least divergence of any distribution over rankings, up to the tolerance, with a proven bound.
 
     The systems are small, so one thread is fastest; with more, busy cores wait for each other.
     """
     with _threads().limit(limits=1, user_api="blas"):
-        return _Interior(loss, observed, oracle, list(first)).run(limits)
+        return _Interior(loss, pricing, list(first)).run(limits)
 
 
 @dataclass
@@ -55,19 +42,18 @@ class _Interior:
     make good columns. The barrier follows the proven gap: CENTRE * gap, shared by all columns.
     """
 
-    loss: Loss
-    observed: Observed
-    oracle: Oracle
+    loss: KullbackLeibler
+    pricing: Pricing
     first: list[Codes]
     columns: Columns = field(init=False)
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
     def __post_init__(self) -> None:
-        offers = self.observed.assortments
+        offers, frequencies = self.pricing.assortments, self.loss.observed.frequencies
         self.columns = Columns(offers)
         everything = np.arange(offers.n_items)
         on_top = [np.append(item, np.delete(everything, item)) for item in everything]  # every coordinate is chosen
-        self.columns.add([*on_top, *price(self.oracle, -self.observed.frequencies)[0], *self.first])
+        self.columns.add([*on_top, *self.pricing.cheapest(-frequencies).rankings, *self.first])
         self.weights = np.full(len(self.columns), 1.0 / len(self.columns))
         self.slack = np.full(len(self.columns), 0.1)
         self.barrier = np.inf
@@ -76,9 +62,9 @@ class _Interior:
     def _matrix(self) -> Vec:
         return self.columns.vertices[:, self.loss.places]
 
-    def run(self, limits: Limits) -> Found:
+    def run(self, limits: Limits) -> Minimum:
         """Steps until the gap is small enough, or patience ends."""
-        began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights, list(self.columns.orders))
+        began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights)
         iterations = 0
         while iterations < limits.max_iterations:
             iterations += 1
@@ -86,29 +72,30 @@ class _Interior:
             value = self.loss.value(point)
             rankings, room, seen = self._price(point)
             if value <= best[0]:
-                best = (value, self.weights, list(self.columns.orders))
+                best = (value, self.weights)
             bound = max(bound, value - room)
-            done = best[0] - bound <= limits.tolerance or best[0] <= limits.enough or bound >= limits.certain
             stuck = seen <= 0.1 * limits.tolerance  # the oracle sees nothing better, but cannot prove it
-            if done or stuck or perf_counter() - began > limits.max_seconds:
+            if best[0] - bound <= limits.tolerance or stuck or perf_counter() - began > limits.max_seconds:
+                break
+            if limits.watch(f"step {iterations:,}, gap {best[0] - bound:.2g}"):
                 break
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
             self.seconds["master"] += perf_counter() - start
         return self._found(*best, bound, iterations, limits.tolerance)
 
-    def _price(self, point: Vec) -> tuple[list[Codes], float, float]:
+    def _price(self, point: Vec) -> tuple[Codes, float, float]:
         """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
         start = perf_counter()
         slope = self.loss.slope(point)
-        costs = np.zeros(self.observed.assortments.n_coordinates)
+        costs = np.zeros(self.pricing.assortments.n_coordinates)
         costs[self.loss.places] = slope
         now = float(slope @ point)
-        priced = price(self.oracle, costs, below=now)
+        priced = self.pricing.cheapest(costs, below=now)
         self.seconds["pricing"] += perf_counter() - start
         return priced.rankings, self.loss.room(priced.bound, now), self.loss.room(priced.value, now)
 
-    def _step(self, rankings: list[Codes], room: float) -> None:
+    def _step(self, rankings: Codes, room: float) -> None:
         """Take the columns in, and make one Newton step towards the central path."""
         new = len(self.columns.add(rankings))
         aim = CENTRE * room / len(self.columns)
@@ -156,11 +143,9 @@ class _Interior:
             return solved
         raise RuntimeError("The Newton system is not positive definite: raise the tolerance.")
 
-    def _found(
-        self, value: float, weights: Vec, orders: list[Codes], bound: float, iterations: int, tolerance: float
-    ) -> Found:
+    def _found(self, value: float, weights: Vec, bound: float, iterations: int, tolerance: float) -> Minimum:
         """The result, without the columns that it can do without at this tolerance."""
-        matrix = np.array([self.observed.assortments.vertex(order) for order in orders])
+        matrix, orders = self.columns.vertices[: weights.size], self.columns.orders[: weights.size]
         for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
             kept = np.where(weights >= least, weights, 0.0)
             if not kept.any() or not matrix[kept > 0.0][:, self.loss.places].any(axis=0).all():
@@ -170,7 +155,7 @@ class _Interior:
             if lost - bound <= tolerance:
                 value, weights = lost, kept
                 break
-        return Found(orders, weights, weights @ matrix, value, bound, iterations, self.seconds)
+        return Minimum(orders, weights, weights @ matrix, value, bound, iterations, self.seconds)
 
 
 def _longest(values: Vec, move: Vec) -> float:

@@ -6,8 +6,8 @@ import numpy as np
 
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.models import wolfe_kernels as kernels
 from rankstream.models.nearest import winning_coordinates
+from rankstream.oracles.bounds.corral_kernels import mixture
 
 FEASIBLE = 1e-9
 
@@ -107,7 +107,7 @@ class LinearMaster:
         self._prices, self._level = -duals[:-1], float(duals[-1])
         used = np.flatnonzero(self.weights)
         chosen = winning_coordinates(self.assortments, self.orders[used])
-        kernels.mixture(used.size, np.arange(used.size), chosen, self.weights[used], self.point)
+        mixture(used.size, np.arange(used.size), chosen, self.weights[used], self.point)
 
     def _status(self) -> str:
         return str(self._highs.modelStatusToString(self._highs.getModelStatus()))

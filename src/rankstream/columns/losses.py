@@ -24,9 +24,6 @@ class Loss(Protocol):
     def slope(self, point: Vec) -> Vec:
         """Its gradient."""
 
-    def curvature(self, point: Vec) -> Vec:
-        """Its second derivatives, all positive."""
-
     def room(self, progress: float, slope_at_point: float) -> float:
         """How much less any distribution can lose, from the least <slope, vertex> and from <slope, point>."""
 
@@ -59,7 +56,7 @@ class KullbackLeibler:
         return slope
 
     def curvature(self, point: Vec) -> Vec:
-        """Shares over squared probabilities."""
+        """The second derivatives: shares over squared probabilities."""
         curvature: Vec = self._shares / point**2
         return curvature
 
@@ -89,19 +86,15 @@ class SquaredL2:
         slope: Vec = 2.0 * self.weights * (point - self.frequencies)
         return slope
 
-    def curvature(self, point: Vec) -> Vec:
-        """Twice the weights."""
-        return 2.0 * self.weights
-
     def room(self, progress: float, slope_at_point: float) -> float:
         """The Frank-Wolfe gap <slope, point - vertex>: a convex function lies above its tangents."""
         return max(slope_at_point - progress, 0.0)
 
 
-def make(name: str, observed: Observed) -> Loss:
+def named_loss(name: str, observed: Observed) -> Loss:
     """A loss by its name: ``"kl"``, or ``"squared-l2"`` with each offer weighted by its share of the observations."""
     if name == "kl":
         return KullbackLeibler(observed)
     if name == "squared-l2":
-        return SquaredL2(observed.frequencies, (observed.totals / observed.totals.sum())[observed.assortments.owner])
+        return SquaredL2(observed.frequencies, observed.offer_shares[observed.assortments.owner])
     raise ValueError(f"There is no loss {name!r}: choose 'kl' or 'squared-l2'.")

@@ -6,18 +6,18 @@ from time import perf_counter
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.columns.column_generation import warm_start
-from rankstream.columns.data import MakeOracle, observe, oracle_for
+from rankstream._core.watch import Watch, unwatched
+from rankstream.columns.data import MakeOracle, observe
 from rankstream.columns.interior_point import minimise
 from rankstream.columns.losses import KullbackLeibler
-from rankstream.columns.search import Limits
-from rankstream.columns.solved import Solved
+from rankstream.columns.solved import Limits, ProvenFit
+from rankstream.columns.warm_start import warm_start
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Ties
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLikelihood(Solved):
+class MaximumLikelihood(ProvenFit):
     """The likeliest model; ``value`` is its divergence from the data in nats per observation.
 
     ``log_likelihood`` is that of all observations; the largest one is at most ``observations * gap`` above it.
@@ -26,7 +26,7 @@ class MaximumLikelihood(Solved):
     log_likelihood: float
 
 
-def fit(
+def fit_mle(
     counts: ChoiceCounts,
     *,
     tolerance: float = 1e-4,
@@ -36,6 +36,7 @@ def fit(
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
+    watch: Watch = unwatched,
 ) -> MaximumLikelihood:
     """The distribution over rankings of maximum likelihood (Appendix B.2), proven up to ``tolerance`` nats per choice.
 
@@ -45,7 +46,7 @@ def fit(
 
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "nothing")]), [40, 60, 5, 2, 3])
-    >>> found = fit(counts)
+    >>> found = fit_mle(counts)
     >>> found.proven, 0.0 <= found.gap <= 1e-4, found.log_likelihood < 0.0
     (True, True, True)
     """
@@ -57,13 +58,13 @@ def fit(
     number_between("tolerance", tolerance, 0.0)
     number_between("max_seconds", max_seconds, 0.0)
     whole_number("max_iterations", max_iterations, least=1)
-    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds)
+    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds, watch=watch)
     observed = observe(counts)
-    pricing = oracle_for(observed.assortments, oracle, ties, seed)
+    pricing = observed.pricing(oracle, ties, seed)
     first = warm_start(observed, whole_number("warm_rounds", warm_rounds), seed)
     begun = perf_counter()
     loss = KullbackLeibler(observed)
-    found = minimise(loss, observed, pricing, limits, first)
+    found = minimise(loss, pricing, limits, first)
     model = observed.model(found.orders, found.weights, ties, seed)
     chosen = observed.shares[loss.places] @ np.log(found.point[loss.places])
     seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}

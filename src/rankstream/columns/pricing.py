@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import LatticeOracle, Oracle
+from rankstream.models.nearest import winning_coordinates
+from rankstream.oracles import LatticeOracle, Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice
 from rankstream.oracles.ties import TIE_RULES
@@ -23,15 +25,27 @@ class Priced(NamedTuple):
     exact: bool
 
 
+class Cheapest(NamedTuple):
+    """Rankings, one per row, cheapest first; what the first costs; and a bound that no ranking undercuts.
+
+    Of the bound, what rounding may have added has been taken off.
+    """
+
+    rankings: Codes
+    value: float
+    bound: float
+
+
 class Pricing:
     """One run of an oracle's dynamic program, read many times: the best ranking for each first item.
 
     Where the program is expensive, for each first pair; an oracle that cannot be read again gives one ranking.
     """
 
-    def __init__(self, oracle: Oracle, n_items: int) -> None:
+    def __init__(self, oracle: Oracle, assortments: Assortments) -> None:
         self.oracle: Any = oracle
-        states = getattr(oracle, "n_states", 0)
+        self.assortments = assortments
+        states, n_items = getattr(oracle, "n_states", 0), assortments.n_items
         length = 2 if states >= PAIRS_FROM and n_items > 1 else 1
         self._beginnings = np.array(list(permutations(range(n_items), length)), dtype=np.int64)
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
@@ -39,24 +53,42 @@ class Pricing:
     def __call__(self, costs: Vec) -> Priced:
         """Columns for these costs."""
         if type(self.oracle) is LatticeOracle:
-            rankings = np.empty((len(self._beginnings) + 1, self._beginnings.max() + 1), dtype=np.int64)
+            rankings = np.empty((len(self._beginnings) + 1, self.assortments.n_items), dtype=np.int64)
             least = columns_on_lattice(costs, *self.oracle.tables, self._beginnings, rankings)
+            if np.isnan(least):
+                self.oracle.cheapest(costs)  # which says what is wrong with them
             return Priced(rankings, least, True)
         if self._read is None:
             answer = self.oracle.cheapest(costs)
             return Priced(np.asarray(answer.ranking, dtype=np.int64)[np.newaxis], answer.bound, answer.exact)
         answers = self._read(costs)
         best = min(answers, key=lambda answer: float(answer.value))
-        return Priced(np.array([answer.ranking for answer in answers]), best.bound, best.exact)
+        bound = min(float(answer.bound) for answer in answers)
+        rankings = np.array([answer.ranking for answer in answers], dtype=np.int64)
+        return Priced(rankings, bound, best.exact and bound == best.bound)
+
+    def cheapest(self, costs: Vec, below: float = np.inf) -> Cheapest:
+        """The columns that cost less than ``below``, cheapest first."""
+        priced = self(costs)
+        values = costs[winning_coordinates(self.assortments, priced.rankings)].sum(axis=1)
+        order = np.argsort(values, kind="stable")
+        kept = order[values[order] < below]
+        rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
+        return Cheapest(priced.rankings[kept], float(values[order[0]]), priced.bound - rounding)
+
+
+def completed(assortments: Assortments, orders: Codes, ties: Ties, seed: int) -> Codes:
+    """The rankings of the same vertices that a tie rule keeps."""
+    nothing = -1 if assortments.no_choice is None else assortments.no_choice
+    free, kept = np.zeros(assortments.n_coordinates), np.array(orders, dtype=np.int64)
+    for ranking in kept:
+        kernels.keep_by_rule(
+            free, assortments.indptr, assortments.members, nothing, TIE_RULES[ties], seed, True, ranking
+        )
+    return kept
 
 
 def by_tie_rule(assortments: Assortments, oracle: Oracle, orders: Codes) -> Codes:
-    """The rankings that the oracle's tie rule keeps of the same vertices; as they are where it has none."""
-    rule, seed = TIE_RULES.get(getattr(oracle, "ties", "")), getattr(oracle, "seed", 0)
-    if rule is None:
-        return orders
-    nothing = -1 if assortments.no_choice is None else assortments.no_choice
-    free, kept = np.zeros(assortments.n_coordinates), np.ascontiguousarray(orders)
-    for ranking in kept:
-        kernels.keep_by_rule(free, assortments.indptr, assortments.members, nothing, rule, seed, True, ranking)
-    return kept
+    """The rankings that the oracle's own tie rule keeps of the same vertices; as they are where it has none."""
+    ties: Any = getattr(oracle, "ties", "")
+    return completed(assortments, orders, ties, getattr(oracle, "seed", 0)) if ties in TIE_RULES else orders

@@ -8,13 +8,11 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.columns import mle
-from rankstream.columns.data import Observed, observe, oracle_for
-from rankstream.columns.interior_point import Found, minimise
-from rankstream.columns.losses import SquaredL2
-from rankstream.columns.search import Limits
+from rankstream.columns.data import Observed, observe
+from rankstream.columns.squared import SquaredMinimum, SquaredSearch
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles import Oracle, Ties
+from rankstream.oracles import Ties
 
 ACCURACY = 1e-3
 
@@ -87,15 +85,16 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     whole_number("samples", samples)
     if not isinstance(counts, ChoiceCounts):
         raise ValueError(f"A test needs ChoiceCounts, not {type(counts).__name__}: frequencies have no sampling noise.")
+    counts.require_whole("A test of rationality")
     observed = observe(counts)
-    test = _Test(observed, oracle_for(observed.assortments, None, ties, seed))
-    nearest = test.nearest(observed.frequencies)
+    test = _Test(observed, SquaredSearch(observed, observed.pricing(None, ties, seed)))
+    nearest = test.nearest()
     total = float(observed.totals.sum())
     p_value = test.bootstrap(nearest, samples, np.random.default_rng(seed)) if samples else None
-    likely = mle.fit(counts, tolerance=min(1e-4, 0.01 / total), max_iterations=200, ties=ties, seed=seed)
+    likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_iterations=200, ties=ties, seed=seed)
     evidence = _mixture(counts) - likely.log_likelihood - total * max(likely.gap, 0.0)
     return Rationality(
-        lower=max(nearest.bound, 0.0),
+        lower=nearest.bound,
         upper=nearest.value,
         divergence=(max(likely.bound, 0.0), likely.value),
         statistic=total * nearest.value,
@@ -110,36 +109,36 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
 @dataclass(frozen=True, eq=False)
 class _Test:
     observed: Observed
-    oracle: Oracle
+    search: SquaredSearch
 
     @property
     def stretch(self) -> float:
         """How far the noise is stretched: kappa."""
         return float(2.0 * max(float(self.observed.totals.mean()), 1.0) ** 0.25)
 
-    def nearest(self, aim: Vec, first: Found | None = None, scale: float = 1.0, against: float = np.nan) -> Found:
-        """The nearest point of X up to a share of the noise, or up to knowing whether it is nearer than ``against``."""
-        totals = self.observed.totals
-        loss = SquaredL2(aim, (totals / totals.sum())[self.observed.assortments.owner])
-        tolerance = ACCURACY * scale**2 * totals.size / float(totals.sum())
-        orders = [] if first is None else [o for o, w in zip(first.orders, first.weights, strict=True) if w > 0.0]
-        limits = Limits(tolerance, enough=np.nextafter(against, 0.0), certain=against, max_iterations=500)
-        return minimise(loss, self.observed, self.oracle, limits, orders)
+    @property
+    def accuracy(self) -> float:
+        """A small share of what noise adds to the least loss."""
+        return ACCURACY * self.observed.totals.size / float(self.observed.totals.sum())
 
-    def bootstrap(self, nearest: Found, samples: int, generator: np.random.Generator) -> float:
+    def nearest(self) -> SquaredMinimum:
+        """The nearest point of X, up to a share of the noise."""
+        return self.search.run(self.observed.frequencies, self.accuracy)
+
+    def bootstrap(self, nearest: SquaredMinimum, samples: int, generator: np.random.Generator) -> float:
         """The share of resampled statistics that are at least the observed one."""
         offers, centre = self.observed.assortments, nearest.point
-        totals = np.maximum(np.round(self.observed.totals), 1.0).astype(np.int64)
-        against = nearest.bound * self.stretch**2
+        scale = self.stretch**2  # what the stretch does to squared distances
+        against, accuracy = nearest.bound * scale, self.accuracy * scale
         if against <= 0.0:  # every distance is at least that
             return 1.0
+        totals = self.observed.totals.astype(np.int64).tolist()
+        shares = [part / part.sum() for part in np.split(centre, offers.indptr[1:-1])]
         at_least = 0
         for _ in range(samples):
-            drawn = np.empty(centre.size)
-            for offer, total in enumerate(totals.tolist()):
-                part = slice(offers.indptr[offer], offers.indptr[offer + 1])
-                drawn[part] = generator.multinomial(total, centre[part] / centre[part].sum()) / total
-            again = self.nearest(centre + self.stretch * (drawn - centre), nearest, self.stretch, against)
+            parts = [generator.multinomial(total, part) / total for total, part in zip(totals, shares, strict=True)]
+            aim = centre + self.stretch * (np.concatenate(parts) - centre)
+            again = self.search.run(aim, accuracy, against=against, first=nearest.mixture)
             at_least += again.value >= against
         return (1 + at_least) / (1 + samples)
 

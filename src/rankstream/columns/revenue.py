@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
 from rankstream.certificate import confidence_radii
-from rankstream.columns.column_generation import warm_start
-from rankstream.columns.data import Columns, MakeOracle, observe, oracle_for, price
+from rankstream.columns.data import Columns, MakeOracle, observe, oracle_for
 from rankstream.columns.master import FEASIBLE, Ball, Master, ball
-from rankstream.columns.search import Limits, Search
+from rankstream.columns.pricing import Pricing
+from rankstream.columns.search import RangeSearch
+from rankstream.columns.solved import Limits
+from rankstream.columns.warm_start import warm_start
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
@@ -66,7 +68,8 @@ def revenue_range(
     A distribution fits if its choice probabilities are within ``tolerance`` of the frequencies in the norm ``region``;
     ``region="confidence"`` takes those within the offers' confidence radii at this ``level`` instead, and the tolerance
     reported is a factor of them. Column generation gives the exact answer, where the authors sample constraints or
-    approximate them: the offer is one more assortment, whose costs are the prices. Items without a price earn nothing.
+    approximate them: the offer is one more assortment, whose costs are the prices. Every item of the offer needs one
+    (0, if it earns nothing), except for the no-choice item of the data.
     ``accuracy`` is that of low and high, relative to the largest price; ``max_seconds`` is for each of three searches.
 
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
@@ -79,6 +82,7 @@ def revenue_range(
     number_between("max_seconds", max_seconds, 0.0)
     observed = observe(data, assortments)
     labels = known_offer(offer, observed.whole)
+    check_prices(labels, prices, observed.whole)
     gains = price_list(labels, prices)
     if region == "confidence":
         shape, radius = _confidence(data, level), 1.0
@@ -86,9 +90,9 @@ def revenue_range(
         shape = ball(observed.assortments, region)
         radius = number_between("tolerance", tolerance, 0.0)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
-    search = Search(observed, Master(observed, shape), oracle_for(whole, oracle, ties, seed), Columns(whole))
-    search.target = np.zeros(len(labels))
-    search.add(price(search.oracle, -np.append(observed.frequencies, search.target))[0])
+    pricing, nothing = Pricing(oracle_for(whole, oracle, ties, seed), whole), np.zeros(len(labels))
+    search = RangeSearch(observed, Master(observed, shape), pricing, Columns(whole), nothing)
+    search.add(pricing.cheapest(-np.append(observed.frequencies, nothing)).rankings)
     search.add(warm_start(observed, WARM, seed))
     nearest = search.run(Limits(FEASIBLE, max_seconds=max_seconds))
     model = observed.model(search.columns.orders[: nearest.weights.size], nearest.weights, ties, seed)
@@ -134,7 +138,7 @@ def probability_range(
     return revenue_range(
         data,
         labels,
-        {plain(item): 1.0},
+        {label: 1.0 if label == plain(item) else 0.0 for label in labels},
         tolerance,
         assortments=assortments,
         region=region,
@@ -155,6 +159,13 @@ def known_offer(offer: Iterable[Label], assortments: Assortments) -> tuple[Label
     return labels
 
 
+def check_prices(labels: tuple[Label, ...], prices: Mapping[Label, float], assortments: Assortments) -> None:
+    """Refuse an offer with an item that has no price and is not the no-choice item of the data."""
+    for label in labels:
+        if label not in prices and assortments.code(label) != assortments.no_choice:
+            raise ValueError(f"The item {label!r} of the offer has no price: give one, 0 if it earns nothing.")
+
+
 def price_list(labels: tuple[Label, ...], prices: Mapping[Label, float]) -> Vec:
     """What each item of an offer earns, 0 where no price is given."""
     for item, value in prices.items():
@@ -167,6 +178,7 @@ def _confidence(data: ChoiceCounts | ArrayLike, level: float) -> Ball:
     """One group per offer that was seen, with its confidence radius as the budget."""
     if not isinstance(data, ChoiceCounts):
         raise ValueError("Frequencies have no confidence region: give ChoiceCounts, or a tolerance.")
+    data.require_whole("A confidence region")
     offers, seen = data.assortments, data.totals > 0.0
     owners = np.repeat(np.arange(int(seen.sum())), np.diff(offers.indptr)[seen])
     return Ball(np.ones(owners.size), owners, confidence_radii(data, level)[seen])

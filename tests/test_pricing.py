@@ -1,0 +1,95 @@
+"""Pricing: columns and a bound from one run of an oracle, whatever the oracle can tell."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+import rankstream as rs
+from rankstream import oracles
+from rankstream._core.types import Vec
+from rankstream.columns import corrective, pricing
+from rankstream.columns.pricing import Pricing
+from rankstream.data import simulate
+
+OFFERS = rs.Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
+
+
+class OneColumn:
+    """An oracle that can only be asked for the cheapest ranking."""
+
+    def __init__(self, offers: rs.Assortments) -> None:
+        self.oracle = oracles.auto(offers)
+
+    def cheapest(self, costs: Vec) -> oracles.Answer:
+        return self.oracle.cheapest(costs)
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_columns_are_the_cheapest_for_their_first_item(make: Any) -> None:
+    market = simulate.market(seed=7, n_items=5, n_test=5, n_offers=9)
+    offers, oracle = market.assortments, make(market.assortments)
+    costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
+    priced = Pricing(oracle, offers)(costs)
+    assert priced.exact
+    assert priced.bound == pytest.approx(naive.cheapest_value(offers, costs))
+    found = {int(row[0]): float(costs @ offers.vertex(row)) for row in priced.rankings[-offers.n_items :]}
+    for first in range(offers.n_items):
+        orders = [order for order in naive.all_rankings(offers) if order[0] == first]
+        assert found[first] == pytest.approx(min(float(costs @ naive.vertex(offers, order)) for order in orders))
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_expensive_programs_are_read_for_pairs(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    market = simulate.market(seed=9, n_items=5, n_test=5, n_offers=9)
+    offers, p = market.assortments, next(market.stream(first=180)).target().frequencies
+    few = corrective.fit_nearest(offers, p, oracle=make(offers))
+    monkeypatch.setattr(pricing, "PAIRS_FROM", 1)
+    rankings = Pricing(make(offers), offers)(-p).rankings
+    assert {(int(row[0]), int(row[1])) for row in rankings} == set(permutations(range(6), 2))
+    many = corrective.fit_nearest(offers, p, oracle=make(offers))
+    assert many.converged
+    assert many.certificate.upper == pytest.approx(few.certificate.upper, abs=2e-6)
+
+
+class Hurried:
+    """An oracle that finds the best ranking for each first item, but proves less than it finds for one of them."""
+
+    def __init__(self, offers: rs.Assortments, short: float) -> None:
+        self.oracle, self.short = oracles.DenseOracle(offers), short
+
+    def cheapest(self, costs: Vec) -> oracles.Answer:
+        return min(self.cheapest_by_first(costs), key=lambda answer: answer.value)
+
+    def cheapest_by_first(self, costs: Vec) -> list[oracles.Answer]:
+        found = sorted(self.oracle.cheapest_by_first(costs), key=lambda answer: answer.value)
+        return [*found[:-1], oracles.Answer(found[-1].ranking, found[-1].value, found[0].value - self.short)]
+
+
+def test_what_one_first_item_leaves_open_stays_open() -> None:
+    costs = np.array([0.0, 1.0, 0.0, 1.0, 2.0])
+    for short, exact in ((0.0, True), (0.5, False)):
+        priced = Pricing(Hurried(OFFERS, short), OFFERS)(costs)
+        assert priced.bound == pytest.approx(naive.cheapest_value(OFFERS, costs) - short)
+        assert priced.exact == exact
+        sorted_out = Pricing(Hurried(OFFERS, short), OFFERS).cheapest(costs)
+        assert sorted_out.bound <= priced.bound
+        assert sorted_out.value == pytest.approx(naive.cheapest_value(OFFERS, costs))
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle, OneColumn])
+def test_columns_come_cheapest_first(make: Any) -> None:
+    market = simulate.market(seed=7, n_items=5, n_test=5, n_offers=9)
+    offers, costs = market.assortments, np.random.default_rng(1).normal(size=market.assortments.n_coordinates)
+    pricing_ = Pricing(make(offers), offers)
+    everything = pricing_.cheapest(costs)
+    values = [float(costs @ offers.vertex(ranking)) for ranking in everything.rankings]
+    assert values == sorted(values)
+    assert values[0] == pytest.approx(everything.value) == pytest.approx(naive.cheapest_value(offers, costs))
+    some = pricing_.cheapest(costs, below=float(np.mean(values)))
+    assert len(some.rankings) == sum(value < np.mean(values) for value in values)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="hold NaN or infinity"):
+            pricing_(np.where(np.arange(costs.size) == 3, bad, costs))
