@@ -15,8 +15,9 @@ import numpy as np
 from rankstream import ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
+from rankstream.solver.runs import Run
 from rankstream.streams.detector import ChangeDetector
-from rankstream.streams.tracks import Track, start_track
+from rankstream.streams.playing import endless, play_on
 
 SEEDS, BEFORE = range(10), 20_000
 LATER = (1_000, 2_000, 5_000, 20_000)
@@ -24,15 +25,9 @@ SHARES = (0.5, 0.2, 0.1)
 THRESHOLDS = (6.0, 8.0, 10.0, 15.0)
 
 
-def error(track: Track, truth: Vec) -> float:
+def error(run: Run, truth: Vec) -> float:
     """The mean absolute error of a model."""
-    return float(np.abs(track.state.sums.mean_vertex - truth).mean())
-
-
-def cumulative(detector: ChangeDetector) -> Track:
-    """A track that never forgets, otherwise as the detector's."""
-    own = detector.settings
-    return start_track(ChoiceCounts(detector.assortments), own.distance, own.learner, own.memory, own.seed)
+    return float(np.abs(run.state.sums.mean_vertex - truth).mean())
 
 
 def switch(seed: int) -> tuple[list[int], Vec]:
@@ -40,16 +35,16 @@ def switch(seed: int) -> tuple[list[int], Vec]:
     market, other = simulate.market(seed), simulate.market(1000 + seed)
     offers, random = market.assortments, np.random.default_rng(seed)
     detector = ChangeDetector(offers)
-    own, plain = detector.settings, cumulative(detector)
+    own, plain, counts = detector.settings, endless(detector.served.solver), ChoiceCounts(offers)
     errors, done = [], 0
     truths = (market.frequencies(), other.truth.probabilities(offers))
     for truth, until in ((truths[0], BEFORE), *((truths[1], BEFORE + later) for later in LATER)):
         records = simulate.draw_choices(offers, truth, until - done, random)
         detector.observe_coordinates(records)
         for block in np.array_split(records, len(records) // own.block):
-            plain.counts.observe_coordinates(block)
-            plain.play(own.rounds, own.memory)
-        errors.append([error(track, truth) for track in (detector.served, detector.fast, plain)])
+            counts.observe_coordinates(block)
+            play_on(plain, counts, own.memory, own.rounds)
+        errors.append([error(run, truth) for run in (detector.served, detector.fast, plain)])
         done = until
     return [alarm.record - BEFORE for alarm in detector.alarms], np.array(errors)
 

@@ -76,6 +76,28 @@ def test_a_reweighed_run_finds_the_nearest_under_the_new_weights(learner: str) -
     assert np.abs(state.sums.mean_vertex - shares)[4:].max() < 0.02  # the heavy offer is met
 
 
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_what_was_played_is_measured_in_the_new_weights(learner: str, distance: str) -> None:
+    """Weights all doubled double everything; whatever they are, on constant data the regrets add up to the gap."""
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c")])
+    shares = np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.9])
+    solver = Solver(offers, distances.make(distance, offers), LEARNERS[learner], oracles.auto(offers))
+    state = solver.init()
+    for _ in range(40):
+        state = solver.step(state, shares)
+    before = solver.certificate(state)
+    doubled, twice = reweigh(solver, state, [2.0, 2.0, 2.0])
+    after = doubled.certificate(twice)
+    for name in ("upper", "lower", "gap", "oracle_regret", "dual_regret", "regret_sum"):
+        assert getattr(after, name) == pytest.approx(2.0 * getattr(before, name), abs=1e-12), name
+    for weights in ([0.5, 2.0, 3.0], [1.0, 0.1, 0.1]):
+        other, moved = reweigh(solver, state, weights)
+        found = other.certificate(moved)
+        assert found.mean_dual_lower is not None
+        assert found.regret_sum == pytest.approx(found.upper - found.mean_dual_lower, abs=1e-9)
+
+
 def test_the_old_run_is_left_alone_and_odd_ones_are_refused() -> None:
     offers = Assortments([("a", "b"), ("b", "c")])
     solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
@@ -115,7 +137,7 @@ def test_where_nothing_counts_the_model_stays(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no model before the first choice"):
         _ = live.model
     live.save(tmp_path / "state.npz", {})
-    live, _ = Live.load(tmp_path / "state.npz")
+    live = Live.load(tmp_path / "state.npz")
     live.observe([Record(("a", "b"), "b", 2, 1.0), Record(("b", "c"), "c", 1, 1.0)])
     assert live.counts is not None
     assert live.counts.assortments.n_offers == 2

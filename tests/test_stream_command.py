@@ -14,14 +14,13 @@ from typer.testing import CliRunner, Result
 
 import rankstream as rs
 from rankstream._core.types import Vec
-from rankstream.cli.app import app
+from rankstream.cli.app import make_app
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
 from rankstream.models.files import load_model
 from rankstream.streams import follower
 from rankstream.streams.follow import record_of
 from rankstream.streams.live import Live, Record
-from rankstream.streams.watched import Watched
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
 OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)
@@ -44,7 +43,7 @@ def switched_lines(size: int) -> list[str]:
 
 
 def call(*words: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["stream", *(str(word) for word in words)], input=text)
+    return CliRunner().invoke(make_app(), ["stream", *(str(word) for word in words)], input=text)
 
 
 def dated(lines: list[str], hours: float) -> list[str]:
@@ -56,7 +55,7 @@ def dated(lines: list[str], hours: float) -> list[str]:
 
 
 def tallies(out: Path) -> dict[tuple[frozenset[object], object], float]:
-    live, _ = Live.load(out / "state.npz")
+    live = Live.load(out / "state.npz")
     assert live.counts is not None
     offers = live.counts.assortments
     return {
@@ -121,7 +120,7 @@ def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: P
     if more:  # to the last bit what it is without a stop, alarms included
         assert call(source, "--out", tmp_path / "whole", "--to-end", *more).exit_code == 0
         assert state(out) == state(tmp_path / "whole")
-        assert Watched.load(out / "state.npz")[0].alarms
+        assert Live.load(out / "state.npz").alarms
     else:
         assert tallies(out) == counted(lines)
     assert not list(out.glob(".*.tmp"))
@@ -275,8 +274,9 @@ def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
     assert 2000 < changes[0]["record"] < 2700
     assert len(changes) == told[-1]["alarms"]
     assert "the counts begin again" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
-    watched, _ = Watched.load(tmp_path / "json" / "state.npz")
+    watched = Live.load(tmp_path / "json" / "state.npz")
     assert watched.records == 3000
+    assert watched.counts is not None
     assert watched.counts.observations < 2500
     assert load_model(tmp_path / "json" / "model.json") == watched.model
 
@@ -298,7 +298,7 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
     source = tmp_path / "choices.jsonl"
     source.write_text("\n".join([*some_lines(30), '{"offered": "a;b", "chosen": "a", "count": 0.5}']) + "\n")
     for words, message in (
-        (["--detect", "--window", 9], "leave --window out"),
+        (["--detect", "--window", 9], "leave window out"),
         (["--threshold", 9], "give both, or neither"),
         (["--detect"], "line 31: its count 0.5 is not a whole number"),
         (["--detect", "--threshold", 9], "begun with threshold 15.0, not 9.0"),
@@ -307,13 +307,11 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
         assert message in str(call(source, "--out", tmp_path / "out", "--to-end", *words).exception)
     assert not (tmp_path / "out" / "model.json").exists()  # before the first block there is none
     with pytest.raises(ValueError, match="before the first 50 choices"):
-        _ = Watched.load(tmp_path / "out" / "state.npz")[0].model
+        _ = Live.load(tmp_path / "out" / "state.npz").model
     assert call(source, "--out", tmp_path / "plain", "--to-end", "--on-error", "skip").exit_code == 0
     assert "begun with detect False, not True" in str(
         call(source, "--out", tmp_path / "plain", "--to-end", "--detect").exception
     )
-    with pytest.raises(ValueError, match="without a change detector"):
-        Watched.load(tmp_path / "plain" / "state.npz")
 
 
 @pytest.mark.parametrize(("option", "kind"), [("--half-life", DecayingCounts), ("--window", WindowCounts)])
@@ -324,7 +322,7 @@ def test_choices_fade_by_the_time_of_the_records(option: str, kind: type[Forgett
     assert call(source, "--out", out, option, "2d", "--to-end").exit_code == 0
     source.write_text("\n".join(lines) + "\n")
     assert call(source, "--out", out, option, "48h", "--to-end").exit_code == 0  # the same, in other words
-    live, _ = Live.load(out / "state.npz")
+    live = Live.load(out / "state.npz")
     assert isinstance(live.counts, kind)
     alone = kind(live.counts.assortments, timedelta(days=2))
     for line in lines:
@@ -345,6 +343,6 @@ def test_what_fades_by_time_needs_one(tmp_path: Path) -> None:
         (("--half-life", "7 parsecs"), "neither a number of choices nor a time"),
         (("--half-life", "0"), "neither a number of choices nor a time"),
         (("--window", "2.5"), "window is 2.5: it must be a whole number"),
-        (("--detect", "--half-life", "1d"), "With --detect the half-life is that of a copy"),
+        (("--detect", "--half-life", "1d"), "the half-life is that of a copy, in choices"),
     ):
         assert message in str(call(source, "--out", tmp_path / "b", *words).exception)

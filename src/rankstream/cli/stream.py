@@ -74,8 +74,6 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
 
 
 def _status(follower: "Follower", as_json: bool) -> str:
-    from rankstream.streams.watched import Watched
-
     live, changes = follower.live, follower.alarms[follower.told :]
     follower.told += len(changes)
     content: dict[str, Any] = {"records": live.records, "line": follower.at.number, "skipped": follower.at.skipped}
@@ -88,17 +86,16 @@ def _status(follower: "Follower", as_json: bool) -> str:
             "distance": certificate.upper,
             "gap": certificate.gap,
         }
-    if isinstance(live, Watched):
+    if live.detect:
         content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": [asdict(one) for one in changes]}
     if as_json:
         return to_json(content, indent=None)
     shown = f"{live.records:,} records saved"
     if "gap" in content:
-        kind = "l2" if isinstance(live, Watched) else "weighted l2"
         offers = "1 offer" if content["offers"] == 1 else f"{content['offers']:,} offers"
         shown += (
             f"; {offers} of {content['items']} items; {content['rankings']:,} rankings, "
-            f"{kind} distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
+            f"l2 distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
         )
     for one in changes:
         shown += f"; a change noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"

@@ -38,7 +38,11 @@ class State:
 
     def copy(self) -> "State":
         """A state that can go its own way."""
-        return copy.deepcopy(self)
+        other = copy.copy(self)
+        other.learner, other.sums = copy.deepcopy(self.learner), copy.deepcopy(self.sums)
+        other.seen = None if self.seen is None else self.seen.copy()
+        other.weights = self.weights.copy()  # keys are bytes: nothing below them needs a copy
+        return other
 
     def forget(self, most: float) -> None:
         """Let the rounds so far count for at most so much together: the means stay, new rounds move them faster.

@@ -2,7 +2,7 @@
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,23 +43,33 @@ M = TypeVar("M", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Generic[M]):
-    """What an estimation found: the model, what is proven about it, and how it got there."""
+    """What an estimation found: the model, what is proven about it, and how it got there.
+
+    ``method`` are the settings that were used, for ``"auto"`` those that were picked; None for a run of your own.
+    ``cut_short`` says that a time budget or Ctrl-C ended the fit before it was done.
+    """
 
     model: M
     certificate: Certificate
     rounds: int
     converged: bool
     history: History
+    method: Any = None
+    cut_short: bool = False
 
 
 @dataclass
 class Run:
-    """A solver at work: one ``advance`` per round or many rounds at once, and a ``result`` at any time."""
+    """A solver at work: one ``advance`` per round or many rounds at once, and a ``result`` at any time.
+
+    Without ``keep_history`` only the last round's entry is kept: for runs that have no end.
+    """
 
     solver: Solver
     tolerance: float = 1e-3
     stop: Stop = "mae"
     certify_every: int | None = None
+    keep_history: bool = True
     state: State = field(init=False)
     converged: bool = field(default=False, init=False)
 
@@ -83,7 +93,7 @@ class Run:
         gap = np.nan
         if self.certify_every is not None and state.round % self.certify_every == 0:
             gap = self.solver.certificate(state).gap
-        self._rows.extend((state.observations, mae, latest, distance, len(state.weights), gap))
+        self._keep(np.array((state.observations, mae, latest, distance, len(state.weights), gap)))
         self.converged = self._is_enough(mae, gap)
         return self.converged
 
@@ -141,8 +151,15 @@ class Run:
         self.state.seen, self.state.observations = None, float(table[-1, 0])
         if self.certify_every is not None and self.state.round % self.certify_every == 0:
             table[-1, -1] = self.solver.certificate(self.state).gap
-        self._rows.frombytes(table.tobytes())
+        self._keep(table)
         self.converged = self._is_enough(float(table[-1, 1]), float(table[-1, -1]))
+
+    def _keep(self, table: Vec) -> None:
+        """Add entries to the history, or let the last one take its place."""
+        if self.keep_history:
+            self._rows.frombytes(table.tobytes())
+        else:
+            self._rows = array("d", table.ravel()[-len(COLUMNS) :])
 
     @property
     def last(self) -> dict[str, float]:
@@ -151,7 +168,7 @@ class Run:
 
     @property
     def history(self) -> History:
-        """What every round so far left."""
+        """What every round so far left, or only the last one where no more is kept."""
         return History(*np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy())
 
     def result(self) -> Estimate[RankingModel]:

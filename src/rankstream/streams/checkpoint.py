@@ -7,6 +7,8 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.packing import MissingPartError, Packed, Parts, pack, unpack
+from rankstream.streams.packing import MissingPartError, Packed, Parts, pack, under, unpack
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1
@@ -67,7 +69,7 @@ def load(
     oracle: Oracle | None = None,
 ) -> Checkpoint:
     """Read what ``save`` wrote; parts that are not built in must be handed over as they were."""
-    runs, _ = read(path, Parts(distance, learner, oracle))
+    runs, _ = read_runs(path, Parts(distance, learner, oracle))
     return runs[0]
 
 
@@ -80,7 +82,7 @@ def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]
         np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
 
 
-def read(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], dict[str, Any]]:
+def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], dict[str, Any]]:
     """Read what ``write`` wrote, or say what is wrong with the file."""
     content = Path(path).read_bytes()
     try:
@@ -96,14 +98,16 @@ def read(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], 
     version = header.get("version")
     if type(version) is int and version > VERSION:
         raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
-    try:
-        packed = [
-            Packed(
-                run, {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
-            )
-            for number, run in enumerate(header["runs"])
-        ]
+    with explained(path):
+        packed = [Packed(run, under(f"{number}.", arrays)) for number, run in enumerate(header["runs"])]
         return [Checkpoint(*unpack(run, parts)) for run in packed], header["more"]
+
+
+@contextmanager
+def explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Tell what is wrong with a file whose content is made into something here."""
+    try:
+        yield
     except MissingPartError as error:
         raise ValueError(f"{path} cannot be resumed as it is: {error}.") from None
     except DAMAGE as error:

@@ -15,14 +15,24 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.models.rankings import RankingModel
-from rankstream.streams.checkpoint import Checkpoint, read, write
+from rankstream.solver.loop import Solver
+from rankstream.solver.make import make_solver
+from rankstream.solver.runs import Run
+from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.growth import grow
 from rankstream.streams.packing import Packed, Parts, pack
-from rankstream.streams.tracks import Track, start_track
+from rankstream.streams.playing import endless, play_on
+
+__all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """A change that was noticed: at which record, since which record the evidence has grown, and how large it was."""
+    """A change that was noticed.
+
+    ``record`` is the number of the choice at which it was, ``since`` the one after which the evidence began to grow,
+    and ``statistic`` the evidence, in nats.
+    """
 
     record: int
     since: int
@@ -31,7 +41,35 @@ class Alarm:
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """How a ChangeDetector works; see there."""
+    """How a change detector works.
+
+    Parameters
+    ----------
+    half_life : float
+        After how many choices one weighs half in the fast-forgetting copy. A shorter one reacts faster and sees less:
+        on n coordinates of m offers the copy's own noise costs about (n - m) / (5.8 * half_life) nats per choice, and
+        changes that cost the served model less are noticed late or never.
+    threshold : float
+        The evidence that a change takes, in nats. If every choice came from the served model, there would be
+        e^threshold choices on average before a false alarm, or more.
+    epsilon : float
+        How much of the uniform choice is mixed into both models when they are scored: no choice is impossible.
+    block : int
+        After how many choices both models learn.
+    rounds : int
+        How many rounds of the solver are played for each block.
+    memory : int
+        For how many rounds all earlier ones count together.
+    distance, learner : str
+        By name. Offers weigh by their observations where these allow it: "l1" and "l2", with "mirror-descent" or
+        "dual-averaging".
+    seed : int
+        Ties between rankings.
+
+    >>> DetectorSettings(threshold=8.0).block
+    50
+
+    """
 
     half_life: float = 500.0
     threshold: float = 15.0
@@ -52,23 +90,27 @@ class DetectorSettings:
             whole_number(name, getattr(self, name), least=1)
 
 
-__all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
-
-
 class ChangeDetector:
-    """A model that is served, and restarted when a fast-forgetting copy of it has proven to know better.
+    """A model of all choices since the market last changed, which notices by itself when it changes again.
 
-    The served model learns from all choices since the last restart, the copy from ``DecayingCounts`` with a
-    ``half_life``. Every record is scored by both before either has seen it, with ``epsilon`` of the uniform choice
-    mixed in, and the evidence is S <- max(0, S + log(copy / served)): a CUSUM. Once S passes the ``threshold``, in
-    nats, the served model and its counts are replaced by the copy's. Both learn after every ``block`` of records, by
-    ``rounds`` rounds in which all rounds before count for at most ``memory``.
+    A copy of the model forgets fast. Each choice is predicted by both before either has learned from it, and the
+    logarithm of the ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once it
+    passes the threshold, an alarm is told, and the served model and its counts begin again from the copy's. The ratios
+    are likelihood ratios, whatever the copy predicts, so Lorden's bound on false alarms holds for choices that come
+    from the served model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py``
+    does on simulated markets.
 
-    The copy is noisy: on n coordinates of m offers it loses about (n - m) / (5.8 * half_life) nats per record, and
-    changes that cost the served model less are noticed late or never. If every choice came from the served model,
-    there would be e^threshold records on average before an alarm, or more: the ratios are likelihood ratios, whatever
-    the copy predicts (Lorden's bound). Choices never come from it exactly, so count false alarms on your own quiet
-    data; ``benchmarks/drift.py`` does so on simulated markets.
+    For records with offers that are not known beforehand use ``Live(detect=True)``, which has a detector inside.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers; ``extend`` adds more.
+    settings : DetectorSettings, optional
+        How it works; its fields may also be given by name, as in ``threshold=8.0``.
+
+    ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
+    choice after which it has grown, and ``counts`` the choices that the served model learns from.
 
     >>> from rankstream.data import simulate
     >>> market, other = simulate.market(seed=1), simulate.market(seed=2)
@@ -78,14 +120,15 @@ class ChangeDetector:
     ...     alarms = detector.observe_coordinates(simulate.draw_choices(market.assortments, shares, 10_000, random))
     >>> detector.alarms[0].record - 10_000 < 1000
     True
+
     """
 
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:
         given = {} if settings is None else asdict(settings)
         self.settings = DetectorSettings(**{**given, **changes})
-        own = self.settings
-        counts = (ChoiceCounts(assortments), DecayingCounts(assortments, own.half_life))
-        self.served, self.fast = (start_track(one, own.distance, own.learner, own.memory, own.seed) for one in counts)
+        self.counts = ChoiceCounts(assortments)
+        self._recent: ChoiceCounts = DecayingCounts(assortments, self.settings.half_life)
+        self.served, self.fast = (endless(self._solver(assortments)) for _ in range(2))
         self.records = 0
         self.statistic = 0.0
         self.since = 0
@@ -93,32 +136,38 @@ class ChangeDetector:
         self._pending: list[int] = []
         self._compare()
 
+    def _solver(self, assortments: Assortments) -> Solver:
+        """Its learner's horizon is twice the memory, so that its steps fit what is remembered."""
+        own = self.settings
+        return make_solver(assortments, own.distance, own.learner, None, "random", 2 * own.memory, own.seed)
+
     @property
     def assortments(self) -> Assortments:
         """The offers so far."""
-        return self.served.counts.assortments
-
-    @property
-    def counts(self) -> ChoiceCounts:
-        """What the served model learns from."""
-        return self.served.counts
+        return self.counts.assortments
 
     @property
     def model(self) -> RankingModel:
         """The served model."""
-        return self.served.solver.model(self.served.state)
+        return self._begun.solver.model(self.served.state)
 
     @property
     def certificate(self) -> Certificate:
         """What is proven about it, at its counts."""
-        return self.served.solver.certificate(self.served.state, self.served.counts)
+        return self._begun.solver.certificate(self.served.state, self.counts)
+
+    @property
+    def _begun(self) -> Run:
+        if not self.served.state.round:
+            raise ValueError(f"There is no model before the first {self.settings.block} choices: observe more.")
+        return self.served
 
     def observe(self, offered: Any, chosen: Any) -> list[Alarm]:
         """Take in one record, or many in their order; returns the alarms they raised."""
-        return self.observe_coordinates(self.served.counts.coordinates(offered, chosen))
+        return self.observe_coordinates(self.counts.coordinates(offered, chosen))
 
     def observe_coordinates(self, coordinates: ArrayLike) -> list[Alarm]:
-        """Take in choices that are already coordinates."""
+        """Take in choices that are already coordinates (see ``Assortments.coordinate``)."""
         where = whole_numbers("Coordinates", coordinates)
         if where.size and (where.min() < 0 or where.max() >= self.assortments.n_coordinates):
             raise ValueError(f"Coordinates must lie between 0 and {self.assortments.n_coordinates - 1}: correct them.")
@@ -139,7 +188,9 @@ class ChangeDetector:
         known = {frozenset(offer) for offer in self.assortments.offers}
         new = [offer for offer in map(tuple, offers) if frozenset(offer) not in known]
         if new:
-            self.served, self.fast = self.served.extend(new), self.fast.extend(new)
+            self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
+            for run in (self.served, self.fast):
+                run.solver, run.state = grow(run.solver, run.state, self.assortments)
             self._compare()
 
     def _score(self, where: Codes) -> int:
@@ -159,29 +210,31 @@ class ChangeDetector:
         return used
 
     def _learn(self) -> None:
-        for track in (self.served, self.fast):
-            track.counts.observe_coordinates(self._pending)
-            track.play(self.settings.rounds, self.settings.memory)
+        for run, counts in ((self.served, self.counts), (self.fast, self._recent)):
+            counts.observe_coordinates(self._pending)
+            play_on(run, counts, self.settings.memory, self.settings.rounds)
         self._pending = []
         self._compare()
 
     def _restart(self) -> None:
-        """Serve the copy."""
+        """Serve the copy, whose weights of the offers come along with its counts; each keeps its own oracle."""
         self.alarms.append(Alarm(self.records, self.since, self.statistic))
-        counts = ChoiceCounts(self.assortments, self.fast.counts.tallies)
-        self.served = Track(self.served.solver, self.fast.state.copy(), counts)
+        self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
+        copied = self.fast.solver
+        solver = Solver(self.assortments, copied.distance, copied.learner, self.served.solver.oracle)
+        self.served = endless(solver, self.fast.state.copy())
         self.statistic, self.since = 0.0, self.records
         self._compare()
 
     def _compare(self) -> None:
         """The logarithm of the ratio of both models' probabilities; 0 on offers of which neither can know anything."""
-        epsilon = self.settings.epsilon
-        apart = self.fast.log_probabilities(epsilon) - self.served.log_probabilities(epsilon)
-        known = self.served.counts.totals[self.assortments.owner] > 0.0
-        self._log_ratio: Vec = np.where(known, apart, 0.0)
+        offers, epsilon = self.assortments, self.settings.epsilon
+        served, fast = (_log_probabilities(run, offers, epsilon) for run in (self.served, self.fast))
+        known = self.counts.totals[offers.owner] > 0.0
+        self._log_ratio: Vec = np.where(known, fast - served, 0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, from which ``load`` goes on exactly (see ``checkpoint``)."""
+        """Write everything to one file, from which ``load`` goes on exactly."""
         write(path, *self.packed())
 
     def packed(self) -> tuple[list[Packed], dict[str, Any]]:
@@ -192,26 +245,39 @@ class ChangeDetector:
             "pending": self._pending,
             **{name: getattr(self, name) for name in ("records", "statistic", "since")},
         }
-        return [pack(track.solver, track.state, track.counts) for track in (self.served, self.fast)], more
+        followed = ((self.served, self.counts), (self.fast, self._recent))
+        return [pack(run.solver, run.state, counts) for run, counts in followed], more
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
         """Read what ``save`` wrote."""
-        runs, more = read(path, Parts())
+        runs, more = read_runs(path, Parts())
         if "detector" not in more or len(runs) != 2:
             raise ValueError(f"{path} holds a run, but no change detector: read it with checkpoint.load.")
-        return cls.unpacked(runs, more)
+        with explained(path):
+            return cls.unpacked(runs, more)
 
     @classmethod
     def unpacked(cls, runs: list[Checkpoint], more: dict[str, Any]) -> "ChangeDetector":
-        """What ``packed`` gave, and ``checkpoint.read`` read."""
-        tracks = [Track(run.solver, run.state, run.counts) for run in runs if run.counts is not None]
-        if len(tracks) != 2:
-            raise ValueError("There is a change detector without its counts: go back to an older file.")
-        detector = cls(tracks[0].counts.assortments, DetectorSettings(**more["detector"]))
-        detector.served, detector.fast = tracks
+        """What ``packed`` gave, and ``checkpoint.read_runs`` read."""
+        served, fast = runs
+        if served.counts is None or fast.counts is None:
+            raise ValueError("a change detector without its counts")
+        detector = cls(served.counts.assortments, DetectorSettings(**more["detector"]))
+        detector.served, detector.fast = endless(served.solver, served.state), endless(fast.solver, fast.state)
+        detector.counts, detector._recent = served.counts, fast.counts
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
         detector._pending = more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
         detector._compare()
         return detector
+
+
+def _log_probabilities(run: Run, offers: Assortments, epsilon: float) -> Vec:
+    """The logarithm of every choice probability, with ``epsilon`` of the uniform choice mixed in.
+
+    Before the first round the uniform choice is all there is.
+    """
+    uniform = (1.0 / np.diff(offers.indptr))[offers.owner]
+    shares = run.state.sums.mean_vertex if run.state.round else uniform
+    return np.log((1.0 - epsilon) * shares + epsilon * uniform)

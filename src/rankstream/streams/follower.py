@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +10,6 @@ from rankstream.data.forgetting import as_reach
 from rankstream.streams.detector import Alarm
 from rankstream.streams.follow import Line, lines, record_of
 from rankstream.streams.live import Live, Record
-from rankstream.streams.watched import Watched, load_live
 
 BATCH = 1000
 END: Final = "end"
@@ -27,7 +25,7 @@ class Step(NamedTuple):
 
 
 class Follower:
-    """Records into a ``Live`` or ``Watched`` model, step by step, and everything onto disk every few seconds.
+    """Records into a ``Live`` model, step by step, and everything onto disk every few seconds.
 
     ``state.npz`` holds counts, solver and the place in the source, written at once: whenever the process dies, the next
     one goes on behind the last record that the file knows of, so that no record is lost or counted twice.
@@ -45,13 +43,13 @@ class Follower:
         self.source, self.out, self.on_error = source, out, on_error
         given = {name: value for name, value in live.items() if value is not None}
         given |= {name: as_reach(given[name]) for name in ("half_life", "window") if name in given}
-        self.live: Live | Watched
         self.at, self.resumed, self.busy, self.stopped = Step([], 0, 0, 0), False, False, False
         if (out / "state.npz").exists():
-            self.live, more = load_live(out / "state.npz")
-            if more["source"] != source:
+            self.live = Live.load(out / "state.npz")
+            before = self.live.notes.get("source")
+            if before != source:
                 raise ValueError(
-                    f"{out} follows {more['source']!r}, not {source!r}: name another folder with --out, or that source."
+                    f"{out} follows {before!r}, not {source!r}: name another folder with --out, or that source."
                 )
             for name, value in given.items():
                 before = getattr(self.live, name)
@@ -59,15 +57,15 @@ class Follower:
                     raise ValueError(
                         f"{out} was begun with {name} {before}, not {value}: name another folder with --out."
                     )
-            self.at, self.resumed = Step([], *more["at"]), True
+            self.at, self.resumed = Step([], *self.live.notes["at"]), True
         else:
-            self.live = begin(given)
+            self.live = Live(**given)
         self.told = len(self.alarms)
 
     @property
     def alarms(self) -> list[Alarm]:
         """The changes noticed so far."""
-        return self.live.alarms if isinstance(self.live, Watched) else []
+        return self.live.alarms
 
     def save(self) -> None:
         """Everything that a restart needs, then the model; nothing before a line was read: a slip binds no folder."""
@@ -126,16 +124,3 @@ class Follower:
         finally:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
-
-
-def begin(given: dict[str, Any]) -> Live | Watched:
-    """A model that has seen nothing yet."""
-    if not given.get("detect"):
-        if "threshold" in given:
-            raise ValueError("--threshold is the evidence that --detect takes for a change: give both, or neither.")
-        return Live(**given)
-    if "window" in given:
-        raise ValueError("With --detect the counts begin again when the market changes: leave --window out.")
-    if isinstance(given.get("half_life"), timedelta):
-        raise ValueError("With --detect the half-life is that of a copy, in choices: write a number.")
-    return Watched(**{name: value for name, value in given.items() if name != "detect"})

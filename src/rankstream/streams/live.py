@@ -1,9 +1,11 @@
 """A model that follows a stream: counts that grow with new offers and items, and a solver that goes on playing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,23 +13,31 @@ from rankstream import distances, learners, oracles
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
-from rankstream.data.assortments import Assortments
+from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles.search import hurried
-from rankstream.solver.loop import Snapshot, Solver
+from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
-from rankstream.streams.checkpoint import read, write
+from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.packing import Parts, pack
-from rankstream.streams.reweighing import catch_up
+from rankstream.streams.playing import endless, play_on
 
 MEMORY = 1000.0
+ROUNDS = 20
+LARGEST = 100_000
 Reach = float | str | timedelta
 
 
 class Record(NamedTuple):
-    """One observation: what was offered, what was chosen, how often, and when, in seconds since 1970 if it is known."""
+    """One observation: what was offered, what was chosen, how many times, and when.
+
+    ``time`` is in seconds since 1970, and matters only where choices fade by time.
+
+    >>> Record(("tea", "pie", "nothing"), "tea")
+    Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
+    """
 
     offered: tuple[Label, ...]
     chosen: Label
@@ -36,45 +46,111 @@ class Record(NamedTuple):
 
 
 class Live:
-    """Batches of records in, a current model out; ``save`` and ``load`` make it survive anything.
+    """A model that follows choices as they arrive: batches of records in, a current model out.
 
-    Offers weigh by their observations, as in ``estimate``. Earlier rounds count for at most ``MEMORY`` rounds together,
-    so that the model follows the counts; the counts may forget, too, with a half-life or a window in observations, or
-    in time ("7d"), if every record has its own: then an offer that is no longer made counts for less and less.
+    Offers and items need not be known beforehand: they join when a record names them. Offers weigh by how often they
+    were made, as in ``estimate``. Time and memory do not grow with the number of records. ``save`` writes everything to
+    one file, from which ``load`` goes on bit for bit.
+
+    Every choice counts for ever, unless there is a half-life, a window, or a change detector: with that, the model is
+    of all choices since the market last changed (see ``ChangeDetector``). It learns in blocks, and what does not fill a
+    block waits; so the model depends on the records and their order alone, however they come in batches.
+
+    Parameters
+    ----------
+    half_life : float, timedelta or str, optional
+        After how many choices one weighs half; or after which time ("7d"), if every record has its own. With ``detect``
+        it is that of the detector's copy, in choices; 500 without it.
+    window : int, timedelta or str, optional
+        How many of the latest choices count, or those of which time. Not with ``detect``.
+    detect : bool or DetectorSettings
+        Whether to look for changes, and how; what is given here besides takes its place in the settings.
+    threshold : float, optional
+        With ``detect``, the evidence that a change takes, in nats; 15 without it.
+    rounds : int, optional
+        Rounds of the solver for each batch, 20 without it; with ``detect`` for each block of 50 choices, 50 without it.
+    seed : int, optional
+        Ties between rankings; 0 without it.
 
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
     >>> live.observe([Record(("pie", "cake"), "cake")])
-    >>> round(live.snapshot().model.predict(("tea", "pie"))["tea"], 1), live.records
-    (0.8, 3)
+    >>> round(live.model.predict(("tea", "pie"))["tea"], 1), live.records, live.certificate.gap < 0.1
+    (0.8, 3, True)
+    >>> watched = Live(detect=True)
+    >>> watched.observe(Record(("tea", "pie"), "tea", 60))
+    >>> watched.counts.observations, watched.waiting, watched.alarms
+    (50, 10, [])
+
     """
 
-    detect: ClassVar[bool] = False
-    threshold: ClassVar[float | None] = None
-
     def __init__(
-        self, *, half_life: Reach | None = None, window: Reach | None = None, rounds: int = 20, seed: int = 0
+        self,
+        *,
+        half_life: Reach | None = None,
+        window: Reach | None = None,
+        detect: bool | DetectorSettings = False,
+        threshold: float | None = None,
+        rounds: int | None = None,
+        seed: int | None = None,
     ) -> None:
-        if half_life is not None and window is not None:
-            raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
         self.half_life, self.window = (None if one is None else as_reach(one) for one in (half_life, window))
-        if self.window is not None and not isinstance(self.window, timedelta):
-            self.window = whole_number("window", int(self.window) if self.window % 1 == 0 else self.window, least=1)
-        self.timed = isinstance(self.half_life or self.window, timedelta)
-        self.seed = whole_number("seed", seed)
-        self.rounds = whole_number("rounds", rounds, least=1)
+        self.settings: DetectorSettings | None = None
+        if detect:
+            given = {"half_life": self.half_life, "threshold": threshold, "rounds": rounds, "seed": seed}
+            own = _with_detector(DetectorSettings() if detect is True else detect, self.window, given)
+            self.settings, self.half_life, self.rounds, self.seed = own, own.half_life, own.rounds, own.seed
+        else:
+            self.window = _without_detector(self.half_life, self.window, threshold)
+            self.rounds = whole_number("rounds", ROUNDS if rounds is None else rounds, least=1)
+            self.seed = whole_number("seed", 0 if seed is None else seed)
+        self.threshold = None if self.settings is None else self.settings.threshold
+        self.timed = any(isinstance(one, timedelta) for one in (self.half_life, self.window))
         self.records = 0
         self.counts: ChoiceCounts | None = None
         self.run: Run | None = None
+        self.detector: ChangeDetector | None = None
+        self.notes: dict[str, Any] = {}
+        self._waiting: list[tuple[tuple[Label, ...], Label]] = []
 
-    def observe(self, batch: Sequence[Record]) -> None:
-        """Count a batch and play rounds on all counts so far; nothing is counted if a record is wrong."""
-        if not batch:
-            return
-        for record in batch:
-            if record.chosen not in record.offered:
-                raise ValueError(f"The choice {record.chosen!r} is not in its offer {record.offered!r}.")
-            self.check(record)
+    @property
+    def detect(self) -> bool:
+        """Whether changes are looked for."""
+        return self.settings is not None
+
+    def observe(self, batch: Record | Iterable[Record]) -> None:
+        """Count a record, or a batch of them, and learn; nothing is counted if a record is wrong."""
+        records = [batch] if isinstance(batch, Record) else list(batch)
+        for number, record in enumerate(records):
+            try:
+                self.check(record)
+            except ValueError as error:
+                raise ValueError(f"Record {number} of the batch is wrong: {error}.") from None
+        offers = [record.offered for record in records]
+        with suppress(TypeError):  # what cannot be compared is looked at, too
+            offers = list(dict.fromkeys(offers))
+        for offer in offers:
+            as_offer("An offer", offer)
+        if self.settings is not None:
+            self._score(records, self.settings)
+        elif records:
+            self._count(records)
+        self.records += len(records)
+
+    def check(self, record: Record) -> None:
+        """Refuse what cannot be counted: a choice that was not offered, no time where it is needed, half a choice."""
+        if record.chosen not in record.offered:
+            raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
+        if self.timed and record.time is None:
+            raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
+        if self.detect and not (float(record.times).is_integer() and 0 <= record.times <= LARGEST):
+            raise ValueError(
+                f"its count {record.times:g} is not a whole number up to {LARGEST:,}: a change is looked for choice by "
+                "choice"
+            )
+
+    def _count(self, batch: Sequence[Record]) -> None:
+        """Count a batch, and play rounds on all counts so far."""
         counts = self._with_offers(batch)
         offered, chosen, amounts, times = zip(*batch, strict=True)
         where = counts.coordinates(list(offered), list(chosen))
@@ -82,13 +158,11 @@ class Live:
             counts.observe_coordinates(where, amounts, np.array(times, dtype=np.float64))
         else:
             counts.observe_coordinates(where, amounts)
-        self.counts, self.records = counts, self.records + len(batch)
-        self._play(counts)
-
-    def check(self, record: Record) -> None:
-        """Refuse records without a time where the counts forget by it."""
-        if self.timed and record.time is None:
-            raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
+        self.counts, offers = counts, counts.assortments
+        if self.run is None:
+            oracle = oracles.auto(offers, seed=self.seed)
+            self.run = endless(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle))
+        play_on(self.run, counts, MEMORY, self.rounds)
 
     def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
         """The counts so far, with room for every offer of the batch."""
@@ -98,25 +172,34 @@ class Live:
             if self.half_life is not None:
                 return DecayingCounts(assortments, self.half_life)
             return ChoiceCounts(assortments) if self.window is None else WindowCounts(assortments, self.window)
-        known = {frozenset(offer) for offer in self.counts.assortments.offers}
-        new = [offer for key, offer in offers.items() if key not in known]
-        return self.counts.extend(new) if new else self.counts
+        for offer in self.counts.assortments.offers:
+            offers.pop(frozenset(offer), None)
+        return self.counts.extend(offers.values()) if offers else self.counts
 
-    def _play(self, counts: ChoiceCounts) -> None:
-        offers = counts.assortments
-        if self.run is None:
-            oracle = oracles.auto(offers, seed=self.seed)
-            self.run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), tolerance=0.0)
-        catch_up(self.run, counts, MEMORY)
-        if counts.observations:  # with nothing yet, or all forgotten, the model stays as it is
-            with hurried(self.run.solver.oracle):
-                self.run.advance_many(counts.target(), self.rounds)
+    def _score(self, batch: Sequence[Record], settings: DetectorSettings) -> None:
+        """Hand choices to the detector block by block."""
+        for record in batch:
+            self._waiting += [(tuple(record.offered), record.chosen)] * int(record.times)
+            while len(self._waiting) >= settings.block:
+                offered, chosen = zip(*self._waiting[: settings.block], strict=True)
+                del self._waiting[: settings.block]
+                offers = {frozenset(offer): offer for offer in offered}.values()
+                if self.detector is None:
+                    self.detector = ChangeDetector(Assortments(offers), settings)
+                else:
+                    self.detector.extend(offers)
+                self.detector.observe(offered, list(chosen))
+                self.run, self.counts = self.detector.served, self.detector.counts
 
-    def snapshot(self) -> Snapshot:
-        """The model now, certified at the counts as they are."""
-        if self.run is None or self.counts is None or not self.ready:
-            raise ValueError("There is no model before the first choice: observe one that counts.")
-        return self.run.solver.snapshot(self.run.state, self.counts)
+    @property
+    def waiting(self) -> int:
+        """How many choices wait for their block to be full; the detector may hold some more that it has scored."""
+        return len(self._waiting)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """The changes noticed so far, by the number of the choice."""
+        return [] if self.detector is None else self.detector.alarms
 
     @property
     def ready(self) -> bool:
@@ -131,31 +214,84 @@ class Live:
     @property
     def model(self) -> RankingModel:
         """The model now."""
-        return self.snapshot().model
+        run, _ = self._begun()
+        return run.solver.model(run.state)
 
     @property
     def certificate(self) -> Certificate:
-        """What is proven about it."""
-        return self.snapshot().certificate
+        """What is proven about it, at the counts as they are."""
+        run, counts = self._begun()
+        return run.solver.certificate(run.state, counts)
 
-    def save(self, path: str | os.PathLike[str], more: dict[str, Any]) -> None:
-        """Write everything, and ``more``, to one file; a crash leaves the old file, never half a new one."""
-        settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")}
-        settings |= {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}
-        runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
-        write(path, runs, {"live": settings, **more})
+    def _begun(self) -> tuple[Run, ChoiceCounts]:
+        if self.run is None or self.counts is None or not self.ready:
+            first = "choice" if self.settings is None else f"{self.settings.block} choices"
+            raise ValueError(f"There is no model before the first {first}: observe more that count.")
+        return self.run, self.counts
+
+    def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
+        """Write everything to one file; a crash leaves the old file, never half a new one.
+
+        ``notes`` may be whatever JSON can hold, by names of your own: they are saved, too, and kept as ``notes``.
+        """
+        if notes is not None:
+            self.notes = notes
+        if self.settings is not None:
+            runs, found = ([], None) if self.detector is None else self.detector.packed()
+            settings = {**asdict(self.settings), "records": self.records}
+            own: dict[str, Any] = {"watched": {"settings": settings, "waiting": self._waiting, "found": found}}
+        else:
+            runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
+            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")}
+            own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
+        write(path, runs, {**self.notes, **own})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "tuple[Live, dict[str, Any]]":
-        """Read what ``save`` wrote: it goes on bit for bit."""
-        runs, more = read(path, Parts())
-        settings = more.pop("live", None)
-        if not isinstance(settings, dict):
+    def load(cls, path: str | os.PathLike[str]) -> "Live":
+        """Read what ``save`` wrote, in this version or an earlier one: it goes on bit for bit."""
+        runs, notes = read_runs(path, Parts())
+        plain, watched = notes.pop("live", None), notes.pop("watched", None)
+        if not isinstance(plain, dict) and not isinstance(watched, dict):
             raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
-        records = settings.pop("records")
+        with explained(path):
+            settings = plain if isinstance(plain, dict) else watched["settings"]
+            records = settings.pop("records")
+            live = cls._plain(runs, settings) if isinstance(plain, dict) else cls._watched(runs, watched)
+            live.records, live.notes = records, notes
+        return live
+
+    @classmethod
+    def _plain(cls, runs: list[Checkpoint], settings: dict[str, Any]) -> "Live":
         live = cls(**settings)
-        live.records = records
         for solver, state, counts in runs:
-            live.run, live.counts = Run(solver, tolerance=0.0), counts
-            live.run.state = state
-        return live, more
+            live.run, live.counts = endless(solver, state), counts
+        return live
+
+    @classmethod
+    def _watched(cls, runs: list[Checkpoint], kept: dict[str, Any]) -> "Live":
+        live = cls(detect=DetectorSettings(**kept["settings"]))
+        live._waiting = [(tuple(offered), chosen) for offered, chosen in kept["waiting"]]
+        if kept["found"] is not None:
+            live.detector = ChangeDetector.unpacked(runs, kept["found"])
+            live.run, live.counts = live.detector.served, live.detector.counts
+        return live
+
+
+def _with_detector(settings: DetectorSettings, window: Any, given: dict[str, Any]) -> DetectorSettings:
+    """The settings with those that were given in their places, or what is wrong with them."""
+    if window is not None:
+        raise ValueError("With a change detector the counts begin again when the market changes: leave window out.")
+    if isinstance(given["half_life"], timedelta):
+        raise ValueError("With a change detector the half-life is that of a copy, in choices: give a number.")
+    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
+def _without_detector(half_life: Any, window: Any, threshold: float | None) -> int | timedelta | None:
+    """The window, whole where it is of choices, or what is wrong with the three."""
+    if threshold is not None:
+        raise ValueError("The threshold is the evidence that a change detector takes: give both, or neither.")
+    if half_life is not None and window is not None:
+        raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
+    if isinstance(window, int | float):
+        return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
+    return window  # type: ignore[no-any-return]

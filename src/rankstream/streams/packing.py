@@ -15,7 +15,7 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
-from rankstream.models.rankings import can_be_saved
+from rankstream.models.base import can_be_saved
 from rankstream.oracles import ComponentsOracle, Oracle, SearchOracle
 from rankstream.solver.loop import Solver, State
 
