@@ -15,6 +15,7 @@ from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import priors
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.problem import TiltProblem
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.oracles.lattice import TooManyUnionsError
 
@@ -89,10 +90,10 @@ def test_the_gap_bounds_what_a_long_run_gains() -> None:
         level = SoftLattice(counts.assortments, prior).evaluate(duals)[0]
         return level + float(counts.frequencies() @ duals) + 0.5 * float(duals**2 @ (1 / weights))
 
-    best = entropy.fit(counts, prior, tolerance=1e-12)
+    best = entropy.fit_max_entropy(counts, prior, tolerance=1e-12)
     assert best.converged
     for evaluations in (1, 2, 4, 8):
-        rough = entropy.fit(counts, prior, tolerance=0.0, max_evaluations=evaluations)
+        rough = entropy.fit_max_entropy(counts, prior, tolerance=0.0, max_evaluations=evaluations)
         assert value(rough.duals) - value(best.duals) + 1e-9 >= 0.0
         assert value(rough.duals) - value(best.duals) <= rough.gap + 1e-9
     residual = best.fitted - counts.frequencies() - best.duals / weights
@@ -101,7 +102,7 @@ def test_the_gap_bounds_what_a_long_run_gains() -> None:
 
 def test_probabilities_are_regular() -> None:
     counts = next(MARKET.stream(first=3000))
-    model = entropy.fit(counts).model
+    model = entropy.fit_max_entropy(counts, "default").model
     items = model.items
     for size in (1, 2, 3):
         for offer in combinations(items[:5], size):
@@ -112,6 +113,7 @@ def test_probabilities_are_regular() -> None:
 
 def test_it_predicts_unseen_offers_better_than_the_solver_and_the_logit() -> None:
     from rankstream import estimate
+    from rankstream.estimation.methods import PrimalDual
     from rankstream.models.parametric.mnl import fit_mnl
 
     errors = []
@@ -120,8 +122,8 @@ def test_it_predicts_unseen_offers_better_than_the_solver_and_the_logit() -> Non
         counts = next(market.stream(first=10_000))
         truth = market.truth.probabilities(market.test)
         models = (
-            entropy.fit(counts).model,
-            estimate(counts.assortments, counts, max_rounds=2000).model,
+            entropy.fit_max_entropy(counts, "default").model,
+            estimate(counts, method=PrimalDual(max_rounds=2000)).model,
             fit_mnl(counts),
         )
         errors.append([np.sqrt(np.mean((model.probabilities(market.test) - truth) ** 2)) for model in models])
@@ -133,7 +135,7 @@ def test_it_predicts_unseen_offers_better_than_the_solver_and_the_logit() -> Non
 def test_exact_frequencies_and_more_trust_fit_closer() -> None:
     counts = next(MARKET.stream(first=3000))
     prior = a_prior(counts.assortments.items, "classes")
-    fits = [entropy.fit(counts, prior, trust=trust).fitted for trust in (1.0, 30.0, 1e6)]
+    fits = [entropy.fit_max_entropy(counts, prior, trust=trust).fitted for trust in (1.0, 30.0, 1e6)]
     errors = [np.abs(fitted - counts.frequencies()).mean() for fitted in fits]
     assert errors[0] < errors[1] < errors[2]
     alone = SoftLattice(counts.assortments, prior).evaluate(np.zeros(counts.assortments.n_coordinates))[1]
@@ -143,9 +145,9 @@ def test_exact_frequencies_and_more_trust_fit_closer() -> None:
 def test_a_warm_start_needs_fewer_evaluations() -> None:
     counts = next(MARKET.stream(first=20_000))
     prior = a_prior(counts.assortments.items, "mixed")
-    first = entropy.fit(counts, prior, tolerance=1e-6)
+    first = entropy.fit_max_entropy(counts, prior, tolerance=1e-6)
     counts.observe(counts.assortments.offers[0], counts.assortments.offers[0][0])
-    cold, warm = entropy.fit(counts, prior, tolerance=1e-6), entropy.fit(counts, prior, tolerance=1e-6, start=first)
+    cold, warm = (entropy.fit_max_entropy(counts, prior, tolerance=1e-6, start=start) for start in (None, first))
     assert warm.evaluations < cold.evaluations
     weight = counts.totals.min() / entropy.TRUST
     assert warm.fitted == pytest.approx(cold.fitted, abs=2 * np.sqrt(2e-6 / weight))  # what the two gaps allow
@@ -153,7 +155,7 @@ def test_a_warm_start_needs_fewer_evaluations() -> None:
 
 def test_offers_without_observations_drop_out() -> None:
     offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake")])
-    found = entropy.fit(ChoiceCounts(offers, [30, 10, 20, 20, 0, 0]))
+    found = entropy.fit_max_entropy(ChoiceCounts(offers, [30, 10, 20, 20, 0, 0]))
     assert found.assortments.n_offers == 2
     assert found.model.items == ("tea", "pie", "cake")
     assert found.model.predict(("tea", "cake"))["tea"] > 0.5
@@ -161,7 +163,7 @@ def test_offers_without_observations_drop_out() -> None:
 
 def test_to_rankings_keeps_the_probabilities() -> None:
     counts = next(MARKET.stream(first=10_000))
-    model = entropy.fit(counts).model
+    model = entropy.fit_max_entropy(counts, "default").model
     assert isinstance(model, EntropyModel)
     sparse = model.to_rankings(1000)
     error = np.abs(sparse.probabilities(MARKET.test) - model.probabilities(MARKET.test)).mean()
@@ -173,16 +175,22 @@ def test_to_rankings_keeps_the_probabilities() -> None:
 
 def test_save_and_load(tmp_path: Path) -> None:
     counts = next(MARKET.stream(first=1000))
-    model = entropy.fit(counts).model
+    model = entropy.fit_max_entropy(counts, "default").model
     assert isinstance(model, EntropyModel)
     model.save(tmp_path / "model.json")
     again = EntropyModel.load(tmp_path / "model.json")
     assert again.probabilities(MARKET.test) == pytest.approx(model.probabilities(MARKET.test), abs=0)
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
     text = (tmp_path / "model.json").read_text()
-    for damaged in (text[:-20], "{}", text.replace('"duals": [', '"duals": [1.0, ')):
+    damage = {
+        text[:-20]: "is not a whole model file",
+        "{}": "is not a rankstream model",
+        text.replace('"duals": [', '"duals": [1.0, '): "is a damaged model file",
+        text.replace("entropy-model", "model"): "is not a rankstream model of this kind",
+    }
+    for damaged, message in damage.items():
         (tmp_path / "model.json").write_text(damaged)
-        with pytest.raises(ValueError, match="not a whole maximum-entropy model"):
+        with pytest.raises(ValueError, match=f"model.json {message}"):
             EntropyModel.load(tmp_path / "model.json")
 
 
@@ -196,7 +204,7 @@ def test_sampled_rankings_where_the_program_is_too_large() -> None:
     prior = priors.plackett_luce(truth.items, np.ones((1, 25)))
     with pytest.raises(TooManyUnionsError):
         SoftLattice(counts.assortments, prior)
-    found = entropy.fit(counts, prior)
+    found = entropy.fit_max_entropy(counts, prior)
     assert found.approximate
     assert found.converged
     assert sum(found.model.predict(items).values()) == pytest.approx(1.0)
@@ -205,9 +213,9 @@ def test_sampled_rankings_where_the_program_is_too_large() -> None:
 def test_sampled_rankings_come_near_the_exact_model() -> None:
     counts = next(MARKET.stream(first=2000))
     prior = a_prior(counts.assortments.items, "mixed")
-    exact = entropy.fit(counts, prior)
+    exact = entropy.fit_max_entropy(counts, prior)
     law = entropy.SampledLaw(counts.assortments, prior, 20_000, 0)
-    problem = entropy.Problem(law, counts.frequencies(), counts.totals[counts.assortments.owner] / entropy.TRUST, 1e-3)
+    problem = TiltProblem(law, counts.frequencies(), counts.totals[counts.assortments.owner] / entropy.TRUST, 1e-3)
     problem.solve(np.zeros(counts.assortments.n_coordinates), 500)
     assert problem.gap <= 1e-3
     assert problem.fitted == pytest.approx(exact.fitted, abs=0.02)
@@ -236,21 +244,21 @@ def test_stacking_trusts_the_guide_that_predicts() -> None:
 def test_bad_input_is_explained() -> None:
     counts = ChoiceCounts(Assortments([("tea", "pie")]), [3, 4])
     with pytest.raises(ValueError, match="no prior 'flat'"):
-        entropy.fit(counts, "flat")  # type: ignore[arg-type]
+        entropy.fit_max_entropy(counts, "flat")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="other items"):
-        entropy.fit(counts, priors.plackett_luce(("tea", "cake"), [1.0, 1.0]))
+        entropy.fit_max_entropy(counts, priors.plackett_luce(("tea", "cake"), [1.0, 1.0]))
     with pytest.raises(ValueError, match="does not know the item 'cake'"):
-        entropy.fit(counts).model.predict(("tea", "cake"))
+        entropy.fit_max_entropy(counts).model.predict(("tea", "cake"))
     with pytest.raises(ValueError, match="sum to"):
         priors.plackett_luce(("tea", "pie"), [[1.0, 1.0]], [0.5])
     with pytest.raises(ValueError, match="no observations"):
-        entropy.fit(ChoiceCounts(Assortments([("tea", "pie")])))
+        entropy.fit_max_entropy(ChoiceCounts(Assortments([("tea", "pie")])))
 
 
 def test_many_sparse_items_are_answered_all_the_same() -> None:
     items = [f"item {number}" for number in range(24)]
     offers = Assortments([items[k : k + 2] for k in range(0, 24, 2)], items)
-    found = entropy.fit(ChoiceCounts(offers, [30, 10] * 12), priors.plackett_luce(items, np.ones((1, 24))))
+    found = entropy.fit_max_entropy(ChoiceCounts(offers, [30, 10] * 12), priors.plackett_luce(items, np.ones((1, 24))))
     model = found.model
     assert isinstance(model, EntropyModel)
     assert sum(model.predict(items[:3]).values()) == pytest.approx(1.0)

@@ -7,6 +7,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.parametric.em_kernels import next_visit
 from rankstream.models.rankings import RankingModel
 
 NEVER = 1e6
@@ -42,7 +43,7 @@ class TiltedRankings:
             moves = slice(lattice.first[state], lattice.first[state + 1])
             inside = lattice.items[moves]
             weights = attraction.copy()
-            weights[inside] = lattice.shares[moves, kind] * attraction[inside].sum()
+            weights[inside] = lattice.shares_at(state, kind) * attraction[inside].sum()
             item = self._pick(left, weights, generator)
             left.remove(item)
             order.append(item)
@@ -55,7 +56,7 @@ class TiltedRankings:
         left, state = list(range(n_items)), lattice.states.size - 1
         order: list[int] = []
         while left:
-            weights = self._next_visit(number, left, order)
+            weights = self._next_visit(number, order)
             gains = values[state, :n_items].copy()
             moves = slice(lattice.first[state], lattice.first[state + 1])
             inside, following = lattice.items[moves], lattice.following[moves]
@@ -67,14 +68,14 @@ class TiltedRankings:
             state = self._next(state, item)
         return order
 
-    def _next_visit(self, number: int, left: list[int], order: list[int]) -> Vec:
+    def _next_visit(self, number: int, order: list[int]) -> Vec:
         """Where the chain, now at the last item of the order, first meets one that is left."""
         prior = self.lattice.prior
-        if not order:
-            return np.array(prior.arrivals[number])
-        moves, weights = prior.moves[number], np.zeros(len(prior.items))
-        between = np.eye(len(order)) - moves[np.ix_(order, order)]
-        weights[left] = np.linalg.solve(between, moves[np.ix_(order, left)])[-1]
+        weights = np.array(prior.arrivals[number])
+        if order:
+            left = np.ones(weights.size, dtype=np.int64)
+            left[order] = 0
+            next_visit(prior.moves[number], order[-1], left, weights)
         return weights
 
     def _next(self, state: int, item: int) -> int:

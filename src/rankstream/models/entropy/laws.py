@@ -8,6 +8,7 @@ import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
+from rankstream.data.assortments import Assortments
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,25 @@ class Prior:
         if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
             raise ValueError(f"The weights of a prior must be at least 0 and sum to 1; they sum to {total}.")
 
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""
+        from rankstream.models.parametric.em_kernels import chain_shares  # compiled, and not needed to ask a model
+        from rankstream.models.parametric.fitted import frozen
+        from rankstream.models.parametric.latent_class import mixed_shares
+
+        code = {item: number for number, item in enumerate(self.items)}
+        members = frozen([code[assortments.items[item]] for item in assortments.members.tolist()])
+        out = mixed_shares(self.class_weights, np.maximum(self.attraction, 1e-300), assortments.indptr, members)
+        shares = np.empty(len(members))
+        for weight, arrival, moves in zip(self.chain_weights.tolist(), self.arrivals, self.moves, strict=True):
+            chain_shares(assortments.indptr, members, arrival, moves, shares)
+            out += weight * shares
+        return out
+
     def sample(self, size: int, seed: int | np.random.Generator = 0, watch: Watch = unwatched) -> Codes:
         """Independent rankings, best first, one per row; fewer, in hundreds, when ``watch`` says that it is enough."""
+        from rankstream.models.parametric.markov_chain import first_visits  # compiled, as above
+
         generator = np.random.default_rng(seed)
         weights = np.concatenate([self.class_weights, self.chain_weights])
         kinds = generator.choice(len(weights), size=size, p=weights / weights.sum())
@@ -58,26 +76,10 @@ class Prior:
                 clocks = generator.exponential(size=n_items) / np.maximum(self.attraction[kind], 1e-300)
                 out[row] = np.argsort(clocks)
             else:
-                out[row] = _first_visits(self.arrivals[kind - n_classes], self.moves[kind - n_classes], generator)
+                out[row] = first_visits(self.arrivals[kind - n_classes], self.moves[kind - n_classes], generator)
             if row % 100 == 99 and watch(f"{row + 1:,} rankings drawn"):
                 return out[: row + 1]
         return out
-
-
-def _first_visits(arrival: Vec, moves: Vec, generator: np.random.Generator) -> Codes:
-    left = np.ones(len(arrival), dtype=bool)
-    shares, order = arrival, []
-    while True:
-        item = int(generator.choice(len(arrival), p=shares / shares.sum()))
-        order.append(item)
-        left[item] = False
-        if not left.any():
-            return np.array(order)
-        inside = np.flatnonzero(~left)
-        between = np.eye(len(inside)) - moves[np.ix_(inside, inside)]
-        reached = np.linalg.solve(between, moves[np.ix_(inside, np.flatnonzero(left))])
-        shares = np.zeros(len(arrival))
-        shares[left] = reached[np.searchsorted(inside, item)]
 
 
 def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)) -> Prior:

@@ -1,33 +1,30 @@
 """EntropyModel: a distribution over all rankings whose every probability is computed exactly."""
 
-import json
-import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
-from rankstream.data.assortments import Assortments, as_offer
-from rankstream.models.answers import Segment, Substitution, substitution
+from rankstream.data.assortments import Assortments
+from rankstream.models.answers import Segment
+from rankstream.models.base import Model, finite_array
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.models.rankings import RankingModel, check_labels
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
 
-FORMAT = "rankstream-entropy-model"
-VERSION = 1
 BROAD = 300
 SAMPLES = 4000
+MOST_KEPT = 100_000  # answers that a model remembers
 MOST_HERDED = 16
 
 
 @dataclass(frozen=True, eq=False)
-class EntropyModel:
+class EntropyModel(Model):
     """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
@@ -43,21 +40,31 @@ class EntropyModel:
     {'tea': 0.375, 'pie': 0.125, 'cake': 0.5}
     """
 
+    FORMAT: ClassVar[str] = "rankstream-entropy-model"
     prior: Prior
     assortments: Assortments
     duals: Vec
+    _answers: dict[frozenset[Label], dict[Label, float]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(self.duals).all():
+        with np.errstate(over="ignore"):
+            total = np.abs(self.duals).sum()  # which a ranking's own sum cannot exceed
+        if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(total):
             raise ValueError(f"The model needs {self.assortments.n_coordinates} finite duals, one per coordinate.")
+        object.__setattr__(self, "_answers", {})
 
     def __repr__(self) -> str:
         return f"EntropyModel({len(self.items)} items, fitted to {self.assortments.n_offers} offers)"
 
     @property
-    def items(self) -> tuple[Label, ...]:
+    def items(self) -> tuple[Label, ...]:  # type: ignore[override]
         """The items it knows."""
         return self.prior.items
+
+    @property
+    def no_choice(self) -> Label | None:
+        """The item that is in every offer, if there is one."""
+        return None if self.no_choice_code is None else self.items[self.no_choice_code]
 
     @property
     def no_choice_code(self) -> int | None:
@@ -72,7 +79,21 @@ class EntropyModel:
                 raise ValueError(
                     f"The model does not know the item {item!r}: its items are {', '.join(map(repr, self.items))}."
                 )
-        return self._probabilities(list(assortments.offers))
+        asked = [frozenset(offer) for offer in assortments.offers]
+        new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in self._answers]
+        if new:
+            if len(self._answers) + len(new) > MOST_KEPT:
+                self._answers.clear()
+                new = list(assortments.offers)
+            self._keep(list({frozenset(offer): offer for offer in new}.values()))
+        pairs = zip(assortments.offers, asked, strict=True)
+        return np.array([self._answers[key][item] for offer, key in pairs for item in offer])
+
+    def _keep(self, offers: list[tuple[Label, ...]]) -> None:
+        """Ask the program for some offers, and remember its answers: making it takes longer than running it."""
+        shares = iter(self._probabilities(offers).tolist())
+        for offer in offers:
+            self._answers[frozenset(offer)] = {item: next(shares) for item in offer}
 
     def _probabilities(self, offers: list[tuple[Label, ...]]) -> Vec:
         """With the offers added to the program at cost 0; in halves where all at once are too many."""
@@ -86,20 +107,6 @@ class EntropyModel:
                 return self.draw(SAMPLES).probabilities(Assortments(offers, self.items))
         half = len(offers) // 2
         return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
-
-    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer, seen before or not; they sum to 1."""
-        single = as_offer("The offer", offer)
-        shares = self.probabilities(Assortments([single]))
-        return dict(zip(single, shares.tolist(), strict=True))
-
-    def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
-        """Choices of ``size`` independent customers from one offer."""
-        shares = self.predict(offer)
-        weights = np.array(list(shares.values()))
-        picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
-        labels = list(shares)
-        return [labels[pick] for pick in picks]
 
     def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
         """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
@@ -139,11 +146,8 @@ class EntropyModel:
         labels = tuple(items)
         named = dict(zip(self.items, labels, strict=True))
         offers = [[named[item] for item in offer] for offer in self.assortments.offers]
-        return EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels), self.duals)
-
-    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
-        return substitution(self, offer)
+        same = EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels), self.duals)
+        return same.note(**self.about)
 
     def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
         """Types of customers, largest first, among ``size`` rankings drawn from the model."""
@@ -160,41 +164,26 @@ class EntropyModel:
             found.setdefault(frozenset(self.items[code] for code in picked))
         return Assortments([[item for item in self.items if item in offer] for offer in found], self.items)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON, under a temporary name first."""
-        check_labels(self.items)
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
+    def to_content(self) -> dict[str, Any]:
+        """What a file holds."""
+        return {
             "items": list(self.items),
             "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],
             "duals": self.duals.tolist(),
             "prior": {name: getattr(self.prior, name).tolist() for name in PRIOR},
         }
-        write_whole(path, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "EntropyModel":
-        """Read a model that ``save`` wrote."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            if content["format"] != FORMAT or content["version"] > VERSION:
-                raise ValueError(f"it says format {content['format']!r} and version {content['version']}")
-            items = tuple(content["items"])
-            shapes = {
-                "attraction": (-1, len(items)),
-                "arrivals": (-1, len(items)),
-                "moves": (-1, len(items), len(items)),
-            }
-            arrays = {name: np.array(content["prior"][name], dtype=np.float64) for name in PRIOR}
-            prior = Prior(items, **{name: array.reshape(shapes.get(name, -1)) for name, array in arrays.items()})
-            if any(code < 0 for offer in content["offers"] for code in offer):
-                raise ValueError("it has a negative item number")
-            offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
-            duals = np.array(content["duals"], dtype=np.float64)
-            return cls(prior, offers, duals)
-        except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not a whole maximum-entropy model ({error}): save the model again.") from None
+    def from_content(cls, content: Mapping[str, Any]) -> "EntropyModel":
+        """The model that ``to_content`` described."""
+        items = tuple(content["items"])
+        size = len(items)
+        shapes = {"attraction": (-1, size), "arrivals": (-1, size), "moves": (-1, size, size)}
+        arrays = {name: finite_array(name, content["prior"][name], shapes.get(name, (-1,))) for name in PRIOR}
+        if any(type(code) is not int or code < 0 for offer in content["offers"] for code in offer):
+            raise ValueError("an item number of its offers is negative or not whole")
+        offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
+        return cls(Prior(items, **arrays), offers, finite_array("duals", content["duals"], (-1,)))
 
 
 PRIOR = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import restrict
 from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
-from rankstream.models.parametric.latent_class import LatentClass, fit_latent_class
-from rankstream.models.parametric.markov_chain import MarkovChain, fit_markov_chain
-from rankstream.models.parametric.mnl import MNL, fit_mnl
+from rankstream.models.entropy.stacking import best_weights
+from rankstream.models.parametric.latent_class import LatentClassModel, fit_latent_class
+from rankstream.models.parametric.markov_chain import MarkovChainModel, fit_markov_chain
+from rankstream.models.parametric.mnl import LogitModel, fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
 __all__ = [
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 
-def of_mixture(model: LatentClass) -> Prior:
+def of_mixture(model: LatentClassModel) -> Prior:
     """The rankings behind a mixture of logits."""
     return plackett_luce(model.items, model.attraction, model.mixture)
 
 
-def of_chain(model: MarkovChain) -> Prior:
+def of_chain(model: MarkovChainModel) -> Prior:
     """The rankings behind a Markov chain choice model."""
     return markov_chain(model.items, model.arrival, model.transitions)
 
@@ -42,7 +42,7 @@ def of_chain(model: MarkovChain) -> Prior:
 WEIGHTS = (0.1, 0.45, 0.45)
 FOLDS = 4
 CLASSES = 10
-Guides = tuple[MNL, LatentClass, MarkovChain]
+Guides = tuple[LogitModel, LatentClassModel, MarkovChainModel]
 
 
 def fit_guides(
@@ -100,18 +100,3 @@ def stacked_prior(
         predicted.append(np.array([guide.probabilities(test.assortments) for guide in rest]))
         chosen.append(test.tallies)
     return of_guides(guides, best_weights(np.concatenate(predicted, axis=1), np.concatenate(chosen)).tolist())
-
-
-def best_weights(predicted: Vec, chosen: Vec, steps: int = 500) -> Vec:
-    """The mixture of several predictions with the highest likelihood, by EM: a row of probabilities per guide.
-
-    >>> best_weights(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([50.0, 50.0])).round(3).tolist()
-    [0.5, 0.5]
-    """
-    weights = np.full(len(predicted), 1.0 / len(predicted))
-    for _ in range(steps):
-        shares = weights[:, np.newaxis] * predicted
-        shares /= np.maximum(shares.sum(axis=0), 1e-300)
-        weights = shares @ chosen / chosen.sum()
-    best: Vec = weights / weights.sum()
-    return best

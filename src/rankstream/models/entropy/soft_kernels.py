@@ -1,4 +1,4 @@
-"""The compiled loops of the maximum-entropy model: the oracle's recursion with (log-sum-exp, +) for (min, +).
+"""The compiled loops of the maximum-entropy model: the oracle's recursion with sums for minima.
 
 States are unions of offers, ascending, so that what follows a state stands before it; the transitions of a state are
 its items in ascending order. ``entries`` lists, transition by transition, the coordinates whose offer is decided by it.
@@ -6,9 +6,9 @@ its items in ascending order. ``entries`` lists, transition by transition, the c
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compiling import compiled, in_any_order
 from rankstream._core.types import Bits, Codes, Vec, Words
-from rankstream.oracles.lattice_kernels import find
+from rankstream.oracles.program_kernels import find
 
 
 @compiled
@@ -39,6 +39,7 @@ def write_transitions(
             if writing:
                 first_entry[count] = entry
             for j in range(sets.size):
+                # decided by an item that came before
                 if sets[j] & ~states[s]:
                     continue
                 if sets[j] >> np.uint64(i) & one:
@@ -49,6 +50,7 @@ def write_transitions(
                     after |= sets[j]
             if writing:
                 items[count] = i
+                # a proper subset and a union of offers: it stands before the state
                 following[count] = find(states, after)
             count += 1
     first[states.size] = count
@@ -76,46 +78,82 @@ def collect(flow: Vec, first_entry: Codes, entries: Words, out: Vec) -> None:
 
 
 @compiled
-def mixture_values(
-    costs: Vec, logs: Vec, totals: Vec, first: Codes, items: Codes, following: Codes, values: Vec, shares: Vec
-) -> None:
-    """Log E exp(-cost to go) from every state, in every Plackett-Luce class; and the tilted shares of transitions.
+def tilts_of(costs: Vec, first: Codes, following: Codes, shifts: Vec, tilts: Vec) -> None:
+    """The factor exp(-cost) of every transition, relative to the cheapest way on from its state.
 
-    ``logs[i, k]`` is the log of class k's attraction to item i, ``totals[s, k]`` that of its sum over a state.
+    ``shifts[s]`` is minus the least cost to go from a state. What is left of the factors is at most 1, and 1 on a
+    cheapest way, so that products along a ranking neither overflow nor all vanish; the same for all classes, so that
+    there is one exp per transition however many classes there are.
     """
-    n_classes = logs.shape[1]
+    # the empty state, where all is decided
+    shifts[0] = 0.0
+    for s in range(1, first.size - 1):
+        top = -np.inf
+        for t in range(first[s], first[s + 1]):
+            tilts[t] = shifts[following[t]] - costs[t]
+            top = max(top, tilts[t])
+        for t in range(first[s], first[s + 1]):
+            tilts[t] = np.exp(tilts[t] - top)
+        shifts[s] = top
+
+
+@in_any_order
+def mixture_values(
+    tilts: Vec, attraction: Vec, totals: Vec, first: Codes, items: Codes, following: Codes, values: Vec
+) -> None:
+    """E exp(-cost to go) from every state in every Plackett-Luce class, in units of exp(``shifts``).
+
+    ``attraction[i, k]`` is class k's attraction to item i, ``totals[s, k]`` its sum over a state. Classes stand side by
+    side, so that the innermost loop takes several at a time.
+    """
+    n_classes = attraction.shape[1]
     for k in range(n_classes):
-        values[0, k] = 0.0
+        values[0, k] = 1.0
     for s in range(1, first.size - 1):
         for k in range(n_classes):
-            top = -np.inf
-            for t in range(first[s], first[s + 1]):
-                shares[t, k] = logs[items[t], k] - costs[t] + values[following[t], k]
-                top = max(top, shares[t, k])
-            total = 0.0
-            for t in range(first[s], first[s + 1]):
-                shares[t, k] = np.exp(shares[t, k] - top)
-                total += shares[t, k]
-            for t in range(first[s], first[s + 1]):
-                shares[t, k] /= total
-            values[s, k] = top + np.log(total) - totals[s, k]
+            values[s, k] = 0.0
+        for t in range(first[s], first[s + 1]):
+            tilt, i, after = tilts[t], items[t], following[t]
+            if tilt > 0.0:
+                for k in range(n_classes):
+                    values[s, k] += tilt * attraction[i, k] * values[after, k]
+        for k in range(n_classes):
+            values[s, k] /= totals[s, k]
 
 
-@compiled
-def mixture_flow(posterior: Vec, first: Codes, following: Codes, shares: Vec, reach: Vec, flow: Vec) -> None:
+@in_any_order
+def mixture_flow(
+    posterior: Vec,
+    tilts: Vec,
+    attraction: Vec,
+    totals: Vec,
+    first: Codes,
+    items: Codes,
+    following: Codes,
+    values: Vec,
+    reach: Vec,
+    flow: Vec,
+) -> None:
     """How likely every transition is, given the classes' posterior; ``reach`` must be zero and is left so."""
     last = first.size - 2
     n_classes = posterior.size
     for k in range(n_classes):
+        # all rankings begin at the last state, the union of all offers
         reach[last, k] = posterior[k]
     for back in range(last):
+        # against the order of the states: whatever leads to a state stands after it and is done
         s = last - back
+        for k in range(n_classes):
+            # a value that vanished belongs to a class whose posterior did, too
+            reach[s, k] = reach[s, k] / (totals[s, k] * values[s, k]) if values[s, k] > 0.0 else 0.0
         for t in range(first[s], first[s + 1]):
+            tilt, i, after = tilts[t], items[t], following[t]
             total = 0.0
-            for k in range(n_classes):
-                part = reach[s, k] * shares[t, k]
-                reach[following[t], k] += part
-                total += part
+            if tilt > 0.0:
+                for k in range(n_classes):
+                    part = reach[s, k] * tilt * attraction[i, k] * values[after, k]
+                    reach[after, k] += part
+                    total += part
             flow[t] += total
         for k in range(n_classes):
             reach[s, k] = 0.0
@@ -134,6 +172,7 @@ def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, 
     left = np.empty((n_items, n_items))
     right = np.empty((n_items, n_items))
     outside = np.empty(n_items, dtype=np.int64)
+    # state 0 is empty: there is nothing to hit
     for s in range(1, states.size):
         size = first[s + 1] - first[s]
         n_out = 0
@@ -147,6 +186,7 @@ def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, 
             for c in range(size):
                 right[a, c] = moves[outside[a], items[first[s] + c]]
         for a in range(n_out):
+            # 0 only where the chain never gets out of what has been eliminated: the rest of the row is 0, too
             pivot = 1.0 / max(left[a, a], 1e-300)
             for b in range(n_out):
                 left[a, b] *= pivot
@@ -164,6 +204,7 @@ def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, 
         for c in range(size):
             for i in range(n_items):
                 hits[base + i * size + c] = 0.0
+            # the start counts as a row of its own: a first item inside is hit at once
             total = arrival[items[first[s] + c]]
             for a in range(n_out):
                 hits[base + outside[a] * size + c] = right[a, c]
@@ -181,6 +222,7 @@ def chain_values(
         values[0, row] = 0.0
     for s in range(1, first.size - 1):
         size = first[s + 1] - first[s]
+        # one factor for all rows of the state: the tilts do not depend on where the chain comes from
         top = -np.inf
         for t in range(first[s], first[s + 1]):
             tilts[t] = values[following[t], items[t]] - costs[t]
@@ -193,6 +235,7 @@ def chain_values(
             for c in range(size):
                 total += hits[base + c] * tilts[first[s] + c]
             sums[s, row] = total
+            # a row that can hit nothing is never reached
             values[s, row] = top + np.log(total) if total > 0.0 else -np.inf
 
 

@@ -1,5 +1,7 @@
 """Expectations over tilted rankings, exactly: the dynamic program of the maximum-entropy model."""
 
+from copy import copy
+
 import numpy as np
 
 from rankstream._core.types import Vec
@@ -38,7 +40,7 @@ class SoftLattice:
             self.states, sets, where, self.first, none, none, none, np.zeros(0, dtype=np.uint32)
         )
         n_moves, rows = int(self.first[-1]), len(prior.chain_weights) * (n_items + 1)
-        needed = 4 * n_entries + 8 * n_moves * (6 + len(prior.class_weights) + rows)
+        needed = 4 * n_entries + 8 * n_moves * (6 + rows) + 24 * self.states.size * len(prior.class_weights)
         if needed > MOST_BYTES:
             raise TooManyUnionsError(f"The exact program needs {needed / 2**30:.1f} GB for its tables, more than 2 GB.")
         self.items, self.following = np.zeros((2, n_moves), dtype=np.int64)
@@ -49,6 +51,13 @@ class SoftLattice:
         )
         self._prepare()
 
+    def with_prior(self, prior: Prior) -> "SoftLattice":
+        """The same program for another prior over the same items; what does not depend on the prior is shared."""
+        other = copy(self)
+        other.prior = prior
+        other._prepare()
+        return other
+
     def _prepare(self) -> None:
         """What does not depend on the duals: attractions of states, hitting probabilities, space to work in."""
         prior, n_states, n_moves = self.prior, self.states.size, self.items.size
@@ -57,12 +66,11 @@ class SoftLattice:
         inside = (self.states[:, np.newaxis] >> np.arange(n_rows - 1, dtype=np.uint64) & np.uint64(1)).astype(
             np.float64
         )
-        with np.errstate(divide="ignore"):
-            self.totals = np.log(inside @ attraction.T)
-        self.logs = np.ascontiguousarray(np.log(attraction).T)
-        self.costs, self.flow = np.zeros(n_moves), np.zeros(n_moves)
+        self.totals = inside @ attraction.T
+        self.attraction = np.ascontiguousarray(attraction.T)
+        self.costs, self.flow, self.class_tilts = np.zeros(n_moves), np.zeros(n_moves), np.zeros(n_moves)
+        self.shifts = np.zeros(n_states)
         self.values, self.reach = np.zeros((n_states, n_classes)), np.zeros((n_states, n_classes))
-        self.shares = np.zeros((n_moves, n_classes))
         self.hits = [np.zeros(n_rows * n_moves) for _ in prior.chain_weights]
         for arrival, moves, hits in zip(prior.arrivals, prior.moves, self.hits, strict=True):
             kernels.hitting(self.states, arrival, moves, self.first, self.items, hits)
@@ -78,8 +86,11 @@ class SoftLattice:
         """
         steps = (self.first, self.items, self.following)
         kernels.transition_costs(duals, self.first_entry, self.entries, self.costs)
-        kernels.mixture_values(self.costs, self.logs, self.totals, *steps, self.values, self.shares)
-        tops = list(self.values[-1])
+        kernels.tilts_of(self.costs, self.first, self.following, self.shifts, self.class_tilts)
+        mixture = (self.class_tilts, self.attraction, self.totals, *steps, self.values)
+        kernels.mixture_values(*mixture)
+        with np.errstate(divide="ignore"):
+            tops = (np.log(self.values[-1]) + self.shifts[-1]).tolist()
         for hits, values, tilts, sums in zip(self.hits, self.chain_values, self.tilts, self.sums, strict=True):
             kernels.chain_values(self.costs, hits, *steps, values, tilts, sums)
             tops.append(values[-1, -1])
@@ -93,10 +104,18 @@ class SoftLattice:
         self.posterior = posterior
         n_classes = len(self.prior.class_weights)
         self.flow[:] = 0.0
-        kernels.mixture_flow(posterior[:n_classes], self.first, self.following, self.shares, self.reach, self.flow)
+        kernels.mixture_flow(posterior[:n_classes], *mixture, self.reach, self.flow)
         for number, (hits, tilts, sums) in enumerate(zip(self.hits, self.tilts, self.sums, strict=True)):
             weight = float(posterior[n_classes + number])
             kernels.chain_flow(weight, hits, *steps, tilts, sums, self.chain_reach, self.flow)
         chosen = np.zeros(self.assortments.n_coordinates)
         kernels.collect(self.flow, self.first_entry, self.entries, chosen)
         return value, chosen
+
+    def shares_at(self, state: int, kind: int) -> Vec:
+        """How likely a class is to go on from a state by each of its transitions, under the duals evaluated last."""
+        moves = slice(self.first[state], self.first[state + 1])
+        after = self.values[self.following[moves], kind]
+        weights: Vec = self.class_tilts[moves] * self.attraction[self.items[moves], kind] * after
+        weights /= weights.sum()
+        return weights

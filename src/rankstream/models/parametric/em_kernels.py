@@ -1,4 +1,4 @@
-"""The compiled loops of the EM algorithms, each with a slow twin in ``tests/naive.py``."""
+"""Compiled loops of the EM algorithms: a step of a mixture of logits, one of a Markov chain; and a chain's orders."""
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def mixture_step(
             for k in range(classes):
                 sums[k] += attraction[item, k]
         for place in range(indptr[offer], indptr[offer + 1]):
+            # what nobody chose may have probability 0, which has no logarithm
             if tallies[place] > 0.0:
                 item = members[place]
                 total = 0.0
@@ -37,6 +38,7 @@ def mixture_step(
                     part = share[k] * (tallies[place] / total)
                     top[item, k] += part
                     customers[k] += part
+        # the same for all items of the offer, so that it is divided once and added to each
         for k in range(classes):
             customers[k] /= sums[k]
         for place in range(indptr[offer], indptr[offer + 1]):
@@ -49,6 +51,7 @@ def mixture_step(
 @compiled
 def absent(indptr: Codes, members: Codes, offer: int, held: Codes, out: Codes) -> int:
     """Write the items that an offer does not hold, and mark in ``held`` those that it does; how many are absent."""
+    # numbers, not truths: factorise multiplies by them
     held[:] = 0
     for place in range(indptr[offer], indptr[offer + 1]):
         held[members[place]] = 1
@@ -72,6 +75,7 @@ def factorise(transitions: Vec, held: Codes, outside: Codes, size: int, work: Ve
         leaving = 0.0
         for item in range(held.size):
             leaving += held[item] * row[item]
+        # the pivot starts with what goes straight to offered items and gains what flows to items still to eliminate
         pivots[a] = leaving
         for b in range(size):
             work[a, b] = row[outside[b]]
@@ -84,6 +88,7 @@ def factorise(transitions: Vec, held: Codes, outside: Codes, size: int, work: Ve
             below = work[a]
             factor = below[k] / pivots[k]
             below[k] = factor
+            # who passes k ends as k does: what leaves from k leaves from a, too
             pivots[a] += factor * direct
             for b in range(k + 1, size):  # the diagonal, too: nobody reads it
                 below[b] += factor * row[b]
@@ -94,6 +99,7 @@ def expected_visits(work: Vec, pivots: Vec, size: int, visits: Vec) -> None:
     """Solve visits = arrivals + visits rho in place, for the absent items: how often each is passed."""
     for k in range(size):
         row = work[k]
+        # the transposed system: the part above the diagonal, with the pivots, comes first
         visits[k] /= pivots[k]
         for a in range(k + 1, size):
             visits[a] += row[a] * visits[k]
@@ -129,6 +135,7 @@ def chain_ends(
     for a in range(size):
         row = transitions[outside[a]]
         for item in range(arrival.size):
+            # also at absent items, where nobody reads it: a plain loop is faster than a choice
             ends[item] += visits[a] * row[item]
 
 
@@ -166,6 +173,7 @@ def chain_step(
         size = absent(indptr, members, offer, held, outside)
         factorise(transitions, held, outside, size, work, pivots)
         chain_ends(arrival, transitions, outside, size, work, pivots, visits, ends)
+        # worth of offered items first, which need no solving; it is what the absent ones lead to
         worth[:] = 0.0
         for place in range(indptr[offer], indptr[offer + 1]):
             if tallies[place] > 0.0:
@@ -184,5 +192,47 @@ def chain_step(
         for a in range(size):
             row, into = transitions[outside[a]], moves[outside[a]]
             for item in range(n_items):
+                # rows of offered items are not touched: from there nobody moves on
                 into[item] += visits[a] * row[item] * worth[item]
     return value
+
+
+@compiled
+def next_visit(transitions: Vec, last: int, left: Codes, out: Vec) -> None:
+    """Where a chain that is at item ``last`` first meets one of those with 1 in ``left``; 0 at all others."""
+    n_items = left.size
+    outside, arrival = np.empty(n_items, dtype=np.int64), np.zeros(n_items)
+    work, pivots, visits = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
+    size = 0
+    for item in range(n_items):
+        if left[item] == 0:
+            outside[size] = item
+            size += 1
+    factorise(transitions, left, outside, size, work, pivots)
+    arrival[last] = 1.0
+    chain_ends(arrival, transitions, outside, size, work, pivots, visits, out)
+    for a in range(size):
+        out[outside[a]] = 0.0
+
+
+@compiled
+def visiting_order(arrival: Vec, transitions: Vec, draws: Vec, out: Codes) -> bool:
+    """The order in which a chain first visits the items, from a number below 1 for each; False if it never ends."""
+    n_items = arrival.size
+    left, shares = np.ones(n_items, dtype=np.int64), arrival.copy()
+    for place in range(n_items):
+        total = shares.sum()
+        # NaN where what is left cannot be reached
+        if not total > 0.0:
+            return False
+        rest, item = draws[place] * total, -1
+        for other in range(n_items):
+            # rounding may leave a little at the end: the last that can come next takes it
+            if shares[other] > 0.0 and rest >= 0.0:
+                item = other
+                rest -= shares[other]
+        out[place] = item
+        left[item] = 0
+        if place + 1 < n_items:
+            next_visit(transitions, item, left, shares)
+    return True

@@ -1,19 +1,24 @@
 """The base of models with a fixed number of parameters, and what their fits share."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.models.answers import Segment
+from rankstream.models.base import Model, finite_array
+from rankstream.models.rankings import RankingModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fitted(ABC):
+class Fitted(Model):
     """A fitted model: the items it knows, and how its fit ended.
 
     ``log_likelihood`` is that of the choices it was fitted to, in nats, without any smoothing term.
@@ -24,10 +29,16 @@ class Fitted(ABC):
     iterations: int
     converged: bool
     n_parameters: int
+    no_choice_code: int | None = None
+    ARRAYS: ClassVar[dict[str, str]]
 
     @abstractmethod
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """The probability of every coordinate of offers that are given by the model's own item codes."""
+
+    @abstractmethod
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """Independent rankings that the model stands for, best first: one row of item codes each."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the model's items."""
@@ -38,12 +49,83 @@ class Fitted(ABC):
             raise ValueError(
                 f"The model does not know the item {unknown!r}: name it in the items of the Assortments to fit."
             )
-        return self.shares(assortments.indptr, frozen(own))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.shares(assortments.indptr, frozen(own))
+        if not np.isfinite(found).all():
+            offer = assortments.offers[assortments.owner[np.argmin(np.isfinite(found))]]
+            raise ValueError(
+                f"The model cannot tell what is chosen from the offer {offer!r}: it never comes to any of it."
+            )
+        return found
 
-    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer, seen before or not; they sum to 1."""
-        single = Assortments([as_offer("The offer", offer)])
-        return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+    def draw(self, size: int, seed: int = 0) -> RankingModel:
+        """Independent rankings from the model, as a model."""
+        orders = self.draw_orders(whole_number("size", size, least=1), np.random.default_rng(seed))
+        rows, times = np.unique(orders, axis=0, return_counts=True)
+        return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
+
+    def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
+        """At most ``size`` rankings with nearly the same probabilities: independent draws."""
+        return self.draw(size, seed)
+
+    def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
+        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
+        return self.draw(size, seed).segments(top)
+
+    @property
+    def no_choice(self) -> Label | None:
+        """The item that was in every offer, if there was one."""
+        return None if self.no_choice_code is None else self.items[self.no_choice_code]
+
+    def relabel(self, items: Iterable[Label]) -> Self:
+        """The same model with other names for its items."""
+        labels = tuple(items)
+        if len(labels) != len(self.items) or len(set(labels)) < len(labels):
+            raise ValueError(f"The model has {len(self.items)} items: give as many labels, each once.")
+        return replace(self, items=labels).note(**self.about)
+
+    def to_content(self) -> dict[str, Any]:
+        """What a file holds: every field, arrays as lists."""
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in LEFT_OUT}
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in own.items()
+        } | {"items": list(self.items)}
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
+        """The model that ``to_content`` described."""
+        items, code = tuple(content["items"]), content["no_choice_code"]
+        if code is not None and (type(code) is not int or not 0 <= code < len(items)):
+            raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
+        numbers = {name: content[name] for name in ("iterations", "n_parameters")}
+        if not all(type(value) is int for value in numbers.values()):
+            raise ValueError("its numbers of steps and parameters are not whole numbers")
+        arrays: dict[str, Any] = {
+            name: probabilities_of(name, content[name], tuple(len(items) if side == "n" else -1 for side in shape))
+            for name, shape in cls.ARRAYS.items()
+        }
+        lengths = {len(arrays[name]) for name, shape in cls.ARRAYS.items() if shape[0] == "k"}
+        if len(lengths) > 1:
+            raise ValueError(f"its {' and '.join(cls.ARRAYS)} are of different numbers of classes")
+        height = float(content["log_likelihood"])
+        if np.isnan(height) or type(content["converged"]) is not bool:
+            raise ValueError("its log-likelihood is no number, or it does not say whether it converged")
+        return cls(
+            items=items, no_choice_code=code, log_likelihood=height, converged=content["converged"],
+            **numbers, **arrays,
+        )  # fmt: skip
+
+
+LEFT_OUT = ("items", "heights")
+"""Fields that are written in another way, or not at all."""
+
+
+def probabilities_of(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
+    """Numbers of a file as probabilities: at least 0, every row with the sum 1."""
+    array = finite_array(name, values, shape)
+    if (array < 0.0).any() or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
+        raise ValueError(f"its {name} are not probabilities with the sum 1")
+    return array
 
 
 def frozen(codes: ArrayLike) -> Codes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,22 +11,25 @@ from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
-from rankstream.models.parametric.climb import Climb, climb
-from rankstream.models.parametric.em_kernels import mixture_step
+from rankstream.models.parametric.climb import Climb
+from rankstream.models.parametric.climb_kernels import climb_mixture
 from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood
-from rankstream.models.parametric.mnl import fit_mnl, logit_shares
+from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luce_orders
 
 SMOOTHING = 0.5
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10)
+CHUNK = 300  # steps of EM between two looks at the watch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LatentClass(Fitted):
+class LatentClassModel(Fitted):
     """A mixture of logits: ``mixture[k]`` is the share of class k, ``attraction[k, i]`` what it thinks of item i."""
 
+    FORMAT: ClassVar[str] = "rankstream-latent-class-model"
+    ARRAYS: ClassVar[dict[str, str]] = {"mixture": "k", "attraction": "kn"}
     mixture: Vec
     attraction: Vec
-    heights: tuple[float, ...]
+    heights: tuple[float, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -36,6 +39,11 @@ class LatentClass(Fitted):
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """The classes' probabilities, mixed."""
         return mixed_shares(self.mixture, self.attraction, indptr, members)
+
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """A class by its share, then from the top, in proportion to its attractions."""
+        classes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
+        return plackett_luce_orders(self.attraction[classes], random)
 
 
 def fit_latent_class(
@@ -50,8 +58,8 @@ def fit_latent_class(
     folds: int = 4,
     seed: int = 0,
     watch: Watch = unwatched,
-    start: LatentClass | None = None,
-) -> LatentClass:
+    start: LatentClassModel | None = None,
+) -> LatentClassModel:
     """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The number of ``classes`` is given, or is the one of ``tried`` with the highest likelihood of offers held out ("cv",
@@ -94,10 +102,10 @@ class _Options(NamedTuple):
     max_steps: int
     seed: int
     watch: Watch
-    start: LatentClass | None
+    start: LatentClassModel | None
 
 
-def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options) -> LatentClass:
+def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options) -> LatentClassModel:
     """Try more and more classes until the criterion has risen twice in a row."""
     best, least, risen = None, np.inf, 0
     for size in sizes:
@@ -131,29 +139,32 @@ def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options
     return best
 
 
-def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClass:
+def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClassModel:
     offers = data.assortments
     logit = fit_mnl(data, smoothing=options.smoothing).attraction
     generator = np.random.default_rng(options.seed)
     problem = _Mixture(data, classes, options.smoothing)
     limits = (options.tolerance * data.observations, options.max_steps, options.watch, "latent classes")
     climbs: list[Climb] = []
-    for _ in range(1 if classes == 1 or options.start else options.starts):
+    for number in range(1 if classes == 1 or options.start else options.starts):
+        if number and options.watch(f"latent classes, start {number + 1}"):
+            break
         spread = generator.gumbel(size=(offers.n_items, classes)) if classes > 1 else np.zeros((offers.n_items, 1))
         drawn = np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()])
         begin = problem.normalise(drawn) if options.start is None else problem.point(options.start)
-        climbs.append(climb(problem.step, problem.normalise, begin, *limits))
+        climbs.append(problem.climb(begin, *limits))
         if climbs[-1].stopped:
             break
     best = max(climbs, key=lambda end: end.heights[-1])
     mixture, attraction = problem.parts(best.point)
     attraction = np.ascontiguousarray(attraction.T)
     value = data_log_likelihood(data, mixed_shares(mixture, attraction, offers.indptr, offers.members))
-    return LatentClass(
+    return LatentClassModel(
         items=offers.items,
         log_likelihood=value,
         iterations=sum(end.steps for end in climbs),
         converged=best.converged,
+        no_choice_code=offers.no_choice,
         n_parameters=classes * (offers.n_items - 1) + classes - 1,
         mixture=mixture,
         attraction=attraction,
@@ -182,7 +193,7 @@ class _Mixture:
         """The mixture and the attractions."""
         return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
 
-    def point(self, model: LatentClass) -> Vec:
+    def point(self, model: LatentClassModel) -> Vec:
         """The point of a mixture over the same items."""
         return np.concatenate([model.mixture, model.attraction.T.ravel()])
 
@@ -191,12 +202,21 @@ class _Mixture:
         mixture, attraction = self.parts(point)
         return np.concatenate([mixture / mixture.sum(), (attraction / attraction.sum(axis=0)).ravel()])
 
-    def step(self, point: Vec) -> tuple[Vec, float]:
-        """One step of EM, with one minorising step for the attractions; and the smoothed likelihood before it."""
-        mixture, attraction = self.parts(point)
-        top, bottom = np.zeros(self.shape), np.zeros(self.shape)
-        value = mixture_step(*self.data, mixture, attraction, top, bottom)
-        value += self.smoothing * float(np.log(attraction).sum() + np.log(mixture).sum())
-        customers = top.sum(axis=0)
-        attraction = (top + self.smoothing) / (bottom + self.smoothing * self.shape[0])
-        return self.normalise(np.concatenate([customers + self.smoothing, attraction.ravel()])), value
+    def climb(self, start: Vec, tolerance: float, max_steps: int, watch: Watch, name: str) -> Climb:
+        """EM with squared extrapolation until three steps gain no more than the tolerance, or ``watch`` ends it.
+
+        ``watch`` is asked after every ``CHUNK`` steps.
+        """
+        mixture, attraction = (part.copy() for part in self.parts(start))
+        heights, longest, done, stopped = [np.zeros(0)], 1.0, False, False
+        used = 0
+        while not done and not stopped and used < max_steps:
+            room = np.empty(2 * (min(CHUNK, max_steps - used + 2) // 3))
+            size, longest, done = climb_mixture(
+                *self.data, self.smoothing, tolerance, mixture, attraction, longest, room
+            )
+            heights.append(room[:size])
+            used += 3 * size // 2
+            stopped = not done and watch(f"{name}, step {used:,}")
+        point = np.concatenate([mixture, attraction.ravel()])
+        return Climb(point, used, done, np.concatenate(heights).tolist(), stopped)

@@ -1,6 +1,7 @@
 """The Markov chain choice model: customers who miss their favourite move on until they meet something on offer."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,25 +11,26 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.models.parametric.climb import climb
-from rankstream.models.parametric.em_kernels import chain_shares, chain_step
-from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood, frozen
+from rankstream.models.parametric.em_kernels import chain_shares, chain_step, visiting_order
+from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood
 from rankstream.models.parametric.mnl import fit_mnl
-from rankstream.models.rankings import RankingModel
 
 SMOOTHING = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MarkovChain(Fitted):
+class MarkovChainModel(Fitted):
     """Arrivals and transitions (Blanchet, Gallego and Goyal 2016).
 
     A customer arrives at item i with probability ``arrival[i]``; while the item at hand is not on offer, the customer
     moves from it to item k with probability ``transitions[i, k]``. The first offered item on the way is chosen.
     """
 
+    FORMAT: ClassVar[str] = "rankstream-markov-chain-model"
+    ARRAYS: ClassVar[dict[str, str]] = {"arrival": "n", "transitions": "nn"}
     arrival: Vec
     transitions: Vec
-    heights: tuple[float, ...]
+    heights: tuple[float, ...] = ()
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """Where the chain first meets the offer."""
@@ -36,24 +38,19 @@ class MarkovChain(Fitted):
         chain_shares(indptr, members, self.arrival, self.transitions, out)
         return out
 
-    def rankings(self, size: int, seed: int = 0) -> RankingModel:
-        """A sample of the model as rankings: the orders in which ``size`` customers would first visit the items."""
-        generator = np.random.default_rng(seed)
-        orders = [self._first_visits(generator) for _ in range(whole_number("size", size, least=1))]
-        rows, times = np.unique(np.array(orders), axis=0, return_counts=True)
-        return RankingModel.from_codes(self.items, rows, times / times.sum())
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """The orders in which customers would first visit the items."""
+        return np.array([first_visits(self.arrival, self.transitions, random) for _ in range(size)], dtype=np.int64)
 
-    def _first_visits(self, generator: np.random.Generator) -> list[int]:
-        n_items = len(self.items)
-        order = [int(generator.choice(n_items, p=self.arrival / self.arrival.sum()))]
-        left = [item for item in range(n_items) if item != order[0]]
-        while left:
-            start = np.zeros(n_items)
-            start[order[-1]] = 1.0
-            out = np.empty(len(left))
-            chain_shares(frozen([0, len(left)]), frozen(left), start, self.transitions, out)
-            order.append(left.pop(int(generator.choice(len(left), p=out / out.sum()))))
-        return order
+
+def first_visits(arrival: Vec, transitions: Vec, random: np.random.Generator) -> Codes:
+    """The order in which a customer of a chain first visits the items: the ranking that a chain stands for."""
+    order = np.empty(arrival.size, dtype=np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = visiting_order(np.ascontiguousarray(arrival), transitions, random.random(arrival.size), order)
+    if not ends:
+        raise ValueError("The chain never comes to some of its items: let it move on to each of them.")
+    return order
 
 
 def fit_markov_chain(
@@ -65,8 +62,8 @@ def fit_markov_chain(
     max_steps: int = 3000,
     seed: int = 0,
     watch: Watch = unwatched,
-    start: MarkovChain | None = None,
-) -> MarkovChain:
+    start: MarkovChainModel | None = None,
+) -> MarkovChainModel:
     """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
@@ -99,14 +96,17 @@ def fit_markov_chain(
             break
     best = max(climbs, key=lambda end: end.heights[-1])
     arrival, transitions = (np.ascontiguousarray(part) for part in problem.parts(best.point))
+    if offers.n_items == 1:
+        transitions = np.ones((1, 1))  # there is nowhere else to go
     shares = np.empty(offers.n_coordinates)
     chain_shares(offers.indptr, offers.members, arrival, transitions, shares)
     once_absent = int((np.bincount(offers.members, minlength=offers.n_items) < offers.n_offers).sum())
-    return MarkovChain(
+    return MarkovChainModel(
         items=offers.items,
         log_likelihood=data_log_likelihood(data, shares),
         iterations=sum(end.steps for end in climbs),
         converged=best.converged,
+        no_choice_code=offers.no_choice,
         n_parameters=offers.n_items - 1 + once_absent * max(0, offers.n_items - 2),
         arrival=arrival,
         transitions=transitions,
@@ -132,7 +132,7 @@ class _Chain:
         """The arrivals and the transitions."""
         return point[: self.n_items], point[self.n_items :].reshape(self.n_items, self.n_items)
 
-    def point(self, model: MarkovChain) -> Vec:
+    def point(self, model: MarkovChainModel) -> Vec:
         """The point of a chain over the same items."""
         return np.concatenate([model.arrival, model.transitions.ravel()])
 

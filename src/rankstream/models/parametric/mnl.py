@@ -1,6 +1,7 @@
 """The multinomial logit: every item has one attraction, and is chosen in proportion to it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,17 +15,23 @@ SMOOTHING = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MNL(Fitted):
+class LogitModel(Fitted):
     """A multinomial logit: ``attraction[i]`` belongs to ``items[i]``; they sum to 1."""
 
+    FORMAT: ClassVar[str] = "rankstream-logit-model"
+    ARRAYS: ClassVar[dict[str, str]] = {"attraction": "n"}
     attraction: Vec
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """Each item's attraction as a part of its offer's."""
         return logit_shares(self.attraction, indptr, members)
 
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """From the top, in proportion to attraction."""
+        return plackett_luce_orders(np.tile(self.attraction, (size, 1)), random)
 
-def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: int = 200, seed: int = 0) -> MNL:
+
+def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: int = 200, seed: int = 0) -> LogitModel:
     """The maximum-likelihood logit, by Newton steps on the tallies, whatever the number of observations.
 
     The optimum exists only if no group of items always beats the others. So every item also gets ``smoothing``
@@ -54,14 +61,15 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: in
         utility -= utility.max()
         converged = decrease <= 1e-18 * max(1.0, shown.sum())
     attraction = np.exp(utility) / np.exp(utility).sum()
-    return MNL(
+    return LogitModel(
         items=data.assortments.items,
         attraction=attraction,
         log_likelihood=data_log_likelihood(
             data, logit_shares(attraction, data.assortments.indptr, data.assortments.members)
         ),
         iterations=step_number,
-        converged=converged,
+        converged=bool(converged),
+        no_choice_code=data.assortments.no_choice,
         n_parameters=len(attraction) - 1,
     )
 
@@ -71,6 +79,13 @@ def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:
     values = attraction[members]
     shares: Vec = values / np.repeat(np.add.reduceat(values, indptr[:-1]), np.diff(indptr))
     return shares
+
+
+def plackett_luce_orders(attraction: Vec, random: np.random.Generator) -> Codes:
+    """A ranking for each row of attractions, items being drawn from the top in proportion to them."""
+    clocks = random.exponential(size=attraction.shape) / np.maximum(attraction, 1e-300)
+    orders: Codes = np.argsort(clocks, axis=1)
+    return orders
 
 
 def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Vec]:

@@ -1,0 +1,106 @@
+"""Guides: the parametric models whose rankings a maximum-entropy model starts from where data say nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, unwatched
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.parametric.latent_class import fit_latent_class
+from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.mnl import fit_mnl
+from rankstream.models.parametric.normal_taste import fit_normal_taste
+
+NEGLIGIBLE = 0.01  # an end of EM this much less likely than the best one is dropped
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A kind of model to fit: latent classes by their number and smoothing, or one of the others by its name alone."""
+
+    name: str
+    family: str
+    classes: int = 0
+    smoothing: float = 0.5
+
+    def fit(
+        self,
+        counts: ChoiceCounts,
+        seed: int = 0,
+        starts: int = 1,
+        tolerance: float = 1e-7,
+        watch: Watch = unwatched,
+        before: "FittedGuide | None" = None,
+    ) -> "FittedGuide":
+        """Fit to counts; latent classes from several starts, or from where an earlier fit to nearly the same ended."""
+        options: dict[str, Any] = {"seed": seed, "watch": watch}
+        start = None if before is None else before.models[0]
+        if self.family == "uniform":
+            return FittedGuide(self, (_flat(counts.assortments),), np.ones(1))
+        if self.family == "logit":
+            return FittedGuide(self, (fit_mnl(counts),), np.ones(1))
+        if self.family == "taste":
+            return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
+        if self.family == "chain":
+            chain = fit_markov_chain(counts, starts=1, tolerance=tolerance, start=start, **options)
+            return FittedGuide(self, (chain,), np.ones(1))
+        options |= {"classes": self.classes, "smoothing": self.smoothing, "starts": 1, "tolerance": tolerance}
+        if before is not None:
+            return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
+        ends = [fit_latent_class(counts, **(options | {"seed": seed + number})) for number in range(starts)]
+        return _by_likelihood(self, ends)
+
+
+def _flat(offers: Assortments) -> Prior:
+    return plackett_luce(offers.items, np.ones(offers.n_items))
+
+
+def _by_likelihood(guide: Guide, ends: Sequence[Any]) -> "FittedGuide":
+    """Several ends of EM, weighted by their likelihoods: the higher one is not always the better one."""
+    heights = np.array([end.log_likelihood for end in ends])
+    weights = np.exp(heights - heights.max())
+    kept = weights >= NEGLIGIBLE
+    models = tuple(end for end, keep in zip(ends, kept.tolist(), strict=True) if keep)
+    return FittedGuide(guide, models, weights[kept] / weights[kept].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGuide:
+    """A guide after its fit: one model, or several ends of EM with their weights."""
+
+    guide: Guide
+    models: tuple[Any, ...]
+    weights: Vec
+
+    def law(self) -> Prior:
+        """The rankings behind it."""
+        return mix([_law(model) for model in self.models], self.weights.tolist())
+
+    def probabilities(self, offers: Assortments) -> Vec:
+        """Its choice probabilities."""
+        parts = [weight * model.probabilities(offers) for weight, model in zip(self.weights, self.models, strict=True)]
+        total: Vec = np.sum(parts, axis=0)
+        return total
+
+
+def _law(model: Any) -> Prior:
+    if isinstance(model, Prior):
+        return model
+    if hasattr(model, "transitions"):
+        return markov_chain(model.items, model.arrival, model.transitions)
+    return plackett_luce(model.items, model.attraction, getattr(model, "mixture", (1.0,)))
+
+
+LOGIT = Guide("logit", "logit")
+HEAVY = tuple(Guide(f"{size} classes", "heavy", size, 0.5) for size in (3, 5, 8, 10))
+LIGHT = (Guide("20 classes, light", "light", 20, 0.1), Guide("10 classes, light", "light", 10, 0.02))
+TASTE = Guide("normal taste", "taste")
+CHAIN = Guide("Markov chain", "chain")
+UNIFORM = Guide("uniform", "uniform")
+GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
+"""What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
