@@ -1,87 +1,136 @@
 """rankstream: non-parametric choice models, estimated and certified while the choices arrive."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rankstream._core import renamed
 from rankstream._core.lazy import importer
 
 if TYPE_CHECKING:
-    from rankstream import baselines, certificate, checks, distances, evaluate, learners, oracles, plots
+    from rankstream import baselines, certificate, checks, decide, distances, learners, models, oracles, plots, streams
     from rankstream.certificate import Certificate
     from rankstream.columns.rationality import rationality
     from rankstream.columns.revenue import probability_range, revenue_range
     from rankstream.data import simulate
     from rankstream.data.assortments import Assortments
     from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.readers import read, read_counts
-    from rankstream.estimation import intervals
+    from rankstream.data.drift import DriftReport, drift_report
+    from rankstream.data.forgetting import DecayingCounts, WindowCounts
+    from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
+    from rankstream.estimation import methods
+    from rankstream.estimation.budget import fit_within
     from rankstream.estimation.estimate import Estimate, estimate
-    from rankstream.estimation.estimator import RankingChoiceModel
-    from rankstream.models.entropy import fit as entropy
+    from rankstream.estimation.estimator import RankingEstimator
+    from rankstream.estimation.intervals import Bootstrap, predict_interval
+    from rankstream.evaluate.compare import compare
+    from rankstream.evaluate.customer_types import favourite_changes, type_changes
     from rankstream.models.entropy.model import EntropyModel
     from rankstream.models.files import load_model
     from rankstream.models.rankings import RankingModel
     from rankstream.solver.loop import Solver
+    from rankstream.streams.detector import ChangeDetector
+    from rankstream.streams.live import Live, Record
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Assortments",
+    "Bootstrap",
     "Certificate",
+    "ChangeDetector",
     "ChoiceCounts",
+    "DecayingCounts",
+    "DriftReport",
     "EntropyModel",
     "Estimate",
-    "RankingChoiceModel",
+    "Live",
+    "RankingEstimator",
     "RankingModel",
+    "Record",
     "Solver",
+    "WindowCounts",
     "baselines",
     "certificate",
     "checks",
+    "compare",
+    "decide",
     "distances",
-    "entropy",
+    "drift_report",
     "estimate",
-    "evaluate",
-    "intervals",
+    "favourite_changes",
+    "fit_within",
     "learners",
     "load_model",
+    "methods",
+    "models",
     "oracles",
+    "outside_sensitivity",
     "plots",
+    "predict_interval",
     "probability_range",
     "rationality",
     "read",
     "read_counts",
     "revenue_range",
     "simulate",
+    "streams",
+    "type_changes",
+    "with_outside",
 ]
 
 PLACES = {
     "Assortments": "data.assortments",
+    "Bootstrap": "estimation.intervals",
     "Certificate": "certificate",
+    "ChangeDetector": "streams.detector",
     "ChoiceCounts": "data.counts",
+    "DecayingCounts": "data.forgetting",
+    "DriftReport": "data.drift",
     "EntropyModel": "models.entropy.model",
     "Estimate": "estimation.estimate",
-    "RankingChoiceModel": "estimation.estimator",
+    "Live": "streams.live",
+    "RankingEstimator": "estimation.estimator",
     "RankingModel": "models.rankings",
+    "Record": "streams.live",
     "Solver": "solver.loop",
+    "WindowCounts": "data.forgetting",
     "baselines": "baselines.",
     "certificate": "certificate.",
     "checks": "checks.",
+    "compare": "evaluate.compare",
+    "decide": "decide.",
     "distances": "distances.",
-    "entropy": "models.entropy.fit.",
+    "drift_report": "data.drift",
     "estimate": "estimation.estimate",
-    "evaluate": "evaluate.",
-    "intervals": "estimation.intervals.",
+    "favourite_changes": "evaluate.customer_types",
+    "fit_within": "estimation.budget",
     "learners": "learners.",
     "load_model": "models.files",
+    "methods": "estimation.methods.",
+    "models": "models.",
     "oracles": "oracles.",
+    "outside_sensitivity": "data.readers",
     "plots": "plots.",
+    "predict_interval": "estimation.intervals",
     "probability_range": "columns.revenue",
     "rationality": "columns.rationality",
     "read": "data.readers",
     "read_counts": "data.readers",
     "revenue_range": "columns.revenue",
     "simulate": "data.simulate.",
+    "streams": "streams.",
+    "type_changes": "evaluate.customer_types",
+    "with_outside": "data.readers",
 }
-__getattr__ = importer(__name__, PLACES)
+"""Where the public names live; each is imported when it is first asked for, so that importing takes no time."""
+_find = importer(__name__, PLACES)
+renamed.watch_imports()
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for; of an old one, say what it is called now."""
+    if name in renamed.NAMES:
+        raise AttributeError(renamed.sentence(name, renamed.NAMES[name]))
+    return _find(name)
 
 
 def __dir__() -> list[str]:

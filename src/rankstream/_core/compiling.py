@@ -21,6 +21,11 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 
+def in_any_order(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile sums so that several terms are taken at a time: quicker, with another rounding in the last digits."""
+    return _compiled(function, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
+
+
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     made: Callable[P, R]
     try:

@@ -3,21 +3,22 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.cli.asking import as_items
+from rankstream._core.terminal import print_json, print_note, print_plain, progress
+from rankstream.cli.asking import as_items, kind_of, words_of
 from rankstream.cli.options import AsJson, Data, ReadingOptions, reading_options, words
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.readers import Sensitivity
-    from rankstream.estimation.estimate import Estimate, Method
+    from rankstream.data.readers import Reading, Sensitivity
+    from rankstream.estimation.estimate import Estimate
 
-METHODS = ("auto", "max-entropy", "primal-dual")
+METHODS = ("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle")
 NO_CHOICE = "no choice"
+SLICES = 8  # of the records by time, to look for a change
 
 
 @reading_options(without=("outside_share",))
@@ -25,13 +26,20 @@ def fit(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")] = Path("model.json"),
     method: Annotated[
-        str, typer.Option(help="auto, max-entropy or primal-dual.", autocompletion=words(*METHODS))
+        str, typer.Option(help=f"How to fit: {', '.join(METHODS)}.", autocompletion=words(*METHODS))
     ] = "auto",
     budget: Annotated[
         float,
         typer.Option(min=0.0, help="Seconds, then the best model so far with its certificate, by any method."),
     ] = 60.0,
-    tolerance: Annotated[float, typer.Option(min=0.0, help="When it is good enough.")] = 1e-3,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="When to stop: a gap in nats for max-entropy and mle, a certified gap for nearest, "
+            "a mean absolute error for primal-dual.",
+        ),
+    ] = None,
     offer: Annotated[
         str | None, typer.Option(help="With several shares: what to predict, items joined by ';'; else everything.")
     ] = None,
@@ -41,39 +49,56 @@ def fit(
         str | None,
         typer.Option(help="The share assumed to have bought nothing; several, as 0.2,0.4, show how much it matters."),
     ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Leave out choices before this time, such as 2024-05-16; needs a time column.")
+    ] = None,
+    half_life: Annotated[
+        str | None, typer.Option(help="Let older choices count for less: half after 30d, say; needs a time column.")
+    ] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Estimate a model from a file of choices, and save it."""
+    """Estimate a model from a file of choices, and save it.
+
+    Example: rankstream fit choices.csv -o model.json
+    """
     from rankstream.estimation.budget import fit_within
 
     shares = as_shares(outside_share)
-    check(out, method, offer, shares)
+    check_options(out, method, offer, shares)
     no_choice = reading.no_choice or NO_CHOICE
-    read = (replace(reading, no_choice=None) if shares else reading).read(data).counts
+    times = {"since": since, "half_life": half_life, "time_slices": SLICES}
+    whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
+    read = whole.counts
     seconds = budget / max(1, len(shares))
     with progress("starting") as tell:
 
         def fit_one(counts: "ChoiceCounts") -> "Estimate[Any]":
-            return fit_within(
-                counts, seconds, cast("Method", method), tolerance, seed, lambda text, part: tell(text, part, 1.0)
-            )
+            return fit_within(counts, seconds, method, tolerance, seed, lambda text, part: tell(text, part, 1.0))
 
         fits, sensitivity = (
             assumed(read, fit_one, shares, no_choice, offer) if shares else ([(read, fit_one(read))], None)
         )
     (counts, best), *_ = fits  # with several assumed shares, the first is saved
-    best.model.save(out)
-    content = describe(best, counts.observations, counts.assortments.n_offers, out)
+    content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
+    content["changed"] = None if half_life else describe_change(whole)
+    best.model.note(**origin(best, content, whole, reading, data, seed)).save(out)
     if sensitivity is not None:
         content["no_choice"] = describe_assumption(sensitivity, no_choice)
     if as_json:
         print_json(content)
     else:
         print_plain(as_text(content))
+    if content["cut_short"]:
+        print_note(
+            f"Cut short after {budget:g} s, at a gap of {content['gap']:.4f}: give the fit more time with --budget, "
+            "or expect another model on another machine."
+        )
+    if content["changed"] is not None:
+        print_note(content["changed"]["sentence"])
 
 
-def check(out: Path, method: str, offer: str | None, shares: list[float]) -> None:
+def check_options(out: Path, method: str, offer: str | None, shares: list[float]) -> None:
     """Refuse what would fail only after the work is done."""
     if method not in METHODS:
         raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, METHODS))}.")
@@ -120,24 +145,77 @@ def assumed(
     return fits, outside_sensitivity(counts, answer, shares, no_choice)
 
 
-def describe(found: "Estimate[Any]", observations: float, offers: int, out: Path) -> dict[str, Any]:
+def describe_fit(found: "Estimate[Any]", observations: float, offers: int, out: Path) -> dict[str, Any]:
     """What was found, as what JSON can hold."""
     from rankstream.models.rankings import RankingModel
 
-    dense = not isinstance(found.model, RankingModel)
     return {
         "model": str(out),
-        "kind": "max-entropy" if dense else "rankings",
-        "rankings": None if dense else len(found.model.weights),
+        "method": found.method.name,
+        "kind": kind_of(found.model),
+        "rankings": len(found.model.weights) if isinstance(found.model, RankingModel) else None,
         "choices": observations,
         "offers": offers,
         "rounds": found.rounds,
         "converged": bool(found.converged),
+        "cut_short": bool(found.cut_short),
         "mean_absolute_error": float(found.history.mae[-1]),
         "distance": float(found.certificate.upper),
         "proven_least_distance": max(0.0, float(found.certificate.lower)),
         "gap": float(found.certificate.gap),
         "oracle_exact": bool(found.certificate.exact),
+    }
+
+
+def describe_change(whole: "Reading") -> dict[str, Any] | None:
+    """A change in the course of the records, with what to do about it; None where there is none or no time is known."""
+    from rankstream.data.change import change_over_time
+
+    if whole.slices is None or whole.slice_times is None or len(whole.slices) < 2:
+        return None
+    found = change_over_time(whole.slices, [first for first, _ in whole.slice_times])
+    if found is None:
+        return None
+    when = as_time(found.time)
+    return {
+        "time": when,
+        "p_value": found.p_value,
+        "item": str(found.item),
+        "points": found.points,
+        "offers": found.offers,
+        "sentence": f"The choices changed in the course of time (around {when}, {str(found.item)!r} "
+        f"{found.points:+.0f} points, p = {found.p_value:.1g}): a model of the whole mixes before and after. Fit what "
+        f"came later with --since {when}, let older choices fade with --half-life 30d, or use 'stream --detect'.",
+    }
+
+
+def as_time(seconds: float) -> str:
+    """A time as people write it: a date, or the number itself where it cannot be one."""
+    from datetime import UTC, datetime
+
+    if not 0.0 <= seconds < 1e11:
+        return f"{seconds:g}"
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.date().isoformat() if (moment.hour, moment.minute) == (0, 0) else moment.strftime("%Y-%m-%dT%H:%M")
+
+
+def origin(
+    best: "Estimate[Any]", content: dict[str, Any], whole: "Reading", reading: ReadingOptions, data: Path, seed: int
+) -> dict[str, Any]:
+    """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
+    from rankstream import __version__
+
+    told = ("distance", "proven_least_distance", "gap", "mean_absolute_error", "converged", "cut_short")
+    return {
+        "method": best.method.name,
+        "seed": seed,
+        "certificate": {name: content[name] for name in told},
+        "choices": content["choices"],
+        "data": {"file": data.name, "digest": whole.counts.digest(), "records": whole.rows, "format": whole.format},
+        "reading": {"columns": reading.columns, "no_choice": reading.no_choice, "format": reading.format},
+        "times": None if whole.times is None else [as_time(time) for time in whole.times],
+        "changed": None if content["changed"] is None else content["changed"]["sentence"],
+        "version": __version__,
     }
 
 
@@ -156,13 +234,12 @@ def describe_assumption(found: "Sensitivity", no_choice: str) -> dict[str, Any]:
 
 def as_text(content: dict[str, Any]) -> str:
     """The same in sentences."""
-    rankings = "1 ranking" if content["rankings"] == 1 else f"{content['rankings']} rankings"
-    what = "all rankings, by maximum entropy" if content["kind"] == "max-entropy" else rankings
+    what = words_of(content["kind"], content["rankings"])
+    what = f"a model of {what}" if content["kind"] in ("rankings", "max-entropy") else what
     offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
-    ended = "" if content["converged"] else " (cut short before it was good enough)"
+    ended = "" if content["converged"] else " (not as good as asked for)"
     lines = [
-        f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; "
-        f"a model of {what}{ended}.",
+        f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
         f"{content['distance']:.4f}, and no ranking model is nearer than {content['proven_least_distance']:.4f}.",
     ]

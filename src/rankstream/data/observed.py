@@ -1,11 +1,25 @@
-"""Counts over some of the offers: those that were seen, or those of a fold."""
+"""Some of the offers, with what was counted of them: those that were seen, or those of a fold."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.types import Label
+from rankstream._core.types import Codes, Label
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+
+
+def some_offers(whole: Assortments, numbers: ArrayLike) -> tuple[Assortments, Codes]:
+    """Some of the offers over the same items, and the coordinates that theirs were: how all drop what nobody was shown.
+
+    >>> fewer, places = some_offers(Assortments([("tea", "pie"), ("pie", "cake")]), [1])
+    >>> fewer.items, fewer.offers, places
+    (('tea', 'pie', 'cake'), (('pie', 'cake'),), array([2, 3]))
+    """
+    kept = np.asarray(numbers, dtype=np.int64).tolist()
+    if kept == list(range(whole.n_offers)):
+        return whole, np.arange(whole.n_coordinates)
+    places = [np.arange(whole.indptr[number], whole.indptr[number + 1]) for number in kept]
+    return Assortments([whole.offers[number] for number in kept], whole.items), np.concatenate(places)
 
 
 def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
@@ -16,26 +30,29 @@ def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
     >>> fewer.assortments.items, fewer.assortments.offers, fewer.tallies
     (('tea', 'pie', 'cake'), (('pie', 'cake'),), array([2., 2.]))
     """
-    whole = counts.assortments
-    kept = np.asarray(numbers, dtype=np.int64).tolist()
-    places = [np.arange(whole.indptr[number], whole.indptr[number + 1]) for number in kept]
-    smaller = Assortments([whole.offers[number] for number in kept], whole.items)
-    return ChoiceCounts(smaller, counts.tallies[np.concatenate(places)])
+    smaller, places = some_offers(counts.assortments, numbers)
+    return ChoiceCounts(smaller, counts.tallies[places])
+
+
+def seen_offers(counts: ChoiceCounts) -> Codes:
+    """The numbers of the offers with choices, of which there must be some."""
+    numbers = np.flatnonzero(counts.totals > 0.0)
+    if not numbers.size:
+        raise ValueError("The counts hold no observations yet: observe some choices first.")
+    return numbers
 
 
 def observed(counts: ChoiceCounts) -> ChoiceCounts:
     """The same choices without the offers that nobody was shown, and with equal offers counted as one."""
     whole = counts.assortments
-    seen = np.flatnonzero(counts.totals > 0.0).tolist()
-    if not seen:
-        raise ValueError("The counts hold no observations yet: observe some choices first.")
+    shown = seen_offers(counts).tolist()
     first: dict[frozenset[Label], int] = {}
-    for number in seen:
+    for number in shown:
         first.setdefault(frozenset(whole.offers[number]), number)
-    if len(first) == len(seen):
-        return counts if len(seen) == whole.n_offers else restrict(counts, seen)
+    if len(first) == len(shown):
+        return counts if len(shown) == whole.n_offers else restrict(counts, shown)
     merged = ChoiceCounts(Assortments([whole.offers[number] for number in first.values()], whole.items))
-    for number in seen:
+    for number in shown:
         where = [merged.assortments.coordinate(whole.offers[number], item) for item in whole.offers[number]]
         merged.observe_coordinates(where, counts.tallies[whole.indptr[number] : whole.indptr[number + 1]])
     return merged

@@ -1,24 +1,23 @@
 """How sure a prediction is: standard errors and intervals of predicted shares, by a parametric bootstrap."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, get_args
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream import distances
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
-from rankstream.columns import corrective
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.models.entropy import fit as entropy
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.priors import WEIGHTS, fit_guides, of_guides
-from rankstream.models.rankings import RankingModel
+from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
+from rankstream.estimation.task import Task
+from rankstream.models.entropy.fit import fit_max_entropy
+from rankstream.models.entropy.laws import Prior
+from rankstream.models.protocol import ChoiceModel
 
-Refit = Literal["max-entropy", "primal-dual"]
-Model = RankingModel | EntropyModel
 GAP = 1e-2
 """How exactly a replicate is fitted: far below its own sampling noise."""
 
@@ -35,51 +34,66 @@ class Bootstrap:
     """Models refitted to simulated data, and how much their predictions differ from the model's.
 
     Every replicate draws as many choices from each offer as were counted, with the model's own probabilities, and is
-    fitted in the same way as the model: by maximum entropy with its prior fitted anew, both from where the first fit
-    ended (``warm=False``: from scratch, which takes twice as long), or (``"primal-dual"``) as the nearest mixture of
-    rankings, with ties broken by another seed. An interval is
-    share -+ z * sqrt(se^2 + shift^2), cut to [0, 1]: ``se`` is the standard deviation of the replicates' shares,
-    ``shift`` the distance of their mean from the share, a bias that the bootstrap sees.
+    fitted by the same method as the model: by maximum entropy with its prior fitted anew, both from where the first fit
+    ended, or by any other with ties broken by another seed. An interval is share -+ z * sqrt(se^2 + shift^2), cut to
+    [0, 1]: ``se`` is the standard deviation of the replicates' shares, ``shift`` the distance of their mean from the
+    share, a bias that the bootstrap sees.
 
     So intervals cover sampling noise, the estimation of the prior and, for rankings, the choice among models that fit
     equally well; not what no replicate can show: that the truth is unlike the prior where no data are, or unlike any
     ranking model. On offers with data they cover nearly as often as they say, on others less (docs/answers.md).
-    ``refit_prior=False`` is many times faster and takes the prior for known: its intervals are far too narrow.
 
-    ``model`` may be one that was fitted to these counts before; without it, one is fitted here. Replicates follow from
-    ``seed`` alone; ``watch`` is told how many are done, and of how many.
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        Whole choices that all count the same.
+    method : str or settings
+        As for ``estimate``.
+    replicates : int
+        How many refits.
+    seed : int
+        The simulated choices, and what the method draws.
+    model : optional
+        The model that was fitted to these counts before; without it, one is fitted here.
+    refit_prior : bool
+        False is many times faster for maximum entropy, and takes its prior for known: intervals far too narrow.
+    warm : bool
+        False fits replicates of maximum entropy from scratch, which takes twice as long.
+    watch : callable, optional
+        Is told how many replicates are done, and of how many.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
     >>> 0.5 < found.low < found.share < found.high < 0.9
     True
+
     """
 
     def __init__(
         self,
         counts: ChoiceCounts,
-        method: Refit = "max-entropy",
+        method: str | Method = "auto",
         replicates: int = 100,
         seed: int = 0,
         *,
-        model: Model | None = None,
+        model: ChoiceModel | None = None,
         refit_prior: bool = True,
         warm: bool = True,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        if method not in get_args(Refit):
-            raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, get_args(Refit)))}.")
         whole_number("replicates", replicates, least=2)
         random = np.random.default_rng(whole_number("seed", seed))
         data = observed(_whole(counts))
-        refit: Callable[[ChoiceCounts, int], Model] = _nearest
-        if method == "max-entropy":
-            refit = _Dense(data, seed, refit_prior, warm)
-        self.model: Model = model or (refit.first.model if isinstance(refit, _Dense) else _nearest(data, seed, 1e-3))
+        task = Task(data.assortments, data, seed)
+        self.method = make(method) or pick(task)
+        refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
+        if isinstance(self.method, MaxEntropy):
+            refit = _Dense(self.method, data, seed, refit_prior, warm)
+        self.model: ChoiceModel = model or (refit.first.model if isinstance(refit, _Dense) else self.method.model(task))
         shares = self.model.probabilities(data.assortments)
-        self.models: list[Model] = []
+        self.models: list[ChoiceModel] = []
         for number in range(replicates):
-            self.models.append(refit(draw(data, shares, random), seed + 1 + number))
+            self.models.append(refit(draw_counts(data, shares, random), seed + 1 + number))
             if watch is not None:
                 watch(number + 1, replicates)
 
@@ -117,7 +131,7 @@ def predict_interval(
     counts: ChoiceCounts,
     offer: Iterable[Label],
     interval: float = 0.95,
-    method: Refit = "max-entropy",
+    method: str | Method = "auto",
     replicates: int = 100,
     seed: int = 0,
 ) -> dict[Label, Share]:
@@ -126,7 +140,7 @@ def predict_interval(
     return Bootstrap(counts, method, replicates, seed).predict(offer, interval)
 
 
-def draw(counts: ChoiceCounts, shares: Vec, random: np.random.Generator) -> ChoiceCounts:
+def draw_counts(counts: ChoiceCounts, shares: Vec, random: np.random.Generator) -> ChoiceCounts:
     """Counts of as many choices from each offer, with these shares."""
     offers, tallies = counts.assortments, np.zeros(shares.size)
     ends = offers.indptr.tolist()
@@ -142,24 +156,30 @@ def _whole(counts: ChoiceCounts) -> ChoiceCounts:
     return counts
 
 
+def _refit(method: Method, counts: ChoiceCounts, seed: int) -> ChoiceModel:
+    """Another fit by the same method; the nearest rankings only as near as noise makes worth while."""
+    quick = replace(method, gap=max(method.gap, GAP)) if isinstance(method, Nearest) else method
+    return quick.model(Task(counts.assortments, counts, seed))
+
+
 class _Dense:
-    """Maximum entropy: the first fit, and others from where it ended, in its prior's parameters and in its duals."""
+    """Maximum entropy: the first fit, and others with its guides fitted anew and its weights and trust kept."""
 
-    def __init__(self, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool) -> None:
-        self.seed, self.refit_prior, self.warm = seed, refit_prior, warm
-        self.guides = fit_guides(counts, seed=seed)
-        self.prior = of_guides(self.guides, WEIGHTS)
-        self.first = entropy.fit(counts, self.prior, seed=seed)
+    def __init__(self, method: MaxEntropy, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool) -> None:
+        self.method, self.seed, self.warm = method, seed, warm
+        self.refit_prior = refit_prior and not isinstance(method.prior, Prior)
+        self.first = fit_max_entropy(
+            counts, method.prior, trust=method.trust, tolerance=method.tolerance_nats,
+            max_evaluations=method.max_evaluations, seed=seed,
+        )  # fmt: skip
 
-    def __call__(self, counts: ChoiceCounts, _: int) -> Model:
-        prior = self.prior
-        if self.refit_prior:
-            prior = of_guides(fit_guides(counts, seed=self.seed, start=self.guides if self.warm else None), WEIGHTS)
-        start = self.first if self.warm else None
-        return entropy.fit(counts, prior, start=start, tolerance=GAP, seed=self.seed).model
-
-
-def _nearest(counts: ChoiceCounts, seed: int, gap: float = GAP) -> RankingModel:
-    """The mixture of rankings nearest in the distance of ``estimate``, offers weighed by their observations."""
-    weighted = distances.L2(counts.assortments, weights=distances.observation_weights(counts))
-    return corrective.fit(counts.assortments, counts, weighted, None, "random", gap, "gap", seed=seed).model
+    def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:
+        first = self.first
+        prior: Any = self.method.prior if self.refit_prior else getattr(first.model, "prior", first.stack)
+        if first.stack is not None and self.refit_prior:
+            prior = first.stack.refit(counts, self.seed, self.warm)
+        start = first if self.warm else None
+        return fit_max_entropy(
+            counts, prior, trust=first.trust, start=start, tolerance=max(GAP, self.method.tolerance_nats),
+            max_evaluations=self.method.max_evaluations, seed=self.seed,
+        ).model  # fmt: skip

@@ -169,6 +169,20 @@ def as_array(labels: list[Label]) -> Any:
     return array
 
 
+def sorted_order(labels: list[Label]) -> Codes:
+    """The places of the labels in ascending order; where they cannot be compared, by their types, then as text.
+
+    >>> sorted_order(["tea", "pie"]).tolist(), sorted_order(["b", 2, 10]).tolist()
+    ([1, 0], [1, 2, 0])
+    """
+    places: Codes = np.arange(len(labels))
+    try:
+        return np.array(sorted(places.tolist(), key=lambda place: labels[place]), dtype=np.int64)
+    except TypeError:
+        kinds = [(type(label).__name__, label if isinstance(label, int | float) else 0, str(label)) for label in labels]
+        return np.array(sorted(places.tolist(), key=lambda place: kinds[place]), dtype=np.int64)
+
+
 def row_weights(sample_weight: Any, rows: Any) -> Vec:
     """How much each row counts; 1 without weights."""
     weight: Vec = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)

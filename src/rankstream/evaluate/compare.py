@@ -3,51 +3,43 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
+from rankstream import baselines
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
-from rankstream.baselines import FITS
-from rankstream.baselines import fit as fit_by_name
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.data.splits import Holdout, splits
-from rankstream.estimation.estimate import Estimate, estimate
+from rankstream.estimation.methods import METHODS, make, pick
+from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
-from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.fitted import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
-from rankstream.models.rankings import RankingModel
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
-Watch = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
-def fit_mirror_descent(counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> RankingModel:
-    """The ranking model of ``estimate`` for all offers that have choices."""
+def fit_by_method(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
+    """The model of a method of ``estimate`` for all offers that have choices; no certificate is made."""
     data = observed(counts)
-    found: Estimate[RankingModel] = estimate(data.assortments, data, seed=seed, **options)
-    return found.model
+    task = Task(data.assortments, data, seed)
+    return (make(name) or pick(task)).model(task)
 
 
-def fit_max_entropy(counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> ChoiceModel:
-    """The model of maximum entropy for all offers that have choices."""
-    return entropy.fit(counts, seed=seed, **options).model
-
-
-def fit_baseline(name: str, counts: ChoiceCounts, *, seed: int = 0, **options: Any) -> ChoiceModel:
+def fit_baseline(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
     """What people use instead, by name (``baselines.FITS``)."""
-    return fit_by_name(name, counts, seed=seed, **options)
+    return baselines.fit(name, counts, seed=seed)
 
 
 MODELS: dict[str, Callable[..., ChoiceModel]] = {
-    "max-entropy": fit_max_entropy,
-    "mirror-descent": fit_mirror_descent,
-    **{name: partial(fit_baseline, name) for name in FITS},
+    **{name: partial(fit_by_method, name) for name in METHODS},
+    **{name: partial(fit_baseline, name) for name in baselines.FITS if name not in METHODS},
 }
+"""What can be compared by name: every method of ``estimate``, and the baselines that are none."""
 
 
 def compare(
@@ -58,7 +50,7 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     epsilon: float = 1e-3,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Comparison:
     """Fit every model to a part of the choices, score it on the rest, and rank by log-likelihood per choice.
 

@@ -1,15 +1,21 @@
 """Model files: whichever kind of model a file holds."""
 
-import json
 import os
 import re
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from rankstream.models.rankings import FORMAT, RankingModel
+from rankstream.models.base import read_content
 
-if TYPE_CHECKING:
-    from rankstream.models.entropy.model import EntropyModel
+KINDS = {
+    "rankstream-model": ("rankings", "RankingModel"),
+    "rankstream-entropy-model": ("entropy.model", "EntropyModel"),
+    "rankstream-logit-model": ("parametric.mnl", "LogitModel"),
+    "rankstream-latent-class-model": ("parametric.latent_class", "LatentClassModel"),
+    "rankstream-markov-chain-model": ("parametric.markov_chain", "MarkovChainModel"),
+}
+"""Formats, and where the classes that read them live; only the one that is needed is imported."""
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
@@ -20,18 +26,19 @@ def is_model(path: str | os.PathLike[str]) -> bool:
         return re.match(rb'\s*{\s*"format"\s*:\s*"rankstream-', file.read(1000)) is not None
 
 
-def load_model(path: str | os.PathLike[str]) -> "RankingModel | EntropyModel":
-    """Read a model that any ``save`` wrote."""
-    if not Path(path).is_file():
-        raise ValueError(f"There is no model file {path}: name one that 'rankstream fit' or save() wrote.")
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            content = json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a whole model file ({error}): save the model again.") from None
-    if isinstance(content, dict) and content.get("format") != FORMAT:
-        from rankstream.models.entropy import model as entropy  # compiled, and not needed for rankings
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that any ``save`` wrote.
 
-        if content.get("format") == entropy.FORMAT:
-            return entropy.EntropyModel.load(path)
-    return RankingModel.load(path)
+    >>> import tempfile
+    >>> from rankstream import RankingModel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     RankingModel(["tea", "pie"], [("tea", "pie")], [1.0]).save(f"{folder}/model.json")
+    ...     load_model(f"{folder}/model.json")
+    RankingModel(1 rankings of 2 items)
+    """
+    content = read_content(path)
+    if content["format"] not in KINDS:
+        known = ", ".join(map(repr, KINDS))
+        raise ValueError(f"{path} says format {content['format']!r}, which is none of {known}: update rankstream.")
+    place, name = KINDS[content["format"]]
+    return getattr(import_module(f"rankstream.models.{place}"), name).read(content, path)

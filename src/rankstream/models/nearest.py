@@ -1,17 +1,19 @@
 """NearestMixture: the mixture of known rankings nearest to a target in a weighted l2 norm, by Wolfe's method."""
 
+from copy import copy
+
 import numpy as np
 
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.models import wolfe_kernels as kernels
-from rankstream.models.wolfe_kernels import remove
+from rankstream.models.wolfe_kernels import correct, winners
+from rankstream.oracles.bounds import corral_kernels as kernels
 
 
 def winning_coordinates(assortments: Assortments, rankings: Codes) -> Words:
     """The coordinate that each ranking, a row of codes, chooses from each offer."""
     columns = np.empty((len(rankings), assortments.n_offers), dtype=np.uint32)
-    kernels.winners(rankings, assortments.indptr, assortments.members, columns)
+    winners(rankings, assortments.indptr, assortments.members, columns)
     return columns
 
 
@@ -60,7 +62,7 @@ class NearestMixture:
         columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
-        self.count = kernels.correct(
+        self.count = correct(
             self.count,
             columns,
             rankings,
@@ -79,19 +81,39 @@ class NearestMixture:
 
     def drop(self, row: int) -> None:
         """Take a ranking out, and settle the weights of the others."""
-        held = (self._slots, self._weights, self._factor, self._sides)
-        remove(self.count, row, *held)
+        kernels.remove(self.count, row, self._slots, self._weights, self._factor, self._sides)
         self.count -= 1
         self._weights[: self.count] /= self._weights[: self.count].sum()
-        self.count = kernels.settle(self.count, *held)
+        self._settle()
+
+    def aimed_at(self, target: Vec) -> "NearestMixture":
+        """Another mixture of these rankings, or of some of them, that is nearest to another target.
+
+        >>> offers = Assortments([("tea", "nothing")])
+        >>> nearest = NearestMixture(offers, np.array([0.5, 0.5]), np.ones(1))
+        >>> nearest.take(np.array([[0, 1], [1, 0]]))
+        True
+        >>> nearest.aimed_at(np.array([0.25, 0.75])).weights.tolist(), nearest.weights.tolist()
+        ([0.25, 0.75], [0.5, 0.5])
+        """
+        other = copy(self)
+        other.target, other.point = np.where(self._scale > 0.0, target, 0.0), self.point.copy()
+        other._slots, other._chosen, other._orders = self._slots.copy(), self._chosen.copy(), self._orders.copy()
+        other._weights, other._factor, other._sides = self._weights.copy(), self._factor.copy(), self._sides.copy()
+        held = (other._slots, other._chosen, other._factor, other._sides)
+        kernels.retarget(self.count, other.target, self.squares, *held)
+        other._settle()
+        return other
+
+    def _settle(self) -> None:
+        self.count = kernels.settle(self.count, self._slots, self._weights, self._factor, self._sides)
         kernels.mixture(self.count, self._slots, self._chosen, self._weights, self.point)
 
     def refresh(self) -> None:
         """Rid the factor of the rounding it has gathered, and settle the weights once more."""
         held = (self._slots, self._chosen, self._weights, self._factor, self._sides)
         self.count = kernels.refactor(self.count, self.target, self.squares, *held)
-        self.count = kernels.settle(self.count, self._slots, self._weights, self._factor, self._sides)
-        kernels.mixture(self.count, self._slots, self._chosen, self._weights, self.point)
+        self._settle()
 
     def _make_room(self, wanted: int) -> None:
         have = self._slots.size

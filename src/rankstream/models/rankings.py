@@ -1,28 +1,22 @@
 """RankingModel: a sparse probability distribution over rankings, and what can be asked of it."""
 
-import json
-import os
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.files import write_whole
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.data.assortments import Assortments, as_offer, plain
-from rankstream.models.answers import Segment, Substitution, preflib, segments, substitution
+from rankstream.data.assortments import Assortments, plain
+from rankstream.models.answers import Segment, preflib, segments
+from rankstream.models.base import Model
 
 if TYPE_CHECKING:
     from rankstream.models.sparse import Frontier
 
-FORMAT = "rankstream-model"
-VERSION = 1
 
-
-class RankingModel:
+class RankingModel(Model):
     """Rankings of all items, best first, and their probabilities: the non-parametric choice model of Section 2.1.
 
     Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice_code`` is the number of the
@@ -36,7 +30,7 @@ class RankingModel:
     {'pie': 0.4, 'nothing': 0.6}
     """
 
-    items: tuple[Label, ...]
+    FORMAT = "rankstream-model"
     orders: Codes
     weights: Vec
 
@@ -89,6 +83,11 @@ class RankingModel:
             array.flags.writeable = False
 
     @property
+    def no_choice(self) -> Label | None:
+        """The item that ends a ranking, if there is one."""
+        return None if self.no_choice_code is None else self.items[self.no_choice_code]
+
+    @property
     def rankings(self) -> list[tuple[Label, ...]]:
         """The rankings as tuples of labels, best first, in the order of the weights."""
         return [tuple(self.items[code] for code in order) for order in self.orders.tolist()]
@@ -112,19 +111,6 @@ class RankingModel:
             out += chosen @ self.weights[first : first + chunk]
         return out
 
-    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer, seen before or not; they sum to 1."""
-        single = Assortments([as_offer("The offer", offer)])
-        return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
-
-    def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
-        """Choices of ``size`` independent customers from one offer."""
-        shares = self.predict(offer)
-        weights = np.array(list(shares.values()))
-        picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
-        labels = list(shares)
-        return [labels[pick] for pick in picks]
-
     def describe(self, top: int = 10) -> list[str]:
         """The heaviest rankings as readable lines, cut after the no-choice item.
 
@@ -145,10 +131,6 @@ class RankingModel:
     def segments(self, top: int | None = None) -> list[Segment]:
         """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
         return segments(self.items, self.orders, self.weights, self.no_choice_code, top)
-
-    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
-        return substitution(self, offer)
 
     def to_frame(self) -> Any:
         """A pandas data frame, a row per ranking: its weight, and the items by place."""
@@ -197,45 +179,31 @@ class RankingModel:
             return sparse.small_offers(self.items)
         return Assortments(assortments.offers, self.items)  # the codes must be the model's
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
-        check_labels(self.items)
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
+    def relabel(self, items: Iterable[Label]) -> "RankingModel":
+        """The same model with other names for its items."""
+        same = RankingModel.from_codes(tuple(items), self.orders, self.weights, self.no_choice_code)
+        return same.note(**self.about)
+
+    def to_content(self) -> dict[str, Any]:
+        """What a file holds."""
+        return {
             "items": list(self.items),
             "no_choice": self.no_choice_code,
             "rankings": self.orders.tolist(),
             "weights": self.weights.tolist(),
         }
-        write_whole(path, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "RankingModel":
-        """Read a model that ``save`` wrote."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
-            ) from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{path} is not a rankstream model: it does not say format {FORMAT!r}.")
-        version = content.get("version")
-        if type(version) is not int or version < 1:
-            raise ValueError(f"{path} is a damaged model file (its version is {version!r}): save the model again.")
-        if version > VERSION:
-            raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
-        try:
-            items, rankings, weights = content["items"], content["rankings"], content["weights"]
-            if not (isinstance(items, list) and all(can_be_saved(item) for item in items)):
-                raise ValueError("its items are not a list of text, whole numbers, true, false and null")
-            return cls.from_codes(items, rankings, weights, content["no_choice"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is a damaged model file ({error}): save the model again.") from None
+    def from_content(cls, content: Mapping[str, Any]) -> "RankingModel":
+        """The model that ``to_content`` described."""
+        code = content["no_choice"]
+        if code is not None and type(code) is not int:
+            raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
+        return cls.from_codes(content["items"], content["rankings"], content["weights"], code)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RankingModel.from_codes, (self.items, self.orders, self.weights, self.no_choice_code)
+        noted = {"_about": self.about} if self.about else None
+        return RankingModel.from_codes, (self.items, self.orders, self.weights, self.no_choice_code), noted
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankingModel):
@@ -259,17 +227,3 @@ def _are_permutations(orders: Any, size: int) -> bool:
     if not isinstance(orders, np.ndarray) or orders.ndim != 2 or orders.shape[1] != size:
         return False
     return orders.dtype.kind == "i" and bool((np.sort(orders, axis=1) == np.arange(size)).all())
-
-
-def check_labels(items: Iterable[Label]) -> None:
-    """Refuse items that a file could not give back as they were."""
-    for item in items:
-        if not can_be_saved(item):
-            raise ValueError(
-                f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
-            )
-
-
-def can_be_saved(item: Label) -> bool:
-    """Whether a label survives being written as JSON."""
-    return item is None or isinstance(item, str | int)

@@ -1,0 +1,63 @@
+"""The certificate of any model of counts: its distance from them, and how near any ranking model could be."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankstream import distances
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, unwatched
+from rankstream.certificate import Certificate, certify
+from rankstream.columns import corrective
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.estimation.task import Task
+from rankstream.learners.rounds import Sums
+from rankstream.models.protocol import ChoiceModel
+from rankstream.models.rankings import RankingModel
+from rankstream.oracles import Oracle
+from rankstream.solver.runs import Estimate, History
+
+NEAR, TINY, ROUNDS = 0.01, 1e-9, 200
+
+
+def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) -> Estimate[Any]:
+    """A model that was fitted in some other way as an Estimate, with the certificate and history that all have."""
+    counts, target = task.counts, task.target
+    seen = np.ones(task.assortments.n_coordinates, dtype=bool) if target.seen is None else target.seen
+    fitted = np.zeros(task.assortments.n_coordinates)
+    shown = np.flatnonzero(counts.totals > 0.0)
+    offers = Assortments([task.assortments.offers[number] for number in shown.tolist()], task.assortments.items)
+    fitted[seen] = model.probabilities(offers)
+    certificate = certificate_of(fitted, counts, task.oracle, task.seed, task.proving)
+    mae = float(np.abs(fitted - target.frequencies)[seen].mean())
+    size = float(len(model.weights)) if isinstance(model, RankingModel) else np.nan
+    row = (float(counts.observations), mae, mae, certificate.upper, size, certificate.gap)
+    history = History(*(np.array([value]) for value in row))
+    return Estimate(model, certificate, rounds, converged, history)
+
+
+def certificate_of(
+    fitted: Vec, counts: ChoiceCounts, oracle: Oracle, seed: int = 0, watch: Watch = unwatched
+) -> Certificate:
+    """How far a model's probabilities are from the counts in l2, and how near any ranking model could be.
+
+    Offers weigh by their observations, as in every fit of counts. What is proven is the best of the residual's own
+    direction, of the zero dual, which proves 0 without rounding, and, where the oracle is quick, of the fully
+    corrective engine, which goes on until what is open is ``NEAR`` of the model's own distance, or for ``ROUNDS``
+    rounds. The regrets are those of one round in which that dual was answered best: none of the oracle's.
+    """
+    assortments, target = counts.assortments, counts.target()
+    data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
+    distance = distances.L2(assortments, weights=distances.observation_weights(counts))
+    dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
+    found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
+    lower = max(found.lower, 0.0)
+    room = NEAR * found.upper
+    if hasattr(oracle, "cheapest_by_first") and found.upper - lower > room > TINY and not watch("proving"):
+        nearest = corrective.fit_nearest(
+            assortments, counts, distance, oracle, "random", room, "gap", ROUNDS, seed, watch
+        )
+        lower = max(lower, nearest.certificate.lower)
+    return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

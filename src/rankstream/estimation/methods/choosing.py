@@ -1,0 +1,64 @@
+"""Which method: by name, or the best for the data at hand."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rankstream.data.observed import observed
+from rankstream.estimation.methods.max_entropy import MaxEntropy
+from rankstream.estimation.methods.nearest import Nearest
+from rankstream.estimation.methods.parametric import LatentClass, Likelihood, Logit, MarkovChain
+from rankstream.estimation.methods.primal_dual import PrimalDual
+from rankstream.estimation.methods.protocol import Method
+from rankstream.estimation.task import Task
+from rankstream.models.entropy.fit import has_small_program
+
+METHODS: dict[str, Callable[..., Method]] = {
+    kind.name: kind for kind in (MaxEntropy, Nearest, PrimalDual, Logit, LatentClass, MarkovChain, Likelihood)
+}
+"""Every method by its name."""
+
+
+def make(method: str | Method, tolerance: float | None = None) -> Method | None:
+    """A method from its name or settings; None for ``"auto"``, which is picked when the data are known.
+
+    A ``tolerance`` goes to the setting that says when the fit is good enough, whatever its unit is.
+
+    >>> make("nearest", tolerance=1e-6)
+    Nearest(distance='l2', weights='observations', gap=1e-06, max_rankings=None, oracle=None, ties='random', ...)
+    """
+    if not isinstance(method, str):
+        if isinstance(method, type) or not hasattr(method, "fit"):
+            raise ValueError(f"{method!r} is neither the name of a method nor its settings: see rankstream.methods.")
+        if tolerance is not None:
+            raise ValueError(f"A tolerance goes with the name of a method: set it in {type(method).__name__}(...).")
+        return method
+    if method == "auto":
+        return None
+    if method not in METHODS:
+        raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, ('auto', *METHODS)))}.")
+    kind: Any = METHODS[method]
+    if tolerance is None:
+        return METHODS[method]()
+    if not kind.tolerance:
+        raise ValueError(f"The method {method!r} has no tolerance: leave it out.")
+    return METHODS[method](**{kind.tolerance: tolerance})
+
+
+def pick(task: Task, tolerance: float | None = None) -> Method:
+    """What ``"auto"`` is for these data.
+
+    - Data that keep moving: ``PrimalDual``, which plays a round on whatever has come.
+    - Data that stand still and whose exact program is small (up to 400 offers of some 14 items): ``MaxEntropy``, which
+      predicts unseen offers best.
+    - Larger data with an exact oracle: ``Nearest``, which proves the most with the fewest rankings.
+    - Beyond that: ``PrimalDual``, which needs one answer of the oracle at a time.
+    """
+    if not task.stands_still:
+        name = "primal-dual"
+    elif has_small_program(observed(task.counts)):
+        name = "max-entropy"
+    else:
+        name = "nearest" if hasattr(task.oracle, "cheapest_by_first") else "primal-dual"
+    picked = make(name, tolerance)
+    assert picked is not None
+    return picked

@@ -1,0 +1,138 @@
+"""Models with a fixed number of parameters, and the likeliest ranking model, as methods: what people use instead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from rankstream.columns.mle import MaximumLikelihood, fit_mle
+from rankstream.estimation.certified import estimate_of
+from rankstream.estimation.task import Task
+from rankstream.models.parametric import latent_class, markov_chain, mnl
+from rankstream.models.parametric.fitted import Fitted
+from rankstream.models.protocol import ChoiceModel
+from rankstream.oracles import Ties
+from rankstream.solver.runs import Estimate
+
+
+class _FittedMethod:
+    """What the methods with parameters share: a model of the counts, certified like any other."""
+
+    name: ClassVar[str]
+
+    def fit(self, task: Task) -> Estimate[Any]:
+        """The fitted model, with its certificate."""
+        found = self.model(task)
+        return estimate_of(found, task, found.iterations, found.converged)
+
+    def model(self, task: Task) -> Fitted:
+        """The fitted model alone."""
+        task.require_still(self.name)
+        return self._model(task)
+
+    def _model(self, task: Task) -> Fitted:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logit(_FittedMethod):
+    """One multinomial logit: every item has one attraction. Hard to beat with few choices of one kind of customer.
+
+    ``smoothing`` is in imaginary choices of every item; ``max_steps`` are Newton steps.
+    """
+
+    name: ClassVar[str] = "mnl"
+    tolerance: ClassVar[str] = ""
+    smoothing: float = mnl.SMOOTHING
+    max_steps: int = 200
+
+    def _model(self, task: Task) -> Fitted:
+        return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_steps=self.max_steps, seed=task.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentClass(_FittedMethod):
+    """A mixture of logits, one for each kind of customer.
+
+    Parameters
+    ----------
+    classes : int, "cv" or "bic"
+        How many kinds; or the number of ``tried`` that predicts held-out offers best, or has the least criterion.
+    tried : sequence of int
+        The numbers to try.
+    starts : int
+        How many random starts; the likeliest end counts.
+    smoothing : float
+        Imaginary choices of every item by every class.
+    tolerance_nats : float
+        A start ends when three steps gain less than this per choice.
+    max_steps : int
+        The most steps of a start.
+
+    """
+
+    name: ClassVar[str] = "latent-class"
+    tolerance: ClassVar[str] = "tolerance_nats"
+    classes: int | Literal["bic", "cv"] = "cv"
+    tried: Sequence[int] = latent_class.TRIED
+    starts: int = 3
+    smoothing: float = latent_class.SMOOTHING
+    tolerance_nats: float = 1e-8
+    max_steps: int = 3000
+
+    def _model(self, task: Task) -> Fitted:
+        return latent_class.fit_latent_class(
+            task.counts, classes=self.classes, tried=self.tried, starts=self.starts, smoothing=self.smoothing,
+            tolerance=self.tolerance_nats, max_steps=self.max_steps, seed=task.seed, watch=task.watch,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkovChain(_FittedMethod):
+    """Customers who miss their favourite move on until they meet something on offer.
+
+    ``starts``, ``tolerance_nats`` and ``max_steps`` are as for latent classes; ``smoothing`` is in imaginary moves from
+    every item, which follow the logit.
+    """
+
+    name: ClassVar[str] = "markov-chain"
+    tolerance: ClassVar[str] = "tolerance_nats"
+    starts: int = 2
+    smoothing: float = markov_chain.SMOOTHING
+    tolerance_nats: float = 1e-8
+    max_steps: int = 3000
+
+    def _model(self, task: Task) -> Fitted:
+        return markov_chain.fit_markov_chain(
+            task.counts, starts=self.starts, smoothing=self.smoothing, tolerance=self.tolerance_nats,
+            max_steps=self.max_steps, seed=task.seed, watch=task.watch,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likelihood:
+    """The distribution over rankings of maximum likelihood, proven up to ``tolerance_nats`` per choice (Appendix B.2).
+
+    ``ties`` says which of the rankings that choose alike is kept; ``max_iterations`` are steps of the interior point.
+    """
+
+    name: ClassVar[str] = "mle"
+    tolerance: ClassVar[str] = "tolerance_nats"
+    tolerance_nats: float = 1e-4
+    ties: Ties = "random"
+    max_iterations: int = 2000
+
+    def fit(self, task: Task) -> Estimate[Any]:
+        """The fitted model, with its certificate."""
+        found = self._fit(task)
+        return estimate_of(found.model, task, found.iterations, found.proven)
+
+    def model(self, task: Task) -> ChoiceModel:
+        """The fitted model alone."""
+        return self._fit(task).model
+
+    def _fit(self, task: Task) -> MaximumLikelihood:
+        task.require_still(self.name)
+        return fit_mle(
+            task.counts, tolerance=self.tolerance_nats, max_iterations=self.max_iterations, ties=self.ties,
+            seed=task.seed, watch=task.watch,
+        )  # fmt: skip

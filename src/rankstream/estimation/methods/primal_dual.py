@@ -1,0 +1,113 @@
+"""The paper's solver as a method: data that keep moving, every distance and learner."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.watch import unwatched
+from rankstream.distances import Distance
+from rankstream.estimation.methods.protocol import Weighting, offer_weights
+from rankstream.estimation.task import Task
+from rankstream.learners import Learner
+from rankstream.models.protocol import ChoiceModel
+from rankstream.oracles import Oracle, Ties
+from rankstream.oracles.search import SearchOracle, hurried
+from rankstream.solver.make import make_solver
+from rankstream.solver.runs import CHUNK, Estimate, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrimalDual:
+    """The paper's solver, round by round: the one method for data that keep moving, and for every distance and learner.
+
+    Parameters
+    ----------
+    distance : str or Distance
+        What is minimised: "l1", "l2", "linf", "kl", "max-difference", "squared-l2", "l1.5", ... or an object.
+    learner : str or Learner
+        The dual player: "mirror-descent", "dual-averaging", "follow-the-leader", ... or an object.
+    weights : "observations" or "equal"
+        Whether offers of counts weigh by the root of their observations (for "kl" by their share).
+    smoothing : float, optional
+        Of a distance given by name; without it the best for the horizon where the learner needs some, else none.
+    oracle : Oracle, optional
+        What finds the cheapest ranking; without it ``oracles.auto`` chooses.
+    ties : "random", "first" or "last"
+        Which of the rankings that choose alike from all offers is kept.
+    tolerance_mae : float
+        The mean absolute error against the averaged frequencies at which the rounds end.
+    gap : float, optional
+        End at this certified gap instead.
+    max_rounds : int
+        The most rounds, and the horizon T where the learner needs one.
+    certify_every : int, optional
+        Note the certified gap in the history every so many rounds.
+
+    """
+
+    name: ClassVar[str] = "primal-dual"
+    tolerance: ClassVar[str] = "tolerance_mae"
+    distance: str | Distance = "l2"
+    learner: str | Learner[Any] = "mirror-descent"
+    weights: Weighting = "observations"
+    smoothing: float | None = None
+    oracle: Oracle | None = None
+    ties: Ties = "random"
+    tolerance_mae: float = 1e-3
+    gap: float | None = None
+    max_rounds: int = 10_000
+    certify_every: int | None = None
+
+    def fit(self, task: Task) -> Estimate[Any]:
+        """As ``Method`` says."""
+        return self.play(task).result()
+
+    def model(self, task: Task) -> ChoiceModel:
+        """As ``Method`` says."""
+        run = self.play(task)
+        return run.solver.model(run.state)
+
+    def play(self, task: Task) -> Run:
+        """The run after its last round."""
+        whole_number("max_rounds", self.max_rounds, least=1)
+        run = self.start(task)
+        if task.stands_still:
+            self._play_still(run, task)
+        elif (rows := task.rows(self.max_rounds)) is not None:
+            run.advance_block(rows)
+        else:
+            for _, target in zip(range(self.max_rounds), task.stream(), strict=False):
+                if run.advance(target) or task.watch(_told(run)):
+                    break
+        if not run.state.round:
+            raise ValueError(
+                "The data ended before the first round: give at least one frequency vector or ChoiceCounts."
+            )
+        return run
+
+    def start(self, task: Task) -> Run:
+        """A run before its first round."""
+        by_offer = offer_weights(self.distance, self.weights, task)
+        oracle = self.oracle if self.oracle is not None or self.ties != "random" else task.oracle
+        solver = make_solver(
+            task.assortments, self.distance, self.learner, oracle, self.ties, self.max_rounds, task.seed,
+            self.smoothing, by_offer,
+        )  # fmt: skip
+        if self.gap is None:
+            return Run(solver, number_between("tolerance_mae", self.tolerance_mae, 0.0), "mae", self.certify_every)
+        return Run(solver, number_between("gap", self.gap, 0.0), "gap", self.certify_every)
+
+    def _play_still(self, run: Run, task: Task) -> None:
+        if task.watch is unwatched:
+            run.advance_many(task.target, self.max_rounds)
+            return
+        with hurried(run.solver.oracle):
+            step = 1 if task.target.seen is not None or isinstance(run.solver.oracle, SearchOracle) else CHUNK
+            while run.state.round < self.max_rounds:
+                done = run.advance_many(task.target, min(step, self.max_rounds - run.state.round))
+                if done or task.watch(_told(run)):
+                    break
+
+
+def _told(run: Run) -> str:
+    return f"round {run.state.round:,}, error {run.state.mae:.5f}, {len(run.state.weights):,} rankings"

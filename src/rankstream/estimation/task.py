@@ -1,0 +1,109 @@
+"""What a method is asked to fit: checked data, a seed, and who says when that is enough."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream import oracles
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, unwatched
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
+from rankstream.oracles import Oracle
+
+EXACT = 100_000.0
+"""Frequencies without counts are taken for those of so many choices from every offer."""
+Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data to fit, the seed, and two watches: of the fit, and of the search for a good bound afterwards.
+
+    Data that stand still are counts or one vector of frequencies; others are a table with a row of frequencies per
+    round, or an iterable that is asked for one round at a time.
+    """
+
+    assortments: Assortments
+    data: Any
+    seed: int = 0
+    watch: Watch = unwatched
+    proving: Watch = unwatched
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed)
+        if not isinstance(self.assortments, Assortments):
+            raise ValueError(f"The assortments must be an Assortments, not {type(self.assortments).__name__}.")
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the data are one vector or one ChoiceCounts."""
+        return isinstance(self.data, ChoiceCounts) or _is_vector(self.data)
+
+    @cached_property
+    def counts(self) -> ChoiceCounts:
+        """Counts as they are; frequencies as those of very many choices."""
+        if isinstance(self.data, ChoiceCounts):
+            as_target(self.assortments, self.data)
+            if not self.data.observations:
+                raise ValueError("The counts hold no observations yet: observe some choices first.")
+            return self.data
+        return ChoiceCounts(self.assortments, EXACT * self.assortments.check_frequencies(self.data))
+
+    @cached_property
+    def target(self) -> Target:
+        """What a round aims at, where the data stand still."""
+        if isinstance(self.data, ChoiceCounts):
+            return self.counts.target()
+        return as_target(self.assortments, self.data)
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """The oracle for these offers."""
+        return oracles.auto(self.assortments, seed=self.seed)
+
+    def rows(self, most: int) -> Vec | None:
+        """A stream known in advance, as a checked table of at most so many rounds; None for others."""
+        if hasattr(self.data, "__array__") and np.ndim(self.data) == 2:
+            return as_rows(self.assortments, np.asarray(self.data)[:most])
+        return None
+
+    def stream(self) -> Iterator[ChoiceCounts | Target | ArrayLike]:
+        """The data round by round."""
+        if isinstance(self.data, str | bytes | dict) or not isinstance(self.data, Iterable):
+            kind = type(self.data).__name__
+            raise ValueError(f"The data are a {kind}: give frequencies, ChoiceCounts, or an iterable of them.")
+        return iter(self.data)
+
+    def require_still(self, method: str) -> None:
+        """Refuse streams where a method needs all data at once."""
+        if not self.stands_still:
+            self.stream()  # which says so where the data are nothing of the kind
+            raise ValueError(
+                f"The method {method!r} needs one ChoiceCounts or frequency vector, not a stream: use method "
+                "'primal-dual', or fit again when the data have moved."
+            )
+
+
+def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: int) -> Task:
+    """Counts alone, or assortments and data, as a task."""
+    if isinstance(assortments, ChoiceCounts):
+        if data is not None:
+            raise ValueError("Counts know their offers: give the counts alone, or assortments and data.")
+        return Task(assortments.assortments, assortments, seed)
+    if data is None:
+        raise ValueError("There are no data: give counts alone, or assortments and data.")
+    return Task(assortments, data, seed)
+
+
+def _is_vector(data: Any) -> bool:
+    if hasattr(data, "__array__"):
+        return np.ndim(data) < 2
+    return isinstance(data, list | tuple) and all(
+        np.ndim(value) == 0 and not isinstance(value, ChoiceCounts) for value in data
+    )

@@ -1,0 +1,161 @@
+"""What all models of the package have in common: what they can be asked, and how they are kept in files."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from rankstream._core.files import write_whole
+from rankstream._core.types import Label, Vec
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.models.answers import Substitution, substitution
+
+DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
+"""What a file can raise whose content was changed by somebody else."""
+
+
+class Model(ABC):
+    """A choice model: choice probabilities for any offer of its items, and a file format."""
+
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+    items: tuple[Label, ...]
+
+    @property
+    @abstractmethod
+    def no_choice(self) -> Label | None:
+        """The item that stands for taking nothing, if one is in every offer."""
+
+    @abstractmethod
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate, for any offers of the model's items."""
+
+    @abstractmethod
+    def relabel(self, items: Iterable[Label]) -> Self:
+        """The same model with other names for its items."""
+
+    @abstractmethod
+    def to_content(self) -> dict[str, Any]:
+        """What a file holds, besides format and version."""
+
+    @classmethod
+    @abstractmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
+        """The model that ``to_content`` described; anything that is wrong with it is a ValueError or KeyError."""
+
+    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
+        """The choice probabilities of one offer, seen before or not; they sum to 1."""
+        single = Assortments([as_offer("The offer", offer)])
+        return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+
+    def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
+        """Choices of ``size`` independent customers from one offer."""
+        shares = self.predict(offer)
+        weights = np.array(list(shares.values()))
+        picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
+        labels = list(shares)
+        return [labels[pick] for pick in picks]
+
+    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
+        return substitution(self, offer)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Where the model comes from, as far as whoever made it noted that; it is saved with the model."""
+        kept: dict[str, Any] = self.__dict__.get("_about", {})
+        return kept
+
+    def note(self, /, **facts: Any) -> Self:
+        """Remember facts about the model, such as the method and the data it was fitted to; returns the model."""
+        object.__setattr__(self, "_about", {**self.about, **facts})
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
+        for item in self.items:
+            if not can_be_saved(item):
+                raise ValueError(
+                    f"The item {item!r} of type {type(item).__name__} cannot be saved: use str, int, bool or None."
+                )
+        about = {"about": self.about} if self.about else {}
+        content = {"format": self.FORMAT, "version": self.VERSION, **about, **self.to_content()}
+        try:
+            text = json.dumps(content, ensure_ascii=False)
+        except TypeError as error:
+            raise ValueError(f"What was noted about the model cannot be saved ({error}): note plain values.") from None
+        write_whole(path, text + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model of this kind that ``save`` wrote; ``load_model`` reads every kind."""
+        return cls.read(read_content(path), path)
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any], path: str | os.PathLike[str]) -> Self:
+        """The model of a file that was parsed already, or what is wrong with it."""
+        found = content.get("format")
+        if found != cls.FORMAT:
+            raise ValueError(f"{path} is not a rankstream model of this kind: it says format {found!r}.")
+        version = content.get("version")
+        if type(version) is not int or version < 1:
+            raise ValueError(f"{path} is a damaged model file (its version is {version!r}): save the model again.")
+        if version > cls.VERSION:
+            raise ValueError(
+                f"{path} has version {version}, this rankstream reads up to {cls.VERSION}: update rankstream."
+            )
+        try:
+            check_items(content["items"])
+            with np.errstate(all="ignore"):  # of numbers that are too large, the checks tell
+                model = cls.from_content(content)
+            about = content.get("about", {})
+            if not isinstance(about, dict):
+                raise ValueError("what it says about itself is not a table")
+        except DAMAGE as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__
+            raise ValueError(f"{path} is a damaged model file ({reason}): save the model again.") from None
+        return model.note(**about) if about else model
+
+
+def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The parsed JSON of a model file."""
+    if not Path(path).is_file():
+        raise ValueError(f"There is no model file {path}: name one that 'rankstream fit' or save() wrote.")
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(
+            f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
+        ) from None
+    if not isinstance(content, dict) or not str(content.get("format")).startswith("rankstream-"):
+        raise ValueError(f"{path} is not a rankstream model: it does not say a format such as 'rankstream-model'.")
+    return content
+
+
+def check_items(items: Any) -> None:
+    """Refuse what cannot be the items of a model."""
+    if not (isinstance(items, list) and items and all(can_be_saved(item) for item in items)):
+        raise ValueError("its items are not a list of text, whole numbers, true, false and null")
+    if len(set(items)) < len(items):
+        raise ValueError("its items hold a label twice")
+
+
+def can_be_saved(item: Label) -> bool:
+    """Whether a label survives being written as JSON."""
+    return item is None or isinstance(item, str | int)
+
+
+def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
+    """Numbers of a file as an array of this shape (-1: any length), all finite."""
+    array = np.array(values, dtype=np.float64)
+    if array.size == 0:
+        array = array.reshape(shape)
+    if array.ndim != len(shape) or any(side not in (-1, found) for side, found in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"its {name} are of the shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"its {name} are not all finite")
+    return array

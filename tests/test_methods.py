@@ -1,0 +1,362 @@
+"""What holds for all methods alike: by name or settings, at every door, and with every kind of model."""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold, cross_val_score
+
+import rankstream as rs
+from odd_data import odd_data
+from rankstream._core.types import Vec
+from rankstream.data import simulate
+from rankstream.estimation.methods import (
+    METHODS,
+    LatentClass,
+    Likelihood,
+    Logit,
+    MarkovChain,
+    MaxEntropy,
+    Method,
+    Nearest,
+    PrimalDual,
+    make,
+    pick,
+)
+from rankstream.estimation.task import Task, make_task
+from rankstream.models import plackett_luce
+from rankstream.oracles import Answer
+from shell import run
+from strategies import compiled_only
+from test_fit_command import write_transactions
+
+OFFERS = rs.Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no"), ("cake", "tea", "no")])
+COUNTS = rs.ChoiceCounts(OFFERS, [25, 15, 10, 60, 10, 20, 10, 20, 7, 3, 1])
+ITEMS = OFFERS.items
+UNSEEN = rs.Assortments([("tea", "pie"), ("cake", "tea", "pie", "no"), ("cake",)])
+PRIOR = plackett_luce(ITEMS, [1.0, 2.0, 3.0, 4.0])
+QUICK: dict[str, Method] = {
+    "max-entropy": MaxEntropy(prior=PRIOR),
+    "latent-class": LatentClass(classes=2, starts=1),
+}
+"""Settings of the methods whose defaults take time."""
+
+
+def settings(name: str) -> Any:
+    return QUICK.get(name) or METHODS[name]()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_fits_counts_by_name_and_by_settings(name: str) -> None:
+    for method in (name, settings(name)):
+        found = rs.estimate(COUNTS, method=method)
+        assert found.certificate.lower <= found.certificate.upper
+        assert found.certificate.gap == pytest.approx(found.certificate.upper - found.certificate.lower)
+        assert found.method == (METHODS[name]() if isinstance(method, str) else method)
+        assert found.method.name == name
+        assert found.rounds >= 1
+        assert found.converged or name == "primal-dual"  # no ranking model fits these counts as well as it asks for
+        shares = found.model.probabilities(OFFERS)
+        root = np.sqrt(COUNTS.totals / COUNTS.totals.mean())[OFFERS.owner]
+        assert found.certificate.upper == pytest.approx(float(np.linalg.norm(root * (shares - COUNTS.frequencies()))))
+        assert found.history.mae[-1] == pytest.approx(float(np.abs(shares - COUNTS.frequencies()).mean()))
+
+
+def test_what_one_method_proves_no_other_undercuts() -> None:
+    certificates = [rs.estimate(COUNTS, method=settings(name)).certificate for name in METHODS]
+    assert max(found.lower for found in certificates) <= min(found.upper for found in certificates) + 1e-12
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_gives_the_same_fit(name: str) -> None:
+    one, again = (rs.estimate(COUNTS, method=settings(name), seed=3) for _ in range(2))
+    assert outcome(one) == outcome(again)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_frequencies_are_fitted_as_exact(name: str) -> None:
+    market = simulate.market(0, n_items=4, n_offers=6, n_test=1, segments=1)  # a logit, which all can be
+    method = MaxEntropy(prior="default") if name == "max-entropy" else settings(name)
+    found = rs.estimate(market.assortments, market.frequencies(), method=method)
+    assert found.history.mae[-1] < 0.03
+    assert found.certificate.lower <= found.certificate.upper
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_kind_of_model_survives_a_file_and_answers_alike(name: str, tmp_path: Path) -> None:
+    model = rs.estimate(COUNTS, method=settings(name)).model.note(method=name, about="tea")
+    model.save(tmp_path / "model.json")
+    loaded = rs.load_model(tmp_path / "model.json")
+    assert type(loaded) is type(model)
+    assert loaded.about == model.about
+    assert (loaded.about["method"], loaded.about["about"]) == (name, "tea")
+    assert (loaded.items, loaded.no_choice) == (model.items, "no")
+    for offers in (OFFERS, UNSEEN):
+        assert np.abs(loaded.probabilities(offers) - model.probabilities(offers)).max() <= 1e-12
+    assert sum(loaded.predict(("tea", "pie")).values()) == pytest.approx(1.0, abs=1e-12)
+    assert loaded.substitution().shares == pytest.approx(model.substitution().shares, abs=1e-12)
+    assert loaded.substitution().shares.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-9)
+    assert loaded.sample(("tea", "pie"), 5, seed=1) == model.sample(("tea", "pie"), 5, seed=1)
+    other = loaded.relabel("abcd")
+    assert list(other.predict(tuple("abcd")).values()) == list(loaded.predict(ITEMS).values())
+    assert other.about == loaded.about
+    with pytest.raises(ValueError, match=r"items|more than once"):
+        loaded.relabel("abca")
+    assert sum(segment.share for segment in loaded.segments()) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="does not know the item 'rum'"):
+        loaded.predict(("tea", "rum"))
+
+
+class Doubtful:
+    """An exact oracle whose bound is too low by a tenth."""
+
+    def __init__(self, assortments: rs.Assortments = OFFERS) -> None:
+        self.exact = rs.oracles.auto(assortments)
+
+    def cheapest(self, costs: Vec) -> Answer:
+        answer = self.exact.cheapest(costs)
+        return Answer(answer.ranking, answer.value, answer.value - 0.1)
+
+
+class Probe(NamedTuple):
+    """A method, and for each of its fields another value that must make a difference."""
+
+    method: Any
+    others: dict[str, Any]
+
+
+PROBES = [
+    Probe(MaxEntropy(prior=PRIOR), {
+        "prior": plackett_luce(ITEMS, [4.0, 3.0, 2.0, 1.0]), "trust": 1.0, "tolerance_nats": 10.0, "max_evaluations": 1,
+    }),
+    Probe(Nearest(gap=1e-6), {
+        "distance": "linf", "weights": "equal", "gap": 10.0, "max_rankings": 2, "oracle": Doubtful(), "ties": "last",
+        "max_rounds": 1,
+    }),
+    Probe(PrimalDual(max_rounds=500, tolerance_mae=1e-6), {
+        "distance": "linf", "learner": "dual-averaging", "weights": "equal", "smoothing": 0.5, "oracle": Doubtful(),
+        "ties": "last", "tolerance_mae": 0.1, "gap": 0.5, "max_rounds": 400, "certify_every": 10,
+    }),
+    Probe(Logit(), {"smoothing": 5.0, "max_steps": 1}),
+    Probe(LatentClass(classes="bic", tried=(2, 3), starts=1), {
+        "classes": 1, "tried": (4,), "starts": 2, "smoothing": 2.0, "tolerance_nats": 0.1, "max_steps": 3,
+    }),
+    Probe(MarkovChain(starts=1), {"starts": 2, "smoothing": 0.1, "tolerance_nats": 0.1, "max_steps": 3}),
+    Probe(Likelihood(tolerance_nats=1e-8), {"tolerance_nats": 0.5, "ties": "last", "max_iterations": 1}),
+]  # fmt: skip
+
+
+def outcome(found: rs.Estimate[Any]) -> str:
+    """All that can be seen of a fit, as text."""
+    history = {name: value.tolist() for name, value in vars(found.history).items()}
+    told = (found.model.to_content(), vars(found.certificate), found.rounds, found.converged, history)
+    return json.dumps(told, default=repr)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=[probe.method.name for probe in PROBES])
+def test_no_setting_is_void(probe: Probe) -> None:
+    assert set(probe.others) == {field.name for field in fields(probe.method)}
+    usual = outcome(rs.estimate(COUNTS, method=probe.method))
+    for name, value in probe.others.items():
+        assert outcome(rs.estimate(COUNTS, method=replace(probe.method, **{name: value}))) != usual, name
+
+
+def test_there_is_a_probe_for_every_method() -> None:
+    assert [probe.method.name for probe in PROBES] == list(METHODS)
+    for name, kind in METHODS.items():
+        assert make(name) == kind()
+        assert make(settings(name)) == settings(name)
+
+
+def test_a_tolerance_is_never_ignored() -> None:
+    for name, kind in METHODS.items():
+        field = kind().tolerance
+        if field:
+            assert getattr(make(name, 0.25), field) == 0.25
+        else:
+            with pytest.raises(ValueError, match=f"The method '{name}' has no tolerance"):
+                make(name, 0.25)
+    with pytest.raises(ValueError, match=r"set it in Nearest\(...\)"):
+        rs.fit_within(COUNTS, 1.0, Nearest(), tolerance=0.25)
+    assert getattr(pick(make_task(COUNTS, None, 0), 0.25), "tolerance_nats") == 0.25  # noqa: B009
+
+
+def many_offers() -> rs.ChoiceCounts:
+    """All offers of two and more of nine items: too many for the exact program, while the oracle is exact."""
+    codes = [[item for item in range(9) if number >> item & 1] for number in range(512)]
+    offers = rs.Assortments([offer for offer in codes if len(offer) > 1], range(9))
+    truth = rs.RankingModel(range(9), [range(9), range(8, -1, -1)], [0.75, 0.25])
+    return rs.ChoiceCounts(offers, np.round(4.0 * truth.probabilities(offers)))
+
+
+def many_items() -> rs.ChoiceCounts:
+    """Small offers of forty items: no exact oracle."""
+    items, random = tuple(f"item {number}" for number in range(40)), np.random.default_rng(0)
+    offers = rs.Assortments(simulate.random_offers(items, 150, random, largest=4), [*items, "nothing"])
+    return rs.ChoiceCounts(offers, random.integers(1, 9, offers.n_coordinates))
+
+
+def doors(counts: rs.ChoiceCounts, folder: Path) -> dict[str, str]:
+    """What every door picks."""
+    offers = counts.assortments
+    rows, chosen = np.zeros((offers.n_coordinates, offers.n_items), dtype=int), offers.members
+    for row, owner in zip(rows, offers.owner, strict=True):
+        row[offers.members[offers.indptr[owner] : offers.indptr[owner + 1]]] = 1
+    kept = counts.tallies > 0
+    fitted = rs.RankingEstimator().fit(rows[kept], chosen[kept], sample_weight=counts.tallies[kept])
+    write_transactions(folder / "choices.csv", counts)
+    told = run("fit", "choices.csv", "--json", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    return {
+        "estimate": rs.estimate(counts).method.name,
+        "estimator": fitted.method_.name,
+        "bootstrap": rs.Bootstrap(counts, replicates=2).method.name,
+        "within": rs.fit_within(counts, 60.0).method.name,
+        "command": json.loads(told.stdout)["method"],
+    }
+
+
+@compiled_only
+@pytest.mark.parametrize(("counts", "name"), [(COUNTS, "max-entropy"), (many_offers(), "nearest")])
+def test_all_doors_pick_the_same(counts: rs.ChoiceCounts, name: str, tmp_path: Path) -> None:
+    assert set(doors(counts, tmp_path).values()) == {name}
+
+
+@compiled_only
+def test_what_is_picked_for_many_items(tmp_path: Path) -> None:
+    counts = many_items()
+    assert pick(Task(counts.assortments, counts)) == PrimalDual()
+    assert rs.fit_within(counts, 0.0).method == PrimalDual()
+    write_transactions(tmp_path / "choices.csv", counts)
+    told = json.loads(run("fit", "choices.csv", "--json", "--budget", "0", cwd=tmp_path).stdout)
+    assert told["method"] == "primal-dual"
+
+
+def test_streams_are_played_by_the_solver() -> None:
+    p = COUNTS.frequencies()
+    for data in (np.array([p, p, p]), [p, p, p], iter([COUNTS] * 3)):
+        found = rs.estimate(OFFERS, data)
+        assert (found.method, found.rounds) == (PrimalDual(), 3)
+    for still in (p, p.tolist(), COUNTS):
+        assert pick(make_task(OFFERS, still, 0)) == MaxEntropy()
+
+
+def test_offers_that_nobody_saw_change_nothing_in_what_is_picked() -> None:
+    grown = COUNTS.extend(many_offers().assortments.offers)
+    assert grown.assortments.n_offers > 400
+    assert pick(make_task(grown, None, 0)) == MaxEntropy()
+    assert rs.Bootstrap(grown, Logit(), replicates=2).method == Logit()
+
+
+def test_objects_made_for_these_offers_go_through_every_door() -> None:
+    oracle, distance = rs.oracles.auto(OFFERS), rs.distances.L2(OFFERS)
+    rounds = PrimalDual(oracle=oracle, distance=distance)
+    for method in (MaxEntropy(prior=PRIOR), Nearest(oracle=oracle, distance=distance), rounds):
+        assert rs.fit_within(COUNTS, 60.0, method).method == method
+        assert rs.Bootstrap(COUNTS, method, replicates=2).method == method
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("weights", ["observations", "equal"])
+def test_both_engines_minimise_the_same_distance(distance: str, weights: Any) -> None:
+    offers = rs.Assortments([("a", "b", "c"), ("a", "b"), ("b", "c")])
+    counts = rs.ChoiceCounts(offers, [20, 50, 30, 7, 3, 400, 600])
+    exact = rs.estimate(counts, method=Nearest(distance=distance, weights=weights, gap=1e-6)).certificate
+    rough = rs.estimate(counts, method=PrimalDual(distance=distance, weights=weights)).certificate
+    assert exact.gap <= 1e-6
+    assert rough.lower <= exact.upper + 1e-9
+    assert exact.lower <= rough.upper + 1e-9
+    assert rough.upper - rough.lower < 0.05
+
+
+@pytest.mark.parametrize("name", ["auto", *METHODS])
+def test_one_item_only(name: str, tmp_path: Path) -> None:
+    counts = odd_data()["one item only"]
+    if name == "max-entropy":
+        with pytest.raises(ValueError, match="'max-entropy' needs at least two items: use 'nearest'"):
+            rs.estimate(counts, method=name)
+        return
+    model = rs.estimate(counts, method=name).model
+    model.save(tmp_path / "model.json")
+    assert rs.load_model(tmp_path / "model.json").predict(("a",)) == {"a": 1.0}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("about", [about for about in odd_data() if about != "one item only"])
+def test_every_method_survives_odd_data(name: str, about: str, tmp_path: Path) -> None:
+    counts = odd_data()[about]
+    found = rs.estimate(counts, method=settings(name) if name != "max-entropy" else MaxEntropy(prior="default"))
+    assert found.certificate.lower <= found.certificate.upper
+    found.model.save(tmp_path / "model.json")
+    shares = rs.load_model(tmp_path / "model.json").probabilities(counts.assortments)
+    assert np.add.reduceat(shares, counts.assortments.indptr[:-1]) == pytest.approx(1.0, abs=1e-9)
+
+
+def table(labels: list[Any], size: int = 240) -> tuple[Any, list[Any]]:
+    """Availability of four items with these labels, the last in every row, and choices; all in every third."""
+    random = np.random.default_rng(0)
+    rows = np.column_stack([random.integers(0, 2, (size, len(labels) - 1)), np.ones(size, dtype=int)])
+    worth = np.array([2.0, 1.0, 4.0, 3.0])
+    chosen = [int(random.choice(4, p=row * worth / (row @ worth))) for row in rows]
+    return pd.DataFrame(rows, columns=pd.Index(labels, dtype=object)), [labels[code] for code in chosen]
+
+
+@pytest.mark.parametrize("labels", [["tea", "pie", "rum", "ale"], [30, 4, 100, 2]], ids=["text", "numbers"])
+@pytest.mark.parametrize("method", [Logit(), Nearest()], ids=lambda method: method.name)
+def test_scorers_of_scikit_learn_agree_with_the_log_likelihood(labels: list[Any], method: Method) -> None:
+    rows, chosen = table(labels)
+    model = rs.RankingEstimator(method, epsilon=0.0)
+    theirs = cross_val_score(model, rows, chosen, cv=KFold(3), scoring="neg_log_loss", error_score="raise")
+    ours = cross_val_score(model, rows, chosen, cv=KFold(3), error_score="raise")
+    assert np.isfinite(ours).all()
+    assert theirs == pytest.approx(ours, rel=1e-9)
+    model.fit(rows, chosen)
+    shares = model.predict_proba(rows)
+    assert model.items_ == labels
+    assert model.classes_.tolist() == sorted(labels)
+    assert np.abs(shares.sum(axis=1) - 1.0).max() < 1e-12
+    assert -log_loss(chosen, shares, labels=model.classes_) == pytest.approx(model.log_likelihood(rows, chosen).mean())
+    first = [model.model_.predict([label for label in labels if row[label]]) for _, row in rows.head(9).iterrows()]
+    wanted = [[shown.get(label, 0.0) for label in sorted(labels)] for shown in first]
+    assert shares[:9] == pytest.approx(np.array(wanted), abs=1e-12)
+    low, high = model.predict_interval(rows.head(9), replicates=2)
+    assert ((low <= shares[:9] + 1e-12) & (shares[:9] <= high + 1e-12)).all()
+    assert not high[shares[:9] == 0.0].any() or method.name == "nearest"
+
+
+@pytest.mark.filterwarnings("ignore:Feature names only support names that are all strings")
+def test_labels_of_several_types_work() -> None:
+    labels = ["tea", 7, "ale", (1, 2)]
+    rows, chosen = table(labels)
+    y = np.empty(len(chosen), dtype=object)
+    y[:] = chosen
+    model = rs.RankingEstimator(Logit()).fit(rows.to_numpy(), [labels.index(one) for one in chosen])
+    model.items_ = labels
+    assert model.classes_.tolist() == [7, "ale", "tea", (1, 2)]
+    shares = model.predict_proba(rows.to_numpy())
+    assert np.abs(shares.sum(axis=1) - 1.0).max() < 1e-12
+    everything = shares[(rows.to_numpy() == 1).all(axis=1)][0]
+    assert everything[[2, 0, 1, 3]] == pytest.approx(list(model.model_.predict(range(4)).values()))
+
+
+def test_batches_go_on_where_a_fit_by_the_solver_ended() -> None:
+    rows, chosen = table(["tea", "pie", "rum", "ale"])
+    model = rs.RankingEstimator(PrimalDual(max_rounds=3000, tolerance_mae=0.0), rounds_per_batch=10).fit(rows, chosen)
+    before, gap = model.n_rounds_, model.certificate_.gap
+    model.partial_fit(rows, chosen)
+    assert model.n_rounds_ == before + 10
+    assert model.certificate_.gap < 1.5 * gap
+
+
+def test_weights_that_cannot_follow_the_batches_are_not_those_of_the_first() -> None:
+    method = PrimalDual(learner="strongly-convex-mirror-descent", tolerance_mae=0.0)
+    model = rs.RankingEstimator(method, rounds_per_batch=50)
+    model.partial_fit([[1, 1, 0]] * 90 + [[1, 1, 1]] * 10, [0, 1] * 50)
+    assert model._run is not None
+    distance: Any = model._run.solver.distance
+    assert distance.offer_weights.tolist() == [1.0, 1.0]
