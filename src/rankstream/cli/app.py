@@ -13,7 +13,7 @@ import typer
 
 from rankstream import __version__
 
-COMMANDS = ("demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce")
+COMMANDS = ("demo", "fit", "predict", "show", "plot", "decide", "stream", "drift", "compare", "reproduce")
 """Each is a file of this folder with a function of that name."""
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -41,9 +41,9 @@ def rankstream(
     """Non-parametric choice models, estimated and certified while the choices arrive.
 
     Begin with 'demo'. With choices of your own, 'fit' makes a model file;
-    'predict', 'show' and 'plot' tell what is in it. 'stream' keeps a model
-    current while choices come, 'drift' tells what changed, and 'compare'
-    which kind of model suits your data.
+    'predict', 'show' and 'plot' say what is in it, and 'decide' which offer
+    to make. 'stream' keeps a model current while choices arrive, 'drift'
+    shows what changed, and 'compare' which kind of model suits your data.
 
     Every command takes --json and --seed.
     Exit codes: 0 done, 1 interrupted or failed, 2 bad input.

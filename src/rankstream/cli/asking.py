@@ -8,9 +8,37 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from rankstream._core.types import Label
     from rankstream.models.entropy.model import EntropyModel
+    from rankstream.models.parametric.fitted import Fitted
     from rankstream.models.rankings import RankingModel
 
-    Model: TypeAlias = RankingModel | EntropyModel
+    Model: TypeAlias = RankingModel | EntropyModel | Fitted
+
+KINDS = {
+    "RankingModel": ("rankings", "nearest", ""),
+    "EntropyModel": ("max-entropy", "max-entropy", "all rankings, by maximum entropy"),
+    "LogitModel": ("mnl", "mnl", "a multinomial logit"),
+    "LatentClassModel": ("latent-class", "latent-class", "a mixture of logits"),
+    "MarkovChainModel": ("markov-chain", "markov-chain", "a Markov chain"),
+}
+"""What a model is called, the method for it where the file does not say which it was, and a few words."""
+
+
+def kind_of(model: "Model") -> str:
+    """What kind of model it is, in a word."""
+    return KINDS[type(model).__name__][0]
+
+
+def method_of(model: "Model") -> str:
+    """How it was fitted: as its file says, else as such models usually are."""
+    noted, usual = model.about.get("method"), KINDS[type(model).__name__][1]
+    return noted if isinstance(noted, str) and (noted == usual or kind_of(model) == "rankings") else usual
+
+
+def words_of(kind: str, rankings: int | None) -> str:
+    """A kind of model in a few words."""
+    if rankings is not None:
+        return "1 ranking" if rankings == 1 else f"{rankings} rankings"
+    return next(words for name, _, words in KINDS.values() if name == kind)
 
 
 def read_offers(file: Path) -> list[str]:

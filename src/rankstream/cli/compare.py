@@ -49,7 +49,7 @@ def compare(
     else:
         print_plain(found.table())
     if plot is not None:
-        draw(found, plot)
+        draw_differences(found, plot)
 
 
 def as_content(found: "Comparison") -> dict[str, Any]:
@@ -66,7 +66,7 @@ def as_content(found: "Comparison") -> dict[str, Any]:
     }
 
 
-def draw(found: "Comparison", path: Path) -> None:
+def draw_differences(found: "Comparison", path: Path) -> None:
     """The differences between the models as a picture; its format follows from the name."""
     from matplotlib.figure import Figure
 

@@ -42,7 +42,7 @@ def plot(
         str | None,
         typer.Option(help="For shares: hour, day, week, month or year.", autocompletion=words(*PERIODS)),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Types of over two places of a max-entropy model.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Types of over two places, drawn from the model.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -51,7 +51,7 @@ def plot(
     from rankstream.models.files import is_model, load_model
     from rankstream.plots.saving import check_picture, save_picture
 
-    check(kind, data, offer, period)
+    check_kind(kind, data, offer, period)
     check_picture(out)
     if kind == "shares":
         if is_model(model):
@@ -72,7 +72,7 @@ def plot(
         print_plain(f"Saved {out}.")
 
 
-def check(kind: str, data: Path | None, offer: str | None, period: str | None) -> None:
+def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None) -> None:
     """Refuse options that do not go together."""
     if kind not in KINDS:
         raise ValueError(f"There is no kind {kind!r} of picture: choose one of {', '.join(map(repr, KINDS))}.")

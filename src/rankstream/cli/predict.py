@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.cli.asking import as_items, read_offers
+from rankstream.cli.asking import as_items, method_of, read_offers
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
 
 if TYPE_CHECKING:
@@ -63,13 +63,12 @@ def with_intervals(
     """
     from rankstream._core.arguments import number_between
     from rankstream.estimation.intervals import Bootstrap
-    from rankstream.models.rankings import RankingModel
 
     number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
     counts = reading.read(data).counts
     with progress("refitting") as tell:
         found = Bootstrap(
-            counts, "primal-dual" if isinstance(model, RankingModel) else "max-entropy", seed=seed, model=model,
+            counts, method_of(model), seed=seed, model=model,
             watch=lambda done, total: tell("refitting", done, total),
         )  # fmt: skip
     return [dict(found.predict(offer, interval).items()) for offer in offers]

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from rankstream._core.terminal import console, print_json, print_plain
+from rankstream.cli.asking import kind_of, words_of
 from rankstream.cli.options import AsJson, ModelFile
 
 if TYPE_CHECKING:
@@ -17,20 +18,20 @@ DRAWN = 1000
 def show(
     model: ModelFile,
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many customer types.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The types drawn from a max-entropy model.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The types drawn from a model that is not one of few rankings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Show customer types, shares, and who gains when an item goes."""
     from rankstream.models.files import load_model
 
-    content = describe(load_model(model), top, seed)
+    content = describe_model(load_model(model), top, seed)
     if as_json:
         print_json(content)
     else:
         print_tables(content)
 
 
-def describe(model: "Model", top: int, seed: int = 0) -> dict[str, Any]:
+def describe_model(model: "Model", top: int, seed: int = 0) -> dict[str, Any]:
     """What ``show`` tells, as what JSON can hold; the types of a model of all rankings are drawn with the seed."""
     from rankstream.models.rankings import RankingModel
 
@@ -39,9 +40,9 @@ def describe(model: "Model", top: int, seed: int = 0) -> dict[str, Any]:
     moves = model.substitution()
     types = model.segments(top) if isinstance(model, RankingModel) else model.segments(top, DRAWN, seed)
     return {
-        "kind": "rankings" if isinstance(model, RankingModel) else "max-entropy",
+        "kind": kind_of(model),
         "rankings": len(model.weights) if isinstance(model, RankingModel) else None,
-        "no_choice": None if model.no_choice_code is None else str(model.items[model.no_choice_code]),
+        "no_choice": None if model.no_choice_code is None else str(model.no_choice),
         "segments": [{"ranking": [str(item) for item in segment.ranking], "share": segment.share} for segment in types],
         "items": [
             {
@@ -57,8 +58,7 @@ def describe(model: "Model", top: int, seed: int = 0) -> dict[str, Any]:
 def print_tables(content: dict[str, Any]) -> None:
     """The customer types, the shares from everything, and who gains when an item goes."""
     rankings = content["rankings"]
-    number = "all rankings, by maximum entropy" if rankings is None else f"{rankings} rankings"
-    kind = "1 ranking" if rankings == 1 else number
+    kind = words_of(content["kind"], rankings)
     drawn = f", among {DRAWN:,} customers drawn" if rankings is None else ""
     print_plain(f"A model of {len(content['items'])} items: {kind}.\n\nThe largest customer types{drawn}:")
     last = [] if content["no_choice"] is None else [f"({content['no_choice']})"]

@@ -1,5 +1,6 @@
 """Pictures, with matplotlib: every function draws on given axes and returns them."""
 
+from rankstream.plots.decisions import earnings_over_time, runners_up, value_by_size
 from rankstream.plots.fits import comparison, convergence, frontier, predicted_against_true, shares_over_time
 from rankstream.plots.models import BLUE, GREY, ORANGE, predicted_against_observed, segments, substitution
 
@@ -9,10 +10,13 @@ __all__ = [
     "ORANGE",
     "comparison",
     "convergence",
+    "earnings_over_time",
     "frontier",
     "predicted_against_observed",
     "predicted_against_true",
+    "runners_up",
     "segments",
     "shares_over_time",
     "substitution",
+    "value_by_size",
 ]

@@ -1,0 +1,118 @@
+"""A table of items as people keep it: what each earns, costs and fills."""
+
+import csv
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankstream._core.types import Label
+
+COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")
+
+
+@dataclass(frozen=True)
+class Items:
+    """What items earn and, where the table says so, cost and fill."""
+
+    margins: "dict[Label, float]"
+    listing_costs: "dict[Label, float] | None"
+    space: "dict[Label, float] | None"
+
+
+def read_items(path: Path, names: "dict[str, Label]", nothing: str | None) -> Items:
+    """A CSV file with columns item and margin, or price and unit_cost; optionally listing_cost and space.
+
+    What is wrong with it is a ValueError that names the line. The no-choice item may be left out, or earn 0.
+    """
+    rows = _rows(path)
+    found = Items({}, {} if "listing_cost" in rows[0] else None, {} if "space" in rows[0] else None)
+    for number, row in enumerate(rows, start=2):
+        place, text = f"Line {number} of {path}", (row["item"] or "").strip()
+        if text not in names:
+            known = ", ".join(map(repr, names))
+            raise ValueError(f"{place} is about {text!r}, which the model does not know: it knows {known}.")
+        item = names[text]
+        if item in found.margins:
+            raise ValueError(f"{place} is about {text!r} again: give each item one line.")
+        if "margin" in row:
+            margin = _number(place, "margin", row)
+        else:
+            margin = _number(place, "price", row) - _number(place, "unit_cost", row)
+        if text == nothing and margin:
+            raise ValueError(f"{place} gives {text!r} a margin, but it stands for buying nothing: leave it out.")
+        found.margins[item] = margin
+        for name, column in (("listing_cost", found.listing_costs), ("space", found.space)):
+            if column is not None and (row[name] or "").strip():
+                column[item] = _number(place, name, row)
+        if found.space is not None and found.space.get(item, 0.0) < 0.0:
+            raise ValueError(f"{place} says that {text!r} fills {found.space[item]:g}: a space is at least 0.")
+    for text, item in names.items():
+        if item not in found.margins and text != nothing:
+            raise ValueError(f"{path} says nothing about {text!r}: give every item a margin, 0 if it earns nothing.")
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}: name a CSV file with the columns item and margin.")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            heads = [name.strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = heads
+            rows = list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
+    if "item" not in heads or not ("margin" in heads or {"price", "unit_cost"} <= set(heads)):
+        raise ValueError(f"{path} needs the columns item and margin (or price and unit_cost); it has {heads}.")
+    if len(set(heads)) < len(heads):
+        raise ValueError(f"{path} has a column twice: it has {heads}.")
+    if not rows:
+        raise ValueError(f"{path} holds no items: write a line for each.")
+    for number, row in enumerate(rows, start=2):
+        if None in row:
+            raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")
+    return rows
+
+
+def _number(place: str, name: str, row: dict[str, Any]) -> float:
+    text = (row[name] or "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value):
+        raise ValueError(f"{place} has the {name} {text!r} for {row['item']!r}: it must be a finite number.")
+    return value
+
+
+def by_name(model: Any) -> "dict[str, Label]":
+    """The model's items by how they read."""
+    found: dict[str, Label] = {}
+    for item in model.items:
+        if found.setdefault(str(item).strip(), item) is not item:
+            raise ValueError(f"The model has two items that read {item!s}: ask it from Python, where they differ.")
+    return found
+
+
+def named_item(option: str, text: str, names: "dict[str, Label]") -> "Label":
+    """The item that an option names."""
+    if text.strip() not in names:
+        raise ValueError(f"{option} names {text!r}, which the model does not know: {', '.join(map(repr, names))}.")
+    return names[text.strip()]
+
+
+def named_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> "list[tuple[Label, Label]]":
+    """Pairs such as "cream:tea"; an item may have a colon in its name as long as one way of reading is left."""
+    found = []
+    for text in texts:
+        parts = text.split(":")
+        ways = [(":".join(parts[:cut]).strip(), ":".join(parts[cut:]).strip()) for cut in range(1, len(parts))]
+        if len(ways) > 1:
+            ways = [way for way in ways if way[0] in names and way[1] in names]
+        if len(ways) != 1:
+            raise ValueError(f"{option} is {text!r}: give two items as cream:tea.")
+        found.append((named_item(option, ways[0][0], names), named_item(option, ways[0][1], names)))
+    return found

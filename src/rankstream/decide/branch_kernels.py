@@ -1,0 +1,242 @@
+"""Compiled loops of the branch and bound over wish lists: a bound by prices, what it says of each item, smaller lists.
+
+Every list gets a copy of the offer of its own, and a price per item for being in its copy; what a list would do at its
+prices is known in one pass, what the offer should be at the summed prices is a sort. For any prices the sum of both is
+at least what any offer earns (Lagrangian decomposition); good prices make the copies agree. A list's best answer has a
+first item; those before it are out, those after it are in where their price is negative.
+"""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled
+from rankstream._core.types import Bytes, Codes, Vec
+
+MOMENTUM, PATIENCE, SLOWER = 0.8, 6, 0.6
+"""How much of a step is the one before; after how many steps without gain the pace falls, and to which part."""
+
+
+@compiled
+def answers(
+    start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, price: Vec, total: Vec, chosen: Bytes
+) -> float:
+    """The sum of the lists' best answers at these prices; into ``total`` the items' summed prices, into ``chosen``
+    which items the copies hold.
+    """
+    bound = 0.0
+    total[:] = 0.0
+    for r in range(weight.size):
+        low, high = start[r], start[r + 1]
+        best, first, tail = weight[r] * end[r], high, 0.0
+        for p in range(high - 1, low - 1, -1):
+            i, cost = item[p], price[p]
+            worth = weight[r] * margin[i] - cost + tail
+            if worth > best:
+                best, first = worth, p
+            if cost < 0.0:
+                tail -= cost
+            total[i] += cost
+        for p in range(low, high):
+            chosen[p] = 1 if p == first or (p > first and price[p] < 0.0) else 0
+        bound += best
+    return bound
+
+
+@compiled
+def offer_at(total: Vec, cost: Vec, space: Vec, slots: int, room: float, offer: Vec) -> tuple[float, float, float]:
+    """The most that an offer is paid at these prices less listing costs, and the least net price that got in.
+
+    The smaller of two relaxations: so many slots, or a capacity that may cut the last item. Third: the net price of the
+    first item that did not get in (0 if it would not pay), which is what replaces one that is taken out.
+    """
+    n = total.size
+    net = total - cost
+    order = np.argsort(-net)
+    offer[:] = 0.0
+    sum_slots, last, following = 0.0, 0.0, 0.0
+    for k in range(n):
+        i = order[k]
+        if net[i] <= 0.0:
+            break
+        if k >= slots:
+            following = net[i]
+            break
+        offer[i] = 1.0
+        sum_slots += net[i]
+        last = net[i] if k == slots - 1 else 0.0
+    if room == np.inf:
+        return sum_slots, last, following
+    by_density = np.argsort(-net / np.maximum(space, 1e-12))
+    left, sum_room = room, 0.0
+    part = np.zeros(n)
+    for k in range(n):
+        i = by_density[k]
+        if net[i] <= 0.0 or left <= 0.0:
+            break
+        share = 1.0 if space[i] <= left else left / space[i]
+        part[i] = share
+        sum_room += share * net[i]
+        left -= share * space[i]
+    if sum_room < sum_slots:
+        offer[:] = part
+        # what taking an item out or in changes is then not known: nothing is claimed
+        return sum_room, 0.0, np.inf
+    return sum_slots, last, following
+
+
+@compiled
+def descend(
+    start: Codes,
+    item: Codes,
+    weight: Vec,
+    end: Vec,
+    margin: Vec,
+    cost: Vec,
+    space: Vec,
+    slots: int,
+    room: float,
+    target: float,
+    steps: int,
+    pace: float,
+    price: Vec,
+    best_price: Vec,
+    best_offer: Vec,
+) -> float:
+    """Lower the bound by subgradient steps of Polyak's length, from ``price``; the best prices into ``best_price``.
+
+    A step goes on in part where the one before went, which keeps prices from swinging to and fro. Ends early once the
+    bound is down to ``target`` or all copies agree. Returns the bound.
+    """
+    n, size = margin.size, item.size
+    total, offer = np.zeros(n), np.zeros(n)
+    chosen = np.zeros(size, dtype=np.int8)
+    way = np.zeros(size)
+    best, stuck = np.inf, 0
+    best_price[:] = price
+    for _ in range(steps):
+        bound = answers(start, item, weight, end, margin, price, total, chosen)
+        bound += offer_at(total, cost, space, slots, room, offer)[0]
+        if bound < best:
+            little = best < np.inf and bound > best - 1e-4 * (best - target)
+            stuck = stuck + 1 if little else 0
+            best = bound
+            best_price[:] = price
+            best_offer[:] = offer
+        else:
+            stuck += 1
+        if best <= target:
+            break
+        if stuck >= PATIENCE:
+            pace *= SLOWER
+            stuck = 0
+            price[:] = best_price
+            way[:] = 0.0
+            continue
+        norm = 0.0
+        for p in range(size):
+            way[p] = MOMENTUM * way[p] + chosen[p] - offer[item[p]]
+            norm += way[p] * way[p]
+        if norm == 0.0:
+            break
+        step = pace * (bound - target) / norm
+        for p in range(size):
+            price[p] += step * way[p]
+    return best
+
+
+@compiled
+def penalties(
+    start: Codes,
+    item: Codes,
+    weight: Vec,
+    end: Vec,
+    margin: Vec,
+    cost: Vec,
+    space: Vec,
+    slots: int,
+    room: float,
+    price: Vec,
+    into: Vec,
+    out: Vec,
+) -> float:
+    """The bound at these prices, and for each item the bound if it must be in the offer, and if it must not.
+
+    Must item q not be there, a list keeps its best answers after q and loses q's negative price in those before; must
+    it be there, nothing after q can be first, and those before pay a positive price of q.
+    """
+    n, size = margin.size, item.size
+    total, offer = np.zeros(n), np.zeros(n)
+    chosen = np.zeros(size, dtype=np.int8)
+    bound = answers(start, item, weight, end, margin, price, total, chosen)
+    paid, last, following = offer_at(total, cost, space, slots, room, offer)
+    bound += paid
+    for i in range(n):
+        net = total[i] - cost[i]
+        into[i], out[i] = bound, bound
+        if following < np.inf:
+            if offer[i] > 0.0:
+                out[i] += following - net
+            else:
+                into[i] += net - last
+    after = np.zeros(n + 1)
+    for r in range(weight.size):
+        low, high = start[r], start[r + 1]
+        after[high - low] = weight[r] * end[r]
+        tail = 0.0
+        for p in range(high - 1, low - 1, -1):
+            worth = weight[r] * margin[item[p]] - price[p] + tail
+            after[p - low] = max(after[p - low + 1], worth)
+            if price[p] < 0.0:
+                tail -= price[p]
+        best, before = after[0], -np.inf
+        for p in range(low, high):
+            i, here = item[p], price[p]
+            worth = weight[r] * margin[i] - here + tail
+            if here < 0.0:
+                tail += here
+                worth += here
+            out[i] += max(before + min(here, 0.0), after[p - low + 1]) - best
+            into[i] += max(before - max(here, 0.0), worth) - best
+            before = max(before, worth)
+    return bound
+
+
+@compiled
+def shrink(
+    start: Codes,
+    item: Codes,
+    weight: Vec,
+    end: Vec,
+    margin: Vec,
+    price: Vec,
+    state: Bytes,
+    place: Codes,
+    new_start: Codes,
+    new_item: Codes,
+    new_weight: Vec,
+    new_end: Vec,
+    new_price: Vec,
+) -> tuple[int, float]:
+    """The lists once some items are decided: those out vanish, those in end a list. Returns how many lists are left.
+
+    ``place[i]`` is the new number of an item that stays undecided. Lists that nothing can change any more are summed up
+    in the second number.
+    """
+    rows, at, done = 0, 0, 0.0
+    for r in range(weight.size):
+        gain, begin = end[r], at
+        for p in range(start[r], start[r + 1]):
+            i = item[p]
+            if state[i] == 0:
+                new_item[at] = place[i]
+                new_price[at] = price[p]
+                at += 1
+            elif state[i] > 0:
+                gain = margin[i]
+                break
+        if at == begin:
+            done += weight[r] * gain
+            continue
+        new_start[rows], new_weight[rows], new_end[rows] = begin, weight[r], gain
+        rows += 1
+    new_start[rows] = at
+    return rows, done

@@ -1,0 +1,221 @@
+"""Compiled loops over all sets of items that can stand first in a ranking: maximum entropy and Markov chains.
+
+A set is a bitmask; bit b stands for item ``codes[b]``. The free items have the low bits, those that are never offered
+the high ones, so that ``& inside`` leaves the free items of a set; items that are always on offer have no bit, as they
+end a ranking. Sets come in ascending order, after all of their subsets. The set without its lowest bit has one bit
+less and was the last of its size, so that what is remembered of it can stand in a stack by size.
+"""
+
+import numpy as np
+
+from rankstream._core.compiling import compiled, inner
+from rankstream._core.types import Bytes, Codes, Vec
+
+
+@inner
+def lowest(mask: int) -> int:
+    """The number of the lowest bit that is set."""
+    bit = 0
+    while not mask >> bit & 1:
+        bit += 1
+    return bit
+
+
+@compiled
+def states_of(codes: Codes, first: Codes, items: Codes, following: Codes, out: Codes) -> None:
+    """For every set, the state of the program once its items came first: from the set without its lowest bit."""
+    out[0] = first.size - 2
+    for mask in range(1, out.size):
+        bit = lowest(mask)
+        state = out[mask ^ (1 << bit)]
+        out[mask] = state
+        for t in range(first[state], first[state + 1]):
+            if items[t] == codes[bit]:
+                out[mask] = following[t]
+
+
+@compiled
+def add_class(
+    weight: float,
+    attraction: Vec,
+    values: Vec,
+    tilts: Vec,
+    first: Codes,
+    items: Codes,
+    following: Codes,
+    state_of: Codes,
+    bit_of: Codes,
+    margins: Vec,
+    inside: int,
+    reach: Vec,
+    table: Vec,
+) -> None:
+    """Add a tilted Plackett-Luce class to g. ``bit_of[i]`` is -1 for an item that is always on offer.
+
+    From a set the next item is drawn in proportion to its attraction times how the tilt values what follows; ``reach``
+    is how likely a set is to come first, and is zero before and after.
+    """
+    n = attraction.size
+    chance = np.zeros(n)
+    reach[0] = weight
+    for mask in range(reach.size):
+        here = reach[mask]
+        reach[mask] = 0.0
+        if here <= 0.0:
+            continue
+        state, rest = state_of[mask], 0.0
+        for i in range(n):
+            left = bit_of[i] < 0 or not mask >> bit_of[i] & 1
+            chance[i] = attraction[i] if left else 0.0
+            rest += chance[i]
+        if rest <= 0.0:
+            # nothing is left
+            continue
+        for t in range(first[state], first[state + 1]):
+            chance[items[t]] *= tilts[t] * values[following[t]] / values[state]
+        for i in range(n):
+            mass = here * chance[i] / rest
+            if mass == 0.0:
+                continue
+            bit = bit_of[i]
+            if bit >= 0:
+                reach[mask | 1 << bit] += mass
+            if bit < 0 or inside >> bit & 1:
+                table[mask & inside] += mass * margins[i]
+                if bit >= 0:
+                    table[(mask | 1 << bit) & inside] -= mass * margins[i]
+
+
+@inner
+def absorb(moves: Vec, inside: Bytes, hits: Vec, new: int, out: Vec) -> None:
+    """Hitting probabilities once one more item is passed through, from those before.
+
+    ``hits[a, c]``: from a, which is ``inside``, the chain first meets outside at c. From the new item it goes outside
+    at once or by way of an inside item, until it does not come back; from the others it may first come to the new one.
+    ``inside`` is as it was before.
+    """
+    n = moves.shape[0]
+    back = moves[new, new]
+    for a in range(n):
+        if inside[a]:
+            back += moves[new, a] * hits[a, new]
+    stays = 1.0 / max(1.0 - back, 1e-300)
+    for c in range(n):
+        total = 0.0
+        if not inside[c] and c != new:
+            total = moves[new, c]
+            for a in range(n):
+                if inside[a]:
+                    total += moves[new, a] * hits[a, c]
+        out[new, c] = total * stays
+    for a in range(n):
+        if inside[a]:
+            for c in range(n):
+                out[a, c] = 0.0 if inside[c] or c == new else hits[a, c] + hits[a, new] * out[new, c]
+
+
+@compiled
+def add_chain(
+    weight: float,
+    arrival: Vec,
+    moves: Vec,
+    values: Vec,
+    costs: Vec,
+    first: Codes,
+    items: Codes,
+    following: Codes,
+    state_of: Codes,
+    codes: Codes,
+    bit_of: Codes,
+    margins: Vec,
+    inside: int,
+    reach: Vec,
+    table: Vec,
+) -> None:
+    """Add a tilted Markov chain to g: the same, from every set and its last item (``reach[set, bit of the last]``)."""
+    n, bits = arrival.size, codes.size
+    stack = np.zeros((bits + 1, n, n))
+    chance, gain, mass = np.zeros(n), np.zeros(n), np.zeros(n)
+    held = np.zeros(n, dtype=np.int8)
+    for mask in range(reach.shape[0]):
+        size = 0
+        for b in range(bits):
+            held[codes[b]] = mask >> b & 1
+            size += mask >> b & 1
+        if mask:
+            new = codes[lowest(mask)]
+            held[new] = 0
+            absorb(moves, held, stack[size - 1], new, stack[size])
+            held[new] = 1
+        hits, state = stack[size], state_of[mask]
+        top = -np.inf
+        for i in range(n):
+            gain[i] = values[state, i]
+        for t in range(first[state], first[state + 1]):
+            gain[items[t]] = values[following[t], items[t]] - costs[t]
+        for i in range(n):
+            if not held[i]:
+                top = max(top, gain[i])
+        for i in range(n):
+            gain[i] = 0.0 if held[i] else np.exp(gain[i] - top)
+            mass[i] = 0.0
+        for last in range(-1, bits):
+            here = (weight if last < 0 else 0.0) if mask == 0 else (0.0 if last < 0 else reach[mask, last])
+            if here <= 0.0:
+                continue
+            total = 0.0
+            for i in range(n):
+                chance[i] = gain[i] * (arrival[i] if last < 0 else hits[codes[last], i])
+                total += chance[i]
+            if total <= 0.0:
+                continue
+            for i in range(n):
+                mass[i] += here * chance[i] / total
+        for i in range(n):
+            if held[i] or mass[i] == 0.0:
+                continue
+            bit = bit_of[i]
+            if bit >= 0:
+                reach[mask | 1 << bit, bit] += mass[i]
+            if bit < 0 or inside >> bit & 1:
+                table[mask & inside] += mass[i] * margins[i]
+                if bit >= 0:
+                    table[(mask | 1 << bit) & inside] -= mass[i] * margins[i]
+
+
+@compiled
+def chain_table(arrival: Vec, moves: Vec, codes: Codes, free: int, margins: Vec, table: Vec) -> None:
+    """What a Markov chain earns from every offer, by the set of free items that are missing from it.
+
+    ``codes[free:]`` are the items that are never offered: the chain passes through them from the beginning.
+    """
+    n = arrival.size
+    stack, met = np.zeros((free + 1, n, n)), np.zeros((free + 1, n))
+    held = np.zeros(n, dtype=np.int8)
+    met[0] = arrival
+    work = np.zeros((n, n))
+    for k in range(free, codes.size):
+        new = codes[k]
+        absorb(moves, held, stack[0], new, work)
+        stack[0] = work
+        held[new] = 1
+        through = met[0, new]
+        for c in range(n):
+            met[0, c] = 0.0 if held[c] else met[0, c] + through * work[new, c]
+    for mask in range(table.size):
+        size = 0
+        for b in range(free):
+            held[codes[b]] = mask >> b & 1
+            size += mask >> b & 1
+        if mask:
+            new = codes[lowest(mask)]
+            held[new] = 0
+            absorb(moves, held, stack[size - 1], new, stack[size])
+            held[new] = 1
+            through = met[size - 1, new]
+            for c in range(n):
+                met[size, c] = 0.0 if held[c] else met[size - 1, c] + through * stack[size, new, c]
+        total = 0.0
+        for c in range(n):
+            total += met[size, c] * margins[c]
+        table[mask] = total

@@ -1,0 +1,212 @@
+"""next_offer: which offer to try next, to learn and to earn."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label, Vec
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.observed import observed
+from rankstream.decide.choosing import decide
+from rankstream.decide.decision import Decision
+from rankstream.decide.margins import Numbers
+from rankstream.decide.problem import OfferProblem, Pairs, make_problem
+from rankstream.decide.referee import some_offer
+from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
+from rankstream.estimation.methods import Method, make
+from rankstream.estimation.task import Task
+from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
+from rankstream.models.entropy.priors import WEIGHTS, Guides, fit_guides, of_guides
+
+How = Literal["thompson", "greedy", "ucb"]
+GAP = 1e-2
+"""How exactly a model is fitted, in nats: far below the noise of the counts."""
+PSEUDO = 0.5
+"""Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys's prior."""
+
+
+@dataclass(frozen=True, eq=False)
+class NextOffer:
+    """The offer to show to the next customers: ``offer`` without the no-choice item, ``menu`` with it.
+
+    ``decision`` is the best offer by the model that was drawn, None for a first offer at random, before any data. Hand
+    the whole object to the next call as ``start``, so that its fits begin where these ended.
+    """
+
+    offer: tuple[Label, ...]
+    menu: tuple[Label, ...]
+    how: str
+    decision: Decision | None = None
+    guides: Guides | None = None
+    fit: EntropyFit | None = None
+
+    def to_content(self) -> dict[str, Any]:
+        """What JSON can hold of it."""
+        decision = None if self.decision is None else self.decision.to_content()
+        return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision}
+
+    def __str__(self) -> str:
+        items = ", ".join(str(item) for item in self.offer) or "nothing"
+        return f"Next, offer {items} ({self.how})."
+
+
+def next_offer(
+    counts: Any,
+    margins: Numbers,
+    how: How = "thompson",
+    *,
+    method: str | Method = "max-entropy",
+    redraws: int = 10,
+    optimism: float = 1.0,
+    at_most: int | None = None,
+    at_least: int | None = None,
+    must: Iterable[Label] = (),
+    never: Iterable[Label] = (),
+    requires: Pairs = (),
+    excludes: Pairs = (),
+    listing_costs: Numbers | None = None,
+    space: Numbers | None = None,
+    capacity: float | None = None,
+    no_choice: Label | None = None,
+    budget: float = 10.0,
+    seed: int = 0,
+    start: NextOffer | None = None,
+) -> NextOffer:
+    """Which offer to show to the next batch of customers.
+
+    Call it once for every batch, not for every customer, each time with another seed; then count the choices from its
+    ``menu`` (``counts.extend([menu])`` where the offer is new).
+
+    Parameters
+    ----------
+    counts : ChoiceCounts or Live
+        What was chosen so far.
+    margins : dict, Series or number
+        As for ``best_offer``.
+    at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity, no_choice : optional
+        As for ``best_offer``.
+    how : "thompson", "greedy" or "ucb"
+        The best offer by a model fitted to counts that were redrawn from a Dirichlet, so that offers are tried as
+        often as they may be the best; by the model fitted to the counts; or by that model's value plus ``optimism``
+        standard deviations over ``redraws`` redrawn ones.
+    method : str or settings
+        What is fitted. Maximum entropy begins where ``start`` ended.
+    redraws : int
+        How many models "ucb" draws.
+    optimism : float
+        How many standard deviations "ucb" adds.
+    budget : float
+        Seconds for the search.
+    seed : int
+        What is redrawn.
+    start : NextOffer, optional
+        What the call before returned.
+
+    >>> from rankstream import Assortments
+    >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [90, 10, 20, 80])
+    >>> found = next_offer(counts, {"tea": 1.0, "pie": 3.0}, "greedy", at_most=1)
+    >>> found.menu
+    ('tea', 'no')
+
+    """
+    if how not in ("thompson", "greedy", "ucb"):
+        raise ValueError(f"There is no way {how!r} to the next offer: choose 'thompson', 'greedy' or 'ucb'.")
+    whole_number("redraws", redraws, least=2)
+    number_between("optimism", optimism, 0.0)
+    held = counts if isinstance(counts, ChoiceCounts) else getattr(counts, "counts", None)
+    if not isinstance(held, ChoiceCounts):
+        raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
+    offers = held.assortments
+    label = offers.items[offers.no_choice] if no_choice is None and offers.no_choice is not None else no_choice
+    flat = _Known(offers.items, label)
+    problem = make_problem(
+        flat, margins, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
+        excludes=excludes, listing_costs=listing_costs, space=space, capacity=capacity, no_choice=label,
+    )  # fmt: skip
+    random = np.random.default_rng(whole_number("seed", seed))
+    if not held.observations:
+        return _at_random(problem, random)
+    learner = _Learner(observed(held), method, seed, start)
+    if how == "ucb":
+        return _optimistic(problem, learner, redraws, optimism, random, budget, seed)
+    model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
+    found = decide(replace(problem, model=model), 1, budget, seed)
+    return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The items before there is a model."""
+
+    items: tuple[Label, ...]
+    no_choice: Label | None
+
+
+def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
+    """As many choices from every offer, with shares drawn from the Dirichlet that the tallies leave."""
+    offers, tallies = counts.assortments, counts.tallies
+    out = np.zeros(tallies.size)
+    for number, total in enumerate(counts.totals.tolist()):
+        part = slice(offers.indptr[number], offers.indptr[number + 1])
+        out[part] = total * random.dirichlet(tallies[part] + PSEUDO)
+    return ChoiceCounts(offers, out)
+
+
+class _Learner:
+    """Fits to counts and to redrawn ones, each from where the one before ended."""
+
+    def __init__(self, counts: ChoiceCounts, method: str | Method, seed: int, start: NextOffer | None) -> None:
+        self.counts, self.seed = counts, seed
+        self.dense = method == "max-entropy"
+        self.method = None if self.dense else make(method)
+        same = start is not None and start.guides is not None and start.guides[0].items == counts.assortments.items
+        self.guides = start.guides if start is not None and same else None
+        self.last = start.fit if start is not None and same else None
+
+    def fit(self, counts: ChoiceCounts) -> Any:
+        """A model of these counts."""
+        if not self.dense:
+            if self.method is None:
+                raise ValueError("The method 'auto' changes with the data: name one, such as 'max-entropy'.")
+            return self.method.model(Task(counts.assortments, counts, self.seed))
+        self.guides = fit_guides(counts, seed=self.seed, start=self.guides)
+        prior = of_guides(self.guides, WEIGHTS)
+        self.last = fit_max_entropy(counts, prior, start=self.last, tolerance=GAP, seed=self.seed)
+        return self.last.model
+
+
+def _optimistic(
+    problem: OfferProblem, learner: _Learner, redraws: int, optimism: float, random: np.random.Generator, budget: float,
+    seed: int,
+) -> NextOffer:  # fmt: skip
+    """The offer of the highest value plus so many standard deviations, over all offers."""
+    if problem.free.size > MOST_BITS:
+        raise ValueError(f"'ucb' needs at most {MOST_BITS} items to decide about, not {problem.free.size}.")
+    model = learner.fit(learner.counts)
+    middle = table_of(replace(problem, model=model))
+    sums, squares = np.zeros_like(middle.values), np.zeros_like(middle.values)
+    for _ in range(redraws):
+        table = table_of(replace(problem, model=learner.fit(redrawn(learner.counts, random))))
+        drawn: Vec = table.values if table.flip == middle.flip else table.values[::-1]
+        sums += drawn
+        squares += drawn**2
+    spread = np.sqrt(np.maximum(squares - sums**2 / redraws, 0.0) / (redraws - 1))
+    held = scan(OfferTable(middle.values + optimism * spread, middle.flip), problem).offers[0]
+    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    found = decide(replace(problem, model=model), 1, budget, seed)
+    return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
+
+
+def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
+    """A first offer, before any data: as full as a random order of the items allows."""
+    held = some_offer(problem)
+    for code in random.permutation(problem.free).tolist():
+        more = held.copy()
+        more[code] = True
+        if problem.is_feasible(more):
+            held = more
+    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    return NextOffer(own, problem.labels(held), "at random, before any data")

@@ -1,0 +1,227 @@
+"""What may be offered: margins, costs and constraints over the items of a model, checked and thought through."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Bytes, Codes, Label, Mask, Vec
+from rankstream.data.assortments import plain
+from rankstream.decide.margins import Numbers, listed, margin_vector, no_choice_of, number_vector
+
+Pairs: TypeAlias = Iterable[Any] | Mapping[Any, Any]
+"""Pairs of items in a list, one pair, or a dict."""
+IN, FREE, OUT = 1, 0, -1
+FITS = 1e-9
+"""Relative to the capacity: sums of spaces that exceed it by no more than rounding still fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfferProblem:
+    """A model, what its items earn, cost and fill, and which offers are feasible; items are told by their numbers.
+
+    ``state`` says of every item whether it must be (1), cannot be (-1) or may be (0) in the offer, with all that
+    follows from the constraints thought through. ``nothing`` is the number of the no-choice item, or -1: it is not
+    counted, not constrained and not free.
+    """
+
+    model: Any
+    margins: Vec
+    costs: Vec
+    space: Vec
+    capacity: float
+    least: int
+    most: int
+    state: Bytes
+    requires: Codes
+    excludes: Codes
+    nothing: int
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The model's items."""
+        found: tuple[Label, ...] = self.model.items
+        return found
+
+    @property
+    def free(self) -> Codes:
+        """The items that may be offered or not."""
+        return np.flatnonzero(self.state == FREE)
+
+    @property
+    def must(self) -> Codes:
+        """The items that have to be offered, without the no-choice item."""
+        return np.flatnonzero(self.state == IN)
+
+    @property
+    def room(self) -> float:
+        """The largest sum of spaces that counts as fitting."""
+        return self.capacity * (1.0 + FITS) + FITS * float(self.space.max(initial=0.0))
+
+    def is_feasible(self, held: Mask) -> bool:
+        """Whether an offer keeps all constraints; ``held`` tells for every item whether it is in it."""
+        own = held.copy()
+        if self.nothing >= 0:
+            own[self.nothing] = False
+        size = int(own.sum())
+        return bool(
+            self.least <= size <= self.most
+            and (own[self.state == IN]).all()
+            and not (own[self.state == OUT]).any()
+            and float(self.space[own].sum()) <= self.room
+            and not (own[self.requires[:, 0]] & ~own[self.requires[:, 1]]).any()
+            and not (own[self.excludes[:, 0]] & own[self.excludes[:, 1]]).any()
+        )
+
+    def labels(self, held: Mask) -> tuple[Label, ...]:
+        """The items of an offer in the model's order, and last the no-choice item where there is one."""
+        own = tuple(item for item, there in zip(self.items, held, strict=True) if there)
+        return own if self.nothing < 0 else (*own, self.items[self.nothing])
+
+    def of_size(self, size: int) -> "OfferProblem":
+        """The same for offers of exactly so many items."""
+        return replace(self, least=size, most=size)
+
+
+def make_problem(
+    model: Any,
+    margins: Numbers,
+    *,
+    at_most: int | None = None,
+    at_least: int | None = None,
+    must: Iterable[Label] = (),
+    never: Iterable[Label] = (),
+    requires: Pairs = (),
+    excludes: Pairs = (),
+    listing_costs: Numbers | None = None,
+    space: Numbers | None = None,
+    capacity: float | None = None,
+    no_choice: Label | None = None,
+) -> OfferProblem:
+    """Check all that a user can say of a decision; what contradicts itself is a ValueError of one sentence."""
+    items = tuple(model.items)
+    label = no_choice_of(model, no_choice)
+    number = {item: code for code, item in enumerate(items)}
+    nothing = -1 if label is None else number[label]
+    own = len(items) - (nothing >= 0)
+    least = 0 if at_least is None else whole_number("at_least", at_least)
+    most = own if at_most is None else min(own, whole_number("at_most", at_most))
+    sizes = number_vector("space", items, space, label)
+    if (sizes < 0.0).any():
+        bad = int(np.argmin(sizes))
+        raise ValueError(f"The space of {items[bad]!r} is {sizes[bad]:g}: it must be at least 0.")
+    if (space is None) != (capacity is None):
+        raise ValueError("Space and capacity belong together: say what items fill, and how much there is.")
+    held = OfferProblem(
+        model=model,
+        margins=margin_vector(items, margins, label),
+        costs=number_vector("listing cost", items, listing_costs, label),
+        space=sizes,
+        capacity=np.inf if capacity is None else number_between("capacity", capacity, 0.0),
+        least=max(least, 0 if nothing >= 0 else 1),
+        most=most,
+        state=_states(items, number, nothing, must, never),
+        requires=_pairs("requires", items, number, nothing, requires),
+        excludes=_pairs("excludes", items, number, nothing, excludes),
+        nothing=nothing,
+    )
+    return _thought_through(held)
+
+
+def _code(name: str, number: dict[Label, int], nothing: int, item: Label) -> int:
+    label = plain(item)
+    if label not in number:
+        raise ValueError(f"{name} names {label!r}, which the model does not know: its items are {listed(number)}.")
+    if number[label] == nothing:
+        raise ValueError(f"{name} names the no-choice item {label!r}, which is always on offer: leave it out.")
+    return number[label]
+
+
+def _states(
+    items: tuple[Label, ...], number: dict[Label, int], nothing: int, must: Iterable[Label], never: Iterable[Label]
+) -> Bytes:
+    state = np.zeros(len(items), dtype=np.int8)
+    for name, labels, mark in (("must", must, IN), ("never", never, OUT)):
+        if isinstance(labels, str):
+            raise ValueError(f"{name} is {labels!r}: give a list of items.")
+        for label in labels:
+            code = _code(name, number, nothing, label)
+            if state[code] not in (FREE, mark):
+                raise ValueError(f"The item {items[code]!r} is named in both must and never: leave one out.")
+            state[code] = mark
+    if nothing >= 0:
+        state[nothing] = OUT  # always there, and never counted or decided about
+    return state
+
+
+def _pairs(name: str, items: tuple[Label, ...], number: dict[Label, int], nothing: int, pairs: Pairs) -> Codes:
+    given: list[Any] = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
+    if len(given) == 2 and not any(isinstance(pair, tuple | list) for pair in given):
+        given = [tuple(given)]  # one pair, not in a list
+    found = []
+    for pair in given:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"{name} holds {pair!r}: give pairs of items, such as ('cream', 'tea').")
+        first, second = (_code(name, number, nothing, item) for item in pair)
+        if first == second:
+            raise ValueError(f"{name} holds the pair of {items[first]!r} with itself: name two items.")
+        found.append((first, second))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _thought_through(problem: OfferProblem) -> OfferProblem:
+    """Fix all items whose state follows from others', and refuse what contradicts itself."""
+    items, state = problem.items, problem.state.copy()
+    changed = True
+    while changed:
+        changed = False
+        for first, second, name in _implications(problem, state):
+            if state[first] == IN and state[second] == (OUT if name == "requires" else IN):
+                word = "requires" if name == "requires" else "excludes"
+                raise ValueError(
+                    f"The item {items[first]!r} must be offered and {word} {items[second]!r}, "
+                    f"which {'cannot' if name == 'requires' else 'must'} be: the constraints contradict each other."
+                )
+            before = state[first], state[second]
+            propagate(state, first, second, name == "requires")
+            changed |= before != (state[first], state[second])
+        filled = float(problem.space[state == IN].sum())
+        if filled > problem.room:
+            raise ValueError(
+                f"The items that must be offered fill {filled:g} of a capacity of {problem.capacity:g}: raise it."
+            )
+        tight = (state == FREE) & (problem.space + filled > problem.room)
+        changed |= bool(tight.any())
+        state[tight] = OUT
+    needed, possible = int((state == IN).sum()), int((state != OUT).sum())
+    if problem.least > problem.most or needed > problem.most:
+        raise ValueError(
+            f"The offer must hold at least {max(problem.least, needed)} items and at most {problem.most}: "
+            "the constraints contradict each other."
+        )
+    if possible < problem.least:
+        raise ValueError(f"The offer must hold at least {problem.least} items, and only {possible} may be in it.")
+    return replace(problem, state=state)
+
+
+def _implications(problem: OfferProblem, state: Bytes) -> Iterable[tuple[int, int, str]]:
+    for first, second in problem.requires.tolist():
+        yield first, second, "requires"
+    for first, second in problem.excludes.tolist():
+        yield (first, second, "excludes") if state[first] == IN else (second, first, "excludes")
+
+
+def propagate(state: Bytes, first: int, second: int, required: bool) -> None:
+    """What follows for two items from "first only with second" (required), or from "not both"."""
+    if required:
+        if state[first] == IN and state[second] == FREE:
+            state[second] = IN
+        if state[second] == OUT and state[first] == FREE:
+            state[first] = OUT
+    else:
+        if state[first] == IN and state[second] == FREE:
+            state[second] = OUT
+        if state[second] == IN and state[first] == FREE:
+            state[first] = OUT

@@ -1,0 +1,193 @@
+"""safe_offer: the offer with the best worst case over all ranking models that fit the data."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label, Mask
+from rankstream._core.watch import Deadline, Watch
+from rankstream.columns.revenue import Region
+from rankstream.data.counts import ChoiceCounts
+from rankstream.decide.choosing import decide
+from rankstream.decide.decision import Decision, named
+from rankstream.decide.margins import Numbers
+from rankstream.decide.problem import OfferProblem, Pairs, make_problem
+from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
+from rankstream.decide.valuing import values
+from rankstream.decide.worst import WorstCases
+from rankstream.estimation.estimate import estimate
+from rankstream.models.rankings import RankingModel
+
+
+@dataclass(frozen=True, eq=False)
+class SafeOffer:
+    """An offer that is worth at least ``low`` whatever ranking model in the region is true, beside the best one.
+
+    ``expected`` is its value by the model, ``bound`` what no offer's worst case exceeds, ``scenarios`` how many worst
+    models it took, ``worst`` the model behind ``low``. ``best`` is the decision by the model alone, and ``best_low``
+    the worst case of that. ``feasible`` is False where no ranking model is in the region: then those count that come
+    nearest.
+    """
+
+    offer: tuple[Label, ...]
+    low: float
+    expected: float
+    bound: float
+    proven: bool
+    scenarios: int
+    worst: RankingModel
+    best: Decision
+    best_low: float
+    feasible: bool
+
+    def __str__(self) -> str:
+        best, proof = self.best, "" if self.proven else f"; not proven: at most {self.bound:.4g} can be guaranteed"
+        lines = [f"Best: {named(best.offer)}: expected {best.value:.4g}, at least {self.best_low:.4g}."]
+        if set(best.offer) == set(self.offer):
+            lines.append(f"It is also the safest{proof}.")
+        else:
+            name, low = named(self.offer), self.low
+            lines.append(f"Safest: {name}: expected {self.expected:.4g}, at least {low:.4g}{proof}.")
+        return "\n".join(lines)
+
+    def to_content(self) -> dict[str, Any]:
+        """What JSON can hold of it."""
+        return {
+            "offer": [str(item) for item in self.offer], "low": self.low, "expected": self.expected,
+            "bound": self.bound, "proven": self.proven, "scenarios": self.scenarios, "feasible": self.feasible,
+            "best": self.best.to_content(), "best_low": self.best_low,
+        }  # fmt: skip
+
+
+def safe_offer(
+    counts: ChoiceCounts,
+    margins: Numbers,
+    region: Region = "confidence",
+    *,
+    tolerance: float = 0.0,
+    level: float = 0.95,
+    model: Any = None,
+    accuracy: float = 1e-4,
+    max_scenarios: int = 50,
+    at_most: int | None = None,
+    at_least: int | None = None,
+    must: Iterable[Label] = (),
+    never: Iterable[Label] = (),
+    requires: Pairs = (),
+    excludes: Pairs = (),
+    listing_costs: Numbers | None = None,
+    space: Numbers | None = None,
+    capacity: float | None = None,
+    no_choice: Label | None = None,
+    budget: float = 60.0,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> SafeOffer:
+    """The offer whose worst case over all ranking models in a region around the data is best, beside the best offer.
+
+    By scenarios: the best offer against the worst models found so far, then the worst model for that offer, until the
+    two meet. It is cautious: use it beside ``best_offer``, to see what caution costs.
+
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The data.
+    margins : dict, Series or number
+        As for ``best_offer``.
+    at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity, no_choice : optional
+        As for ``best_offer``.
+    region : "confidence", "l1" or "linf"
+        Models within the offers' confidence radii at this ``level``, or within a ``tolerance`` in a norm.
+    tolerance, level : float
+        The size of the region.
+    model : optional
+        What expected values are by; without it, ``estimate(counts).model``.
+    accuracy : float
+        How near worst case and bound must come, relative to the largest margin.
+    max_scenarios : int
+        How many worst models at most.
+    budget : float
+        Seconds.
+    seed : int
+        Ties between rankings, and the fit.
+    watch : callable, optional
+        Is told what is going on, and may end the search.
+
+    >>> from rankstream import Assortments
+    >>> offers = Assortments([("tea", "no"), ("pie", "no"), ("tea", "pie", "no")])
+    >>> found = safe_offer(ChoiceCounts(offers, [90, 10, 30, 70, 80, 15, 5]), {"tea": 1.0, "pie": 1.5})
+    >>> found.offer, found.proven, found.low <= found.expected
+    (('tea', 'pie'), True, True)
+
+    """
+    number_between("accuracy", accuracy, 1e-9)
+    number_between("tolerance", tolerance, 0.0)
+    whole_number("max_scenarios", max_scenarios, least=1)
+    fitted = estimate(counts, seed=seed).model if model is None else model
+    if set(fitted.items) != set(counts.assortments.items):
+        raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
+    problem = make_problem(
+        fitted, margins, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
+        excludes=excludes, listing_costs=listing_costs, space=space, capacity=capacity, no_choice=no_choice,
+    )  # fmt: skip
+    if problem.free.size > MOST_BITS:
+        raise ValueError(f"A safe offer needs at most {MOST_BITS} items to decide about, not {problem.free.size}.")
+    cases = WorstCases(counts, region, tolerance, level, 0.1 * accuracy, seed)
+    deadline = Deadline(number_between("budget", budget, 0.0))
+
+    def enough(text: str) -> bool:
+        return deadline(text) or (watch is not None and watch(text))
+
+    return _search(problem, cases, accuracy, max_scenarios, enough, decide(problem, 1, budget, seed, watch))
+
+
+def _search(
+    problem: OfferProblem, cases: WorstCases, accuracy: float, most: int, enough: Any, best: Decision
+) -> SafeOffer:
+    """Scenario after scenario, until what some offer guarantees is what no offer can exceed."""
+    close = accuracy * max(float(np.abs(problem.margins).max()), 1e-300)
+    offer = best.held
+    low, worst = _worst(problem, cases, offer)
+    best_low, kept, table = low, (low, offer, worst), None
+    bound, number = np.inf, 0
+    while number < most:
+        number += 1
+        scenario = table_of(replace(problem, model=_in_order(worst, problem)))
+        if table is None:
+            table = scenario
+        else:
+            np.minimum(table.values, scenario.values, out=table.values)
+        found = scan(OfferTable(table.values, scenario.flip), problem)
+        bound, offer = found.values[0], found.offers[0]
+        if bound <= kept[0] + close:
+            break
+        low, worst = _worst(problem, cases, offer)
+        if low > kept[0]:
+            kept = (low, offer, worst)
+        if bound <= kept[0] + close or enough(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
+            break
+    expected = float(values(problem, [kept[1]])[0])
+    items = tuple(problem.items[code] for code in np.flatnonzero(kept[1]))
+    bound = max(bound, kept[0])
+    return SafeOffer(
+        items, kept[0], expected, bound, bound <= kept[0] + close, number, kept[2], best, best_low, cases.feasible
+    )
+
+
+def _worst(problem: OfferProblem, cases: WorstCases, held: Mask) -> tuple[float, RankingModel]:
+    """The worst that an offer is worth, and the model that does it."""
+    menu = problem.labels(held)
+    gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
+    low, model = cases(menu, np.array([gain[item] for item in menu]))
+    return low - float(problem.costs[held].sum()), model
+
+
+def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:
+    """The same rankings with the items numbered as the problem does."""
+    if model.items == problem.items:
+        return model
+    number = np.array([problem.items.index(item) for item in model.items])
+    return RankingModel.from_codes(problem.items, number[model.orders], model.weights)

@@ -1,0 +1,177 @@
+"""All offers at once: what each of them earns, for every kind of model, as one table over bitmasks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankstream._core.rounding import ROUNDING
+from rankstream._core.types import Bits, Codes, Mask, Vec
+from rankstream.decide import law_kernels, table_kernels
+from rankstream.decide.lists import make_lists
+from rankstream.decide.problem import IN, OfferProblem
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.parametric.latent_class import LatentClassModel
+from rankstream.models.parametric.markov_chain import MarkovChainModel
+from rankstream.models.parametric.mnl import LogitModel
+from rankstream.models.rankings import RankingModel
+
+MOST_BITS = 24
+MOST_STATES = 2**26
+"""Numbers in a table beside the offers: half a gigabyte."""
+RATE = 2e8
+"""About how many terms a second the loops take; only to predict what fits into a budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfferTable:
+    """What every offer of free items earns: offer S in place ``S ^ flip``."""
+
+    values: Vec
+    flip: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """The best offers, best first, and the best value and offer of every size; how many offers are feasible."""
+
+    values: list[float]
+    offers: list[Mask]
+    by_size: dict[int, float]
+    feasible: int
+
+
+def predicted_seconds(problem: OfferProblem) -> float:
+    """About how long a table would take; infinite where it is too large or there is none for the model."""
+    model, free, n_items = problem.model, problem.free.size, len(problem.items)
+    if free > MOST_BITS:
+        return np.inf
+    offers = float(2**free)
+    if isinstance(model, RankingModel):
+        terms = free * offers / 4 + model.orders.size
+    elif isinstance(model, LogitModel):
+        terms = offers
+    elif isinstance(model, LatentClassModel):
+        terms = offers * model.n_classes
+    elif isinstance(model, MarkovChainModel):
+        terms = offers * n_items**2 / 3
+    elif isinstance(model, EntropyModel):
+        bits = n_items - problem.must.size - (problem.nothing >= 0)
+        sets, chains = 2.0**bits, len(model.prior.chain_weights)
+        if sets * (bits if chains else 1) > MOST_STATES:
+            return np.inf
+        terms = sets * n_items * (1.5 * len(model.prior.class_weights) + chains * n_items)
+    else:
+        return np.inf
+    return (terms + 4 * offers) / RATE
+
+
+def table_of(problem: OfferProblem) -> OfferTable:
+    """What all offers earn by the problem's model."""
+    model, free = problem.model, problem.free.size
+    values = np.zeros(2**free)
+    if isinstance(model, LogitModel | LatentClassModel):
+        _add_logits(model, problem, values)
+        return OfferTable(values, 0)
+    if isinstance(model, MarkovChainModel):
+        codes = _codes(problem)
+        law_kernels.chain_table(
+            np.array(model.arrival), np.array(model.transitions), codes, free, problem.margins, values
+        )
+        return OfferTable(values, 2**free - 1)
+    if isinstance(model, RankingModel):
+        lists = make_lists(model, problem)
+        table_kernels.spread(*lists.arrays, values)
+    elif isinstance(model, EntropyModel):
+        _add_tilted(model, problem, values)
+    else:
+        raise ValueError(f"There is no table of all offers for a {type(model).__name__}.")
+    table_kernels.subset_sums(values, free)
+    return OfferTable(values, 2**free - 1)
+
+
+def _codes(problem: OfferProblem) -> Codes:
+    """The items that are not always on offer: free ones first, then those that are never offered."""
+    always = problem.state == IN
+    if problem.nothing >= 0:
+        always[problem.nothing] = True
+    banned = np.flatnonzero(~always & (problem.state < 0))
+    return np.concatenate([problem.free, banned])
+
+
+def _add_logits(model: LogitModel | LatentClassModel, problem: OfferProblem, values: Vec) -> None:
+    always = problem.must if problem.nothing < 0 else np.append(problem.must, problem.nothing)
+    shares = np.ones(1) if isinstance(model, LogitModel) else model.mixture
+    for share, row in zip(shares.tolist(), np.atleast_2d(model.attraction), strict=True):
+        held, gain = float(row[always].sum()), float(row[always] @ problem.margins[always])
+        table_kernels.logit_table(row[problem.free], held, gain, problem.margins[problem.free], share, values)
+
+
+def _add_tilted(model: EntropyModel, problem: OfferProblem, values: Vec) -> None:
+    """The maximum-entropy model's g, class by class and chain by chain."""
+    lattice = SoftLattice(model.assortments, model.prior)
+    lattice.evaluate(model.duals)
+    codes, prior = _codes(problem), model.prior
+    steps = (lattice.first, lattice.items, lattice.following)
+    state_of = np.zeros(2**codes.size, dtype=np.int64)
+    law_kernels.states_of(codes, *steps, state_of)
+    bit_of = np.full(len(problem.items), -1, dtype=np.int64)
+    bit_of[codes] = np.arange(codes.size)
+    inside = 2**problem.free.size - 1
+    n_classes, reach = len(prior.class_weights), np.zeros(state_of.size)
+    for number in range(n_classes):
+        law_kernels.add_class(
+            float(lattice.posterior[number]), lattice.attraction[:, number].copy(), lattice.values[:, number].copy(),
+            lattice.class_tilts, *steps, state_of, bit_of, problem.margins, inside, reach, values,
+        )  # fmt: skip
+    for number in range(len(prior.chain_weights)):
+        law_kernels.add_chain(
+            float(lattice.posterior[n_classes + number]), prior.arrivals[number].copy(), prior.moves[number].copy(),
+            lattice.chain_values[number], lattice.costs, *steps, state_of, codes, bit_of, problem.margins, inside,
+            np.zeros((state_of.size, codes.size)), values,
+        )  # fmt: skip
+
+
+def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
+    """The best feasible offers of a table; a ValueError where none is feasible."""
+    free, inside = problem.free, problem.state == IN
+    taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
+    best, picks = np.full(max(1, top), -np.inf), np.zeros(max(1, top), dtype=np.uint64)
+    size_best, size_pick = np.full(free.size + 1, -np.inf), np.zeros(free.size + 1, dtype=np.uint64)
+    feasible = table_kernels.scan(
+        table.values, table.flip, free.size, problem.costs[free], problem.space[free],
+        problem.room - float(problem.space[inside].sum()), problem.least - taken, problem.most - taken,
+        *_pair_masks(problem), best, picks, size_best, size_pick,
+    )  # fmt: skip
+    if not feasible:
+        raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+    kept = [number for number in range(best.size) if np.isfinite(best[number])]
+    tiny = ROUNDING * (problem.free.size + 1) * float(np.abs(problem.margins).max(initial=0.0))
+
+    def plain(value: float) -> float:
+        return 0.0 if abs(value - fixed) <= tiny else float(value - fixed)
+
+    return Scanned(
+        [plain(best[number]) for number in kept],
+        [_held(problem, int(picks[number])) for number in kept],
+        {size + taken: plain(value) for size, value in enumerate(size_best) if np.isfinite(value)},
+        feasible,
+    )
+
+
+def _held(problem: OfferProblem, mask: int) -> Mask:
+    held: Mask = problem.state == IN
+    for bit, code in enumerate(problem.free.tolist()):
+        held[code] = bool(mask >> bit & 1)
+    return held
+
+
+def _pair_masks(problem: OfferProblem) -> tuple[Bits, Bits]:
+    """For every free item, the free items it needs and those it bans, as bits."""
+    place = {int(code): bit for bit, code in enumerate(problem.free)}
+    needs, bans = np.zeros((2, problem.free.size), dtype=np.uint64)
+    for pairs, out in ((problem.requires, needs), (problem.excludes, bans)):
+        for first, second in pairs.tolist():
+            if first in place and second in place:
+                out[place[first]] |= np.uint64(1 << place[second])
+    return needs, bans

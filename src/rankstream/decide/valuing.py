@@ -1,0 +1,82 @@
+"""What offers earn by a model: expected margin per customer, less listing costs."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Label, Mask, Vec
+from rankstream.data.assortments import Assortments, as_offer
+from rankstream.decide.margins import Numbers, margin_vector, no_choice_of, number_vector
+from rankstream.decide.problem import OfferProblem
+
+SEVERAL = 500
+"""Offers are valued so many at a time."""
+
+
+def value(
+    model: Any,
+    offers: Iterable[Iterable[Label]],
+    margins: Numbers,
+    *,
+    listing_costs: Numbers | None = None,
+    no_choice: Label | None = None,
+) -> Any:
+    """A pandas data frame with a row per offer: its items, what it earns, what listing costs, and what is left.
+
+    The no-choice item, where there is one, is added to every offer.
+
+    >>> from rankstream import RankingModel
+    >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("pie", "no", "tea")], [0.6, 0.4],
+    ...                      no_choice_code=2)
+    >>> value(model, [("tea",), ("tea", "pie")], {"tea": 2.0, "pie": 3.0}, listing_costs=0.1).round(2)
+              offer  earned  listing  value
+    0        (tea,)     1.2      0.1    1.1
+    1    (tea, pie)     2.4      0.2    2.2
+    """
+    import pandas as pd
+
+    nothing = no_choice_of(model, no_choice)
+    items = tuple(model.items)
+    gains, costs = margin_vector(items, margins, nothing), number_vector("listing cost", items, listing_costs, nothing)
+    given = [tuple(offer) for offer in offers]
+    full = [as_offer("The offer", _with(nothing, offer)) for offer in given]
+    earned, listing = earnings(model, full, gains), np.array([_sum(model.items, costs, offer) for offer in full])
+    return pd.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
+
+
+def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> Vec:
+    """The expected margin of each offer; an offer without items earns 0."""
+    out = np.zeros(len(offers))
+    gain = dict(zip(model.items, margins.tolist(), strict=True))
+    filled = [number for number, offer in enumerate(offers) if offer]
+    for first in range(0, len(filled), SEVERAL):
+        numbers = filled[first : first + SEVERAL]
+        for number in numbers:
+            for item in offers[number]:
+                if item not in gain:
+                    raise ValueError(f"The offer {offers[number]!r} holds {item!r}, which the model does not know.")
+        rows = Assortments([offers[number] for number in numbers], model.items)
+        earned = model.probabilities(rows) * margins[rows.members]
+        out[numbers] = np.add.reduceat(earned, rows.indptr[:-1])
+    return out
+
+
+def values(problem: OfferProblem, offers: Sequence[Mask], model: Any = None) -> Vec:
+    """What offers are worth by the problem's model (or another of the same items): margin less listing costs."""
+    used = problem.model if model is None else model
+    margins = problem.margins
+    if tuple(used.items) != problem.items:
+        gain = dict(zip(problem.items, margins.tolist(), strict=True))
+        margins = np.array([gain[item] for item in used.items])
+    earned = earnings(used, [problem.labels(held) for held in offers], margins)
+    listing: Vec = np.array([float(problem.costs[held].sum()) for held in offers])
+    return earned - listing
+
+
+def _with(nothing: Label | None, offer: tuple[Label, ...]) -> tuple[Label, ...]:
+    return offer if nothing is None or nothing in offer else (*offer, nothing)
+
+
+def _sum(items: tuple[Label, ...], numbers: Vec, offer: tuple[Label, ...]) -> float:
+    return float(sum(numbers[items.index(item)] for item in offer))

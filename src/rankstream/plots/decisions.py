@@ -1,0 +1,74 @@
+"""Pictures of decisions: value by size, the offer against its runners-up, and earnings while learning."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankstream._core.types import Vec
+from rankstream.decide.decision import Decision
+from rankstream.plots.models import BLUE, GREY, ORANGE, short_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = (GREY, BLUE, ORANGE, "#009e73")
+
+
+def value_by_size(found: Decision, axes: "Axes") -> "Axes":
+    """The best value for each number of items: the worth of shelf space; the offer's own size is orange."""
+    from matplotlib.ticker import MaxNLocator
+
+    sizes = sorted(found.by_size)
+    worth = [found.by_size[size] for size in sizes]
+    axes.plot(sizes, worth, color=GREY, linewidth=1, zorder=1)
+    own = len(found.offer)
+    for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
+        picked = [place for place, size in enumerate(sizes) if (size == own) == mine]
+        axes.scatter([sizes[p] for p in picked], [worth[p] for p in picked], color=colour, label=label, zorder=2)
+    axes.set(xlabel="number of items", ylabel="value per customer", title="The worth of shelf space")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="lower right")
+    return axes
+
+
+def runners_up(found: Decision, axes: "Axes") -> "Axes":
+    """The offer and its runners-up as a table of dots, a row each, with their values; orange where they differ from it.
+
+    A full dot is an item in the offer, a small one an item that is not; items in none of them are left out.
+    """
+    rows = [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
+    used = [item for item in found.problem.items if any(item in offer for offer, _ in rows)]
+    names = short_names(found.problem.items)
+    for row, (offer, _) in enumerate(rows):
+        for column, item in enumerate(used):
+            inside, same = item in offer, (item in offer) == (item in found.offer)
+            colour = (BLUE if inside else "#cccccc") if same else ORANGE
+            face = colour if inside or same else "white"
+            axes.scatter(column, row, s=130 if inside or not same else 14, facecolor=face, edgecolor=colour, zorder=2)
+    ends = "" if found.interval is None else f" [{found.interval[0]:.3g}, {found.interval[1]:.3g}]"
+    labels = [f"{value:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]
+    axes.set_yticks(range(len(rows)), labels)
+    axes.set_xticks(range(len(used)), [names[item] for item in used], rotation=45, ha="right", rotation_mode="anchor")
+    axes.set(
+        xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel="value per customer",
+        title="The offer, and its runners-up" if found.runners_up else "The offer",
+    )  # fmt: skip
+    axes.grid(alpha=0.3, axis="x")
+    axes.set_axisbelow(True)
+    return axes
+
+
+def earnings_over_time(curves: Mapping[str, Vec], axes: "Axes", batch: int = 1) -> "Axes":
+    """What was earned while learning, in percent of the best: means over markets (rows) with a standard error."""
+    for number, (name, table) in enumerate(curves.items()):
+        middle = table.mean(axis=0)
+        error = table.std(axis=0, ddof=1) / np.sqrt(len(table))
+        customers, colour = batch * np.arange(1, middle.size + 1), COLOURS[number % len(COLOURS)]
+        axes.plot(customers, middle, color=colour, label=name)
+        axes.fill_between(customers, middle - error, middle + error, color=colour, alpha=0.2, linewidth=0)
+    axes.set(xlabel="customers", ylabel="earned, % of the best offer's", title="Earning while learning")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes

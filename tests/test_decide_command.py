@@ -1,0 +1,187 @@
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner, Result
+
+from rankstream import Assortments, ChoiceCounts, RankingModel
+from rankstream.cli.app import make_app
+from rankstream.cli.items import named_pairs, read_items
+from rankstream.decide import best_offer
+from rankstream.plots.decisions import earnings_over_time, runners_up, value_by_size
+from strategies import compiled_only
+
+ITEMS = ("tea", "cream", "cake", "pie", "nothing")
+MODEL = RankingModel(
+    ITEMS,
+    [("tea", "cake", "nothing", "pie", "cream"), ("cream", "pie", "cake", "nothing", "tea"),
+     ("pie", "tea", "cream", "nothing", "cake"), ("cake", "nothing", "tea", "cream", "pie")],
+    [0.4, 0.3, 0.2, 0.1], no_choice_code=4,
+)  # fmt: skip
+MARGINS = {"tea": 1.0, "cream": 3.0, "cake": 2.0, "pie": 2.5}
+TABLE = "item,margin,listing_cost,space\ntea,1,0.1,1\ncream,3,,2\ncake,2,0.1,1\npie,2.5,0.1,2\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    MODEL.save(tmp_path / "model.json")
+    (tmp_path / "items.csv").write_text(TABLE)
+    offers = Assortments([("tea", "cake", "nothing"), ("cream", "pie", "nothing"), ITEMS], ITEMS)
+    counts = ChoiceCounts(offers, np.round(200 * MODEL.probabilities(offers)))
+    lines = ["offered,chosen,count"]
+    for coordinate, (offer, item) in enumerate(zip(offers.owner, offers.members, strict=True)):
+        if counts.tallies[coordinate]:
+            lines.append(f"{';'.join(offers.offers[offer])},{ITEMS[item]},{int(counts.tallies[coordinate])}")
+    (tmp_path / "choices.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def call(folder: Path, *words: object) -> Result:
+    files = {"ITEMS": folder / "items.csv", "DATA": folder / "choices.csv"}
+    given = [str(files.get(str(word), word)) for word in words]
+    named = ["decide", str(folder / "model.json"), "--margins", str(folder / "items.csv")]
+    return CliRunner().invoke(make_app(("decide", "show")), [*named, *given])
+
+
+def answer(folder: Path, *words: object) -> dict[str, Any]:
+    done = call(folder, *words, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_command_decides_as_the_function_does(folder: Path) -> None:
+    words = ["--at-most", 3, "--must", "tea", "--never", "cake", "--requires", "cream:tea", "--capacity", 4, "--top", 3]
+    found = answer(folder, *words)
+    costs = {"tea": 0.1, "cake": 0.1, "pie": 0.1}
+    wanted = best_offer(
+        MODEL, MARGINS, at_most=3, must=["tea"], never=["cake"], requires=[("cream", "tea")], listing_costs=costs,
+        space={"tea": 1, "cream": 2, "cake": 1, "pie": 2}, capacity=4, top=3,
+    )  # fmt: skip
+    assert found["offer"] == list(wanted.offer)
+    assert found["value"] == pytest.approx(wanted.value)
+    assert found["proven"]
+    assert [one["offer"] for one in found["runners_up"]] == [list(one.offer) for one in wanted.runners_up]
+    text = call(folder, *words).stdout
+    assert "No feasible offer is worth more: proven" in text
+    assert "tea adds" in text
+    assert "Best value by number of items" in text
+    assert answer(folder, "--excludes", "cream:pie", "--at-least", 3)["offer"] != wanted.offer
+
+
+def test_prices_and_unit_costs_are_margins_too(folder: Path) -> None:
+    lines = ["item,price,unit_cost", *(f"{item},{value + 5},5" for item, value in MARGINS.items()), "nothing,0,0"]
+    (folder / "items.csv").write_text("\n".join(lines))
+    assert answer(folder)["value"] == pytest.approx(best_offer(MODEL, MARGINS).value)
+
+
+def test_data_give_intervals_a_safe_offer_and_the_next_one(folder: Path) -> None:
+    found = answer(folder, "--data", "DATA", "--at-most", 2)
+    assert found["interval"][0] < found["value"] < found["interval"][1]
+    assert {"value", "low", "high", "is_noise"} == set(found["lead"])
+    safe = answer(folder, "--data", "DATA", "--safe", "--at-most", 2)
+    assert safe["low"] >= safe["best_low"] - 1e-6
+    tried = answer(folder, "--data", "DATA", "--next", "--at-most", 2, "--how", "greedy")
+    assert len(tried["offer"]) <= 2
+    text = call(folder, "--data", "DATA", "--next", "--at-most", 2, "--how", "greedy").stdout
+    assert text == f"Next, offer {', '.join(tried['offer'])} (greedy).\n"
+
+
+def test_the_picture_is_drawn(folder: Path) -> None:
+    assert call(folder, "--top", 3, "--plot", folder / "decision.png").exit_code == 0
+    assert (folder / "decision.png").stat().st_size > 10_000
+    safe = call(folder, "--data", "DATA", "--safe", "--plot", folder / "safe.svg")
+    assert safe.exit_code == 0
+    assert "at least" in safe.stdout
+    assert "The offer" in (folder / "safe.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "message"),
+    [
+        ("item,margin\ntea,1\ncream,1\ncake,1\n", [], "says nothing about 'pie'"),
+        (TABLE + "soup,1,,\n", [], "'soup', which the model does not know"),
+        (TABLE + "tea,1,,\n", [], "is about 'tea' again"),
+        (TABLE + "nothing,1,,\n", [], "stands for buying nothing"),
+        (TABLE.replace("2.5", "nan"), [], "has the margin 'nan' for 'pie'"),
+        (TABLE.replace("2.5", "lots"), [], "has the margin 'lots' for 'pie'"),
+        (TABLE.replace("0.1,2", "0.1,-2"), [], "'pie' fills -2"),
+        (TABLE + "pie,1,2,3,4\n", [], "more fields than there are columns"),
+        ("item,price\ntea,1\n", [], "needs the columns item and margin"),
+        ("item,margin,item\n", [], "a column twice"),
+        ("item,margin\n", [], "holds no items"),
+        (TABLE, ["--must", "soup"], "--must names 'soup'"),
+        (TABLE, ["--requires", "tea"], "give two items as cream:tea"),
+        (TABLE, ["--must", "tea", "--never", "tea"], "both must and never"),
+        (TABLE, ["--must", "pie", "--capacity", "1"], "fill 2 of a capacity of 1"),
+        (TABLE, ["--at-least", "3", "--capacity", "3"], "No offer keeps all constraints"),
+        ("item,margin\ntea,1\ncream,1\ncake,1\npie,1\n", ["--capacity", "3"], "add a column space"),
+        (TABLE, ["--safe"], "give --data as well"),
+        (TABLE, ["--safe", "--next", "--data", "DATA"], "one at a time"),
+        (TABLE, ["--next", "--how", "luck", "--data", "DATA"], "no way 'luck'"),
+        (TABLE, ["--plot", "nowhere/x.png"], "no folder nowhere"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder: Path, table: str, words: list[str], message: str) -> None:
+    (folder / "items.csv").write_text(table)
+    done = call(folder, *words)
+    assert isinstance(done.exception, ValueError)  # main() turns it into a line and exit code 2
+    assert message in str(done.exception)
+
+
+def test_files_that_are_no_tables(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="There is no file"):
+        read_items(tmp_path / "nowhere.csv", {}, None)
+    (tmp_path / "odd.csv").write_bytes(b"item,margin\n\xff\xfe,1\n")
+    with pytest.raises(ValueError, match="not a CSV file in UTF-8"):
+        read_items(tmp_path / "odd.csv", {}, None)
+
+
+def test_pairs_of_items_with_colons() -> None:
+    names: dict[str, Any] = {"a:b": 1, "c": 2}
+    assert named_pairs("--requires", ["a:b:c", "c:a:b"], names) == [(1, 2), (2, 1)]
+
+
+@compiled_only
+def test_interrupting_gives_the_best_so_far_with_its_bound(folder: Path) -> None:
+    random = np.random.default_rng(0)
+    orders = np.array([random.permutation(71) for _ in range(900)])
+    RankingModel.from_codes(range(71), orders, np.full(900, 1 / 900), 70).save(folder / "model.json")
+    lines = [f"{item},{value}" for item, value in enumerate(random.uniform(size=70))]
+    (folder / "items.csv").write_text("\n".join(["item,margin", *lines]))
+    best_offer(MODEL, MARGINS)  # what is compiled is compiled
+
+    def press() -> None:
+        time.sleep(1.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    done = call(folder, "--at-most", "12", "--budget", "120", "--top", 1, "--json")
+    thread.join()
+    found = json.loads(done.stdout)
+    assert "best so far" in done.stderr
+    assert not found["proven"]
+    assert found["bound"] > found["value"] > 0.5
+
+
+def test_pictures_show_sizes_and_runners_up() -> None:
+    found = best_offer(MODEL, MARGINS, top=3)
+    left, right = Figure().subplots(1, 2)
+    value_by_size(found, left)
+    assert left.get_lines()[0].get_xdata().tolist() == [0, 1, 2, 3, 4]
+    assert max(left.get_lines()[0].get_ydata()) == pytest.approx(found.value)
+    runners_up(found, right)
+    assert len(right.get_yticklabels()) == 3
+    alone = Figure().subplots()
+    runners_up(best_offer(MODEL, MARGINS), alone)
+    assert alone.get_title() == "The offer"
+    earnings_over_time({"greedy": np.ones((3, 4)), "random": np.zeros((3, 4))}, alone, 50)
+    assert alone.get_lines()[0].get_xdata().tolist() == [50, 100, 150, 200]  # type: ignore[union-attr]
