@@ -3,6 +3,7 @@ import pytest
 
 from rankstream import Assortments, RankingModel, estimate
 from rankstream.data import simulate
+from rankstream.estimation.methods import PrimalDual
 from rankstream.models.answers import first_two
 from rankstream.models.entropy import fit as entropy
 
@@ -25,7 +26,7 @@ def test_segments_merge_what_differs_below_no_choice() -> None:
 
 def test_substitution_is_the_second_choice() -> None:
     market = simulate.market(0)
-    model = estimate(market.assortments, market.frequencies(), tolerance=5e-3).model
+    model = estimate(market.assortments, market.frequencies(), method=PrimalDual(tolerance_mae=5e-3)).model
     offer = model.items[:5]
     found = model.substitution(offer)
     expected = np.zeros((5, 5))
@@ -48,7 +49,7 @@ def test_an_item_that_nobody_buys_has_no_buyers_to_lose() -> None:
 
 def test_the_dense_model_answers_the_same_questions() -> None:
     market = simulate.market(0, n_items=5, n_offers=8, n_test=4)
-    model = entropy.fit(next(market.stream(first=3000))).model
+    model = entropy.fit_max_entropy(next(market.stream(first=3000)), "default").model
     rows = model.substitution().shares
     assert (rows >= -1e-12).all()
     assert rows.sum(axis=1) == pytest.approx(np.ones(6))

@@ -249,8 +249,8 @@ def test_markov_chain_recovers_a_chain() -> None:
 def test_first_visits_are_the_chain_as_rankings() -> None:
     market, counts = sampled(segments=3, size=2000)
     fit = fit_markov_chain(counts, starts=1)
-    rankings = fit.rankings(2000, seed=1)
-    assert rankings == fit.rankings(2000, seed=1)
+    rankings = fit.draw(2000, seed=1)
+    assert rankings == fit.draw(2000, seed=1)
     np.testing.assert_allclose(rankings.probabilities(market.test), fit.probabilities(market.test), atol=0.06)
 
 

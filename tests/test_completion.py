@@ -6,6 +6,7 @@ import pytest
 import naive
 from rankstream import Assortments, RankingModel, estimate
 from rankstream.data import simulate
+from rankstream.estimation.methods import PrimalDual
 from rankstream.models.entropy import priors
 from rankstream.models.entropy.completion import TiltedRankings, redraw
 from rankstream.models.entropy.soft_lattice import SoftLattice
@@ -33,7 +34,7 @@ def test_tilted_rankings_are_drawn_by_their_law(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["classes", "chain", "mixed"])
 def test_completion_changes_no_vertex(kind: str) -> None:
     market = simulate.market(1, n_items=7, n_offers=10, n_test=5)
-    fit = estimate(market.assortments, market.frequencies(), tolerance=5e-3)
+    fit = estimate(market.assortments, market.frequencies(), method=PrimalDual(tolerance_mae=5e-3))
     guided = redraw(fit.model, market.assortments, a_prior(market.assortments.items, kind), draws=3)
     assert len(guided.weights) <= 3 * len(fit.model.weights)
     before, after = fit.model.probabilities(market.assortments), guided.probabilities(market.assortments)
@@ -46,7 +47,7 @@ def test_a_good_guide_predicts_better() -> None:
     errors = []
     for seed in range(3):
         market = simulate.market(seed, n_offers=20, unseen=True)
-        fit = estimate(market.assortments, market.frequencies())
+        fit = estimate(market.assortments, market.frequencies(), method="primal-dual")
         truth = market.truth.probabilities(market.test)
         guide = priors.plackett_luce(market.truth.items, market.truth.utilities, market.truth.mixture)
         models = (fit.model, redraw(fit.model, market.assortments, guide))

@@ -20,7 +20,7 @@ from rankstream.cli import fit, main, options, plot
 from rankstream.cli.app import COMMANDS
 from rankstream.data.readers.grouping import PERIODS
 from rankstream.data.readers.reading import Format
-from rankstream.estimation.estimate import Method
+from rankstream.estimation.methods import METHODS
 from rankstream.experiments import study
 from rankstream.models.entropy.laws import plackett_luce
 
@@ -133,7 +133,7 @@ def test_people_read_sentences(
 
 def test_intervals_of_a_model_with_an_assumed_share(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assumed = ["--outside-share", "0.2", "--no-choice", "gone"]
-    assert run(folder, ["fit", "DATA", "-o", "OUT", *assumed]) == 0
+    assert run(folder, ["fit", "DATA", "-o", "OUT", "--method", "nearest", *assumed]) == 0
     words = ["predict", "OUT", "--offer", "tea;gone", "--interval", "0.9", "--data", "DATA", "--json"]
     capsys.readouterr()
     assert run(folder, [*words, *assumed]) == 0
@@ -281,7 +281,7 @@ def test_want_of_memory_is_one_sentence(
 
 
 def test_what_the_shell_completes_is_what_there_is() -> None:
-    assert set(get_args(Method)) == set(fit.METHODS)
+    assert ("auto", *METHODS) == fit.METHODS
     assert set(get_args(Format)) == set(options.FORMATS)
     assert tuple(PERIODS) == plot.PERIODS
     assert options.words("stop", "skip")() == ["stop", "skip"]
@@ -293,8 +293,10 @@ def test_what_reads_choices_has_all_options_for_it() -> None:
         name: set(signature(getattr(import_module(f"rankstream.cli.{name}"), name)).parameters) for name in COMMANDS
     }
     found = {name: everything & parameters for name, parameters in taken.items()}
-    assert {name for name in found if "rejects" in found[name]} == {"fit", "predict", "plot", "drift", "compare"}
-    assert everything == found["fit"] == found["predict"] == found["plot"] == found["compare"]
+    assert {name for name in found if "rejects" in found[name]} == {
+        *("fit", "predict", "plot", "decide", "drift", "compare"),
+    }
+    assert everything == found["fit"] == found["predict"] == found["plot"] == found["decide"] == found["compare"]
     assert found["drift"] == everything - {"outside_share"}
     assert all("reading" not in parameters for parameters in taken.values())
 

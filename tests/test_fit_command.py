@@ -9,11 +9,13 @@ from typer.testing import CliRunner, Result
 
 import rankstream as rs
 from rankstream.cli.app import make_app
+from rankstream.cli.fit import METHODS
 from rankstream.data import simulate
 from rankstream.estimation.budget import fit_within
 from rankstream.models.entropy.fit import has_small_program
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.files import load_model
+from rankstream.solver.runs import CHUNK
 
 
 def write_transactions(path: Path, counts: rs.ChoiceCounts) -> None:
@@ -44,11 +46,12 @@ def test_from_file_to_answer(data: Path, tmp_path: Path) -> None:
     assert "by maximum entropy" in done.output
     assert isinstance(load_model(out), EntropyModel)
     assert "item 1" in call("predict", out, "--offer", "item 1;item 2;nothing").output
-    sparse = json.loads(call("fit", data, "-o", out, "--method", "primal-dual", "--json").output)
-    assert sparse["kind"] == "rankings"
-    assert sparse["choices"] == 2000
-    assert sparse["proven_least_distance"] <= sparse["distance"]
-    assert isinstance(load_model(out), rs.RankingModel)
+    for method in ("primal-dual", "nearest"):
+        sparse = json.loads(call("fit", data, "-o", out, "--method", method, "--json").output)
+        assert (sparse["kind"], sparse["method"]) == ("rankings", method)
+        assert sparse["choices"] == 2000
+        assert sparse["proven_least_distance"] <= sparse["distance"]
+        assert isinstance(load_model(out), rs.RankingModel)
 
 
 def test_bad_records_stop_or_are_skipped_and_told(data: Path, tmp_path: Path) -> None:
@@ -67,6 +70,7 @@ def test_bad_records_stop_or_are_skipped_and_told(data: Path, tmp_path: Path) ->
     ("words", "message"),
     [
         (["--method", "best"], "no method 'best'"),
+        (["--method", "mnl", "--tolerance", "0.1"], "The method 'mnl' has no tolerance"),
         (["-o", "nowhere/model.json"], "no folder nowhere"),
     ],
 )
@@ -88,25 +92,27 @@ def test_the_budget_is_kept_and_the_model_is_certified() -> None:
     assert found.certificate.lower <= found.certificate.upper
     assert any("round" in text for text in told)
     assert found.certificate.upper - found.certificate.lower == pytest.approx(found.certificate.gap)
+    assert (found.method.name, found.converged) == ("nearest", False)
 
 
 def test_without_time_there_is_still_a_round() -> None:
     market = simulate.market(0, n_items=6, n_offers=12, n_test=1)
-    found = fit_within(next(market.stream()), seconds=0.0, method="primal-dual")
-    assert found.rounds == 1
+    assert fit_within(next(market.stream()), seconds=0.0, method="nearest").rounds == 1
+    assert fit_within(next(market.stream()), seconds=0.0, method="primal-dual").rounds == CHUNK
 
 
-def test_an_interrupt_keeps_the_model_so_far() -> None:
+@pytest.mark.parametrize(("method", "rounds"), [("nearest", 3), ("primal-dual", 3 * CHUNK)])
+def test_an_interrupt_keeps_the_model_so_far(method: str, rounds: int) -> None:
     market = simulate.market(0, n_items=6, n_offers=12, n_test=1)
     told: list[str] = []
 
     def press(text: str, _: float) -> None:
         told.append(text)
-        if text.startswith("round 3"):
+        if text.startswith(f"round {rounds}"):
             signal.raise_signal(signal.SIGINT)
 
-    found = fit_within(next(market.stream()), method="primal-dual", tolerance=0.0, watch=press)
-    assert found.rounds == 3
+    found = fit_within(next(market.stream()), method=method, tolerance=0.0, watch=press)
+    assert (found.rounds, found.converged) == (rounds, False)
     assert found.certificate.lower <= found.certificate.upper
     with pytest.raises(KeyboardInterrupt):  # afterwards Ctrl-C is what it was
         signal.raise_signal(signal.SIGINT)
@@ -119,6 +125,7 @@ def test_an_inexact_oracle_is_served_by_the_solver() -> None:
     counts = rs.ChoiceCounts(offers)
     counts.observe_coordinates(simulate.draw_choices(offers, truth.probabilities(offers), 5_000, random))
     found = fit_within(counts, seconds=1.0)
+    assert found.method.name == "primal-dual"
     assert found.rounds >= 1
     assert found.certificate.lower <= found.certificate.upper
 
@@ -129,7 +136,7 @@ def test_bounds_of_all_methods_agree(tmp_path: Path) -> None:
     (tmp_path / "uneven.csv").write_text("\n".join(lines) + "\n")
     found = [
         json.loads(call("fit", tmp_path / "uneven.csv", "-o", tmp_path / "m.json", "--method", method, "--json").output)
-        for method in ("max-entropy", "primal-dual")
+        for method in METHODS
     ]
     for one in found:
         assert all(one["proven_least_distance"] <= other["distance"] + 1e-9 for other in found)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -5,31 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import Assortments, ChoiceCounts, RankingChoiceModel, RankingModel
+from rankstream import Assortments, ChoiceCounts, RankingEstimator, RankingModel, estimate
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts
-from rankstream.estimation import intervals
-from rankstream.estimation.intervals import Bootstrap, draw, predict_interval
+from rankstream.estimation.intervals import Bootstrap, draw_counts, predict_interval
+from rankstream.estimation.methods import Logit, MaxEntropy, Method, Nearest
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.priors import fit_guides
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
-METHODS: list[intervals.Refit] = ["max-entropy", "primal-dual"]
+METHODS: tuple[Method, ...] = (MaxEntropy(prior="default"), Nearest(), Logit())
+every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 
 
 def some(factor: int = 1) -> ChoiceCounts:
     return ChoiceCounts(OFFERS, factor * np.array([25, 15, 10, 35, 15, 20, 10, 20]))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_seed_gives_the_same_intervals(method: intervals.Refit) -> None:
+@every_method
+def test_a_seed_gives_the_same_intervals(method: Method) -> None:
     first, second, third = (Bootstrap(some(), method, 5, seed).predict(("tea", "pie")) for seed in (1, 1, 2))
     assert first == second
     assert first != third
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_intervals_hold_the_share_and_grow_with_the_level(method: intervals.Refit) -> None:
+@every_method
+def test_intervals_hold_the_share_and_grow_with_the_level(method: Method) -> None:
     found = Bootstrap(some(), method, 10)
     for offer in (("tea", "pie", "no"), ("tea", "cake"), ("no", "cake", "pie", "tea")):
         shares = found.model.predict(offer)
@@ -40,15 +42,15 @@ def test_intervals_hold_the_share_and_grow_with_the_level(method: intervals.Refi
     assert "10 replicates" in repr(found)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_more_data_are_more_certain(method: intervals.Refit) -> None:
+@every_method
+def test_more_data_are_more_certain(method: Method) -> None:
     errors = [Bootstrap(some(factor), method, 20).standard_errors(("tea", "no"))["tea"] for factor in (1, 100)]
     assert 0.0 < errors[1] < 0.5 * errors[0]
 
 
 def test_one_offer_is_as_sure_as_a_plain_share() -> None:
     counts = ChoiceCounts(Assortments([("tea", "no")]), [300, 700])
-    found = Bootstrap(counts, "primal-dual", replicates=400)
+    found = Bootstrap(counts, "nearest", replicates=400)
     plain = np.sqrt(0.3 * 0.7 / 1000)
     assert found.standard_errors(("tea", "no"))["tea"] == pytest.approx(plain, rel=0.15)
     share, low, high = found.predict(("tea", "no"), 0.95)["tea"]
@@ -64,8 +66,8 @@ def test_a_prior_that_is_kept_makes_narrow_intervals() -> None:
     assert widths[1] < widths[0]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_most_true_shares_of_seen_offers_are_inside(method: intervals.Refit) -> None:
+@pytest.mark.parametrize("method", ["max-entropy", "nearest"])  # a logit is wrong about these markets
+def test_most_true_shares_of_seen_offers_are_inside(method: str) -> None:
     inside = []
     for seed in range(3):
         market = simulate.market(seed, n_items=6, n_offers=10, n_test=2)
@@ -79,7 +81,7 @@ def test_most_true_shares_of_seen_offers_are_inside(method: intervals.Refit) -> 
 def test_drawn_counts_are_as_many_from_each_offer(tallies: list[int], seed: int) -> None:
     counts = ChoiceCounts(OFFERS, tallies)
     shares = RankingModel(OFFERS.items, [("tea", "no", "pie", "cake")], [1.0]).probabilities(OFFERS)
-    drawn = draw(counts, shares, np.random.default_rng(seed))
+    drawn = draw_counts(counts, shares, np.random.default_rng(seed))
     assert drawn.totals.tolist() == counts.totals.tolist()
     assert not drawn.tallies[shares == 0.0].any()
 
@@ -107,15 +109,26 @@ def test_warm_starts_change_little() -> None:
 
 
 def test_a_given_model_is_in_the_middle() -> None:
-    model = entropy.fit(some()).model
+    model = entropy.fit_max_entropy(some()).model
     found = Bootstrap(some(), replicates=4, model=model)
     assert found.model is model
     assert found.predict(("tea", "cake"))["tea"].share == pytest.approx(model.predict(("tea", "cake"))["tea"])
 
 
+@pytest.mark.parametrize(
+    "change", [{"max_evaluations": 1}, {"tolerance_nats": 10.0}, {"trust": 1.0}, {"prior": "stacked"}]
+)
+def test_the_model_is_that_of_the_settings(change: dict[str, Any]) -> None:
+    method = replace(MaxEntropy(prior="default", trust=30.0), **change)
+    found = Bootstrap(some(), method, replicates=2)
+    assert found.method == method
+    fitted = estimate(some(), method=method).model
+    assert found.model.probabilities(OFFERS) == pytest.approx(fitted.probabilities(OFFERS), abs=1e-9)
+
+
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    Bootstrap(some(), "primal-dual", 3, watch=lambda done, total: told.append((done, total)))
+    Bootstrap(some(), "nearest", 3, watch=lambda done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -138,7 +151,7 @@ def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
 
 
 def test_bad_questions_are_named() -> None:
-    found = Bootstrap(some(), "primal-dual", 2)
+    found = Bootstrap(some(), "nearest", 2)
     with pytest.raises(ValueError, match="interval is 95"):
         found.predict(("tea", "no"), 95)
     with pytest.raises(ValueError, match="soup"):
@@ -155,11 +168,11 @@ def test_counts_that_weigh_choices_are_refused() -> None:
             Bootstrap(counts)
 
 
-@pytest.mark.parametrize("method", ["max-entropy", "primal-dual"])
-def test_the_estimator_has_intervals(method: Any) -> None:
+@every_method
+def test_the_estimator_has_intervals(method: Method) -> None:
     offered = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1], [1, 1, 1]] * 20)
     chosen = np.array([0, 1, 1, 2, 0] * 20)
-    model = RankingChoiceModel(method=method).fit(offered, chosen)
+    model = RankingEstimator(method=method).fit(offered, chosen)
     rows = [[1, 1, 0], [1, 0, 1], [1, 1, 0]]
     low, high = model.predict_interval(rows, replicates=4)
     share = model.predict_proba(rows)

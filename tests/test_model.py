@@ -1,5 +1,9 @@
 import json
+import pickle
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +12,7 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
-from rankstream import Assortments, RankingModel
+from rankstream import Assortments, RankingModel, load_model
 
 ITEMS = ["tea", "pie", "nothing"]
 MODEL = RankingModel(ITEMS, [("tea", "nothing", "pie"), ("pie", "tea", "nothing")], [0.75, 0.25], no_choice_code=2)
@@ -108,11 +112,137 @@ def test_damaged_files_are_refused(tmp_path: Path, change: dict[str, object], me
 
 
 def test_missing_files_are_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        RankingModel.load(tmp_path / "none.json")
+    for load in (RankingModel.load, load_model):
+        for missing in (tmp_path / "none.json", tmp_path):
+            with pytest.raises(ValueError, match=f"There is no model file {re.escape(str(missing))}: name one"):
+                load(missing)
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(ValueError, match="is not a rankstream model"):
         RankingModel.load(tmp_path / "list.json")
+
+
+LOGIT = {"attraction": [0.5, 0.25, 0.25]}
+CLASSES = {"mixture": [0.5, 0.5], "attraction": [[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]}
+CHAIN = {"arrival": [0.5, 0.25, 0.25], "transitions": [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]}
+ENTROPY = {
+    "offers": [[0, 2], [1, 2]],
+    "duals": [0.5, 0.0, -0.5, 0.0],
+    "prior": {
+        "class_weights": [0.5], "attraction": [[0.5, 0.25, 0.25]], "chain_weights": [0.5],
+        "arrivals": [[0.5, 0.25, 0.25]], "moves": [CHAIN["transitions"]],
+    },
+}  # fmt: skip
+FITTED = {"log_likelihood": -7.0, "iterations": 3, "converged": True, "n_parameters": 2, "no_choice_code": 2}
+KINDS: dict[str, dict[str, Any]] = {
+    "model": {"no_choice": 2, "rankings": [[0, 2, 1], [1, 0, 2]], "weights": [0.75, 0.25]},
+    "entropy-model": ENTROPY,
+    "logit-model": LOGIT | FITTED,
+    "latent-class-model": CLASSES | FITTED,
+    "markov-chain-model": CHAIN | FITTED,
+}
+"""What a file of every kind holds, besides format, version and items."""
+
+
+def numbers(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a parsed file has numbers."""
+    if isinstance(content, dict | list):
+        pairs = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in pairs:
+            yield from numbers(value, (*path, key))
+    elif isinstance(content, int | float) and not isinstance(content, bool):
+        yield path
+
+
+def changed(content: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """The same with another value in one place."""
+    content = json.loads(json.dumps(content))
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return content
+
+
+def load_content(content: Any, path: Path) -> Any:
+    path.write_text(json.dumps(content))
+    return load_model(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_every_kind_are_read_whole_or_refused(kind: str, tmp_path: Path) -> None:
+    whole = {"format": f"rankstream-{kind}", "version": 1, "items": ITEMS, **KINDS[kind]}
+    model = load_content(whole, tmp_path / "model.json")
+    assert sum(model.predict(ITEMS).values()) == pytest.approx(1.0)
+    assert (model.no_choice, model.about) == ("nothing", {})
+    for key in whole:
+        with pytest.raises(ValueError, match=r"damaged model file|is not a rankstream model"):
+            load_content({name: value for name, value in whole.items() if name != key}, tmp_path / "model.json")
+    for path in numbers(KINDS[kind]):
+        wrong: tuple[Any, ...] = (-0.5, 1e308, float("nan"), float("inf"), 2**70, "tea", None, [], [0.5], {})
+        for value in wrong:
+            free = path[0] in ("log_likelihood", "duals", "iterations", "n_parameters")  # any number will do
+            if (value is None and path[0].startswith("no_choice")) or (free and isinstance(value, int | float)):
+                continue
+            with pytest.raises(ValueError, match=r"damaged model file \([^\n]+\): save the model again\.$"):
+                load_content(changed(whole, path, value), tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        *((kind, {"no_choice" if kind == "model" else "no_choice_code": code})
+          for kind in KINDS if kind != "entropy-model" for code in (1.0, True, 3, -1, "2")),
+        ("logit-model", {"attraction": [[0.5, 0.25, 0.25]]}),
+        ("logit-model", {"attraction": [0.5, 0.5]}),
+        ("logit-model", {"log_likelihood": float("nan")}),
+        ("logit-model", {"iterations": 1.5}),
+        ("logit-model", {"converged": "yes"}),
+        ("latent-class-model", {"mixture": [1.0]}),
+        ("latent-class-model", {"mixture": [0.5, 0.25, 0.25]}),
+        ("latent-class-model", {"attraction": [0.5, 0.25, 0.25, 0.2, 0.2, 0.6]}),
+        ("markov-chain-model", {"transitions": [0.0, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.0]}),
+        ("markov-chain-model", {"transitions": [[0.5, 0.5], [0.5, 0.5]]}),
+        ("entropy-model", {"duals": [0.5, 0.0]}),
+        ("entropy-model", {"duals": [1e308, 1e308, 1e308, 1e308]}),
+        ("entropy-model", {"duals": [float("nan"), 0.0, 0.0, 0.0]}),
+        ("entropy-model", {"offers": [[0, 7], [1, 2]]}),
+        ("entropy-model", {"offers": [[0.0, 2.0], [1, 2]]}),
+        ("entropy-model", {"prior": ENTROPY["prior"] | {"moves": [np.eye(3).tolist()]}}),  # type: ignore[operator]
+        *((kind, {"about": ["tea"]}) for kind in KINDS),
+    ],
+)  # fmt: skip
+def test_numbers_of_the_wrong_kind_or_shape_are_refused(kind: str, change: dict[str, Any], tmp_path: Path) -> None:
+    whole = {"format": f"rankstream-{kind}", "version": 1, "items": ITEMS, **KINDS[kind], **change}
+    with pytest.raises(ValueError, match=r"damaged model file \([^\n]+\): save the model again\.$"):
+        load_content(whole, tmp_path / "model.json")
+
+
+def test_what_is_noted_may_be_called_anything_that_a_file_can_hold(tmp_path: Path) -> None:
+    facts = {"self": 1, "facts": [None], "": {"a": 0.5}}
+    whole = {"format": "rankstream-logit-model", "version": 1, "items": ITEMS, "about": facts, **KINDS["logit-model"]}
+    model = load_content(whole, tmp_path / "model.json")
+    assert model.about == facts
+    assert pickle.loads(pickle.dumps(model)).about == facts
+    assert pickle.loads(pickle.dumps(MODEL.relabel(ITEMS).note(**facts))).about == facts
+    with pytest.raises(ValueError, match=r"What was noted about the model cannot be saved \(.*bytes"):
+        model.note(raw=b"").save(tmp_path / "other.json")
+    assert not (tmp_path / "other.json").exists()
+    with pytest.raises(ValueError, match="says format 'rankstream-oracle', which is none of 'rankstream-model'"):
+        load_content(whole | {"format": "rankstream-oracle"}, tmp_path / "model.json")
+
+
+def test_an_offer_that_a_model_never_comes_to_is_named(tmp_path: Path) -> None:
+    whole = {"format": "rankstream-logit-model", "version": 1, "items": ITEMS, **KINDS["logit-model"]}
+    logit = load_content(whole | {"attraction": [1.0, 0.0, 0.0]}, tmp_path / "model.json")
+    assert logit.predict(("tea", "pie")) == {"tea": 1.0, "pie": 0.0}
+    chain = load_content(
+        whole | CHAIN | {"format": "rankstream-markov-chain-model", "transitions": np.eye(3).tolist()},
+        tmp_path / "model.json",
+    )
+    assert chain.predict(ITEMS) == {"tea": 0.5, "pie": 0.25, "nothing": 0.25}
+    for model in (logit, chain):
+        with pytest.raises(ValueError, match=r"cannot tell what is chosen from the offer \('pie', 'nothing'\)"):
+            model.predict(("pie", "nothing"))
 
 
 def test_bad_models_are_refused() -> None:

@@ -1,15 +1,18 @@
 import json
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from rankstream import RankingModel
+from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
 from rankstream.cli.app import make_app
-from rankstream.cli.asking import read_offers
+from rankstream.cli.asking import method_of, read_offers
 from rankstream.data import simulate
+from rankstream.estimation.methods import METHODS
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.files import load_model
+from rankstream.models.parametric.mnl import fit_mnl
 
 MODEL = RankingModel(["tea", "pie", 7], [("tea", "pie", 7), (7, "tea", "pie")], [0.75, 0.25], no_choice_code=2)
 
@@ -63,10 +66,66 @@ def test_show_tells_segments_and_gains(path: Path) -> None:
 
 def test_show_works_for_dense_models(tmp_path: Path) -> None:
     market = simulate.market(0, n_items=5, n_offers=8, n_test=4)
-    model = entropy.fit(next(market.stream(first=3000))).model
+    model = entropy.fit_max_entropy(next(market.stream(first=3000)), "default").model
     model.save(tmp_path / "dense.json")
     assert load_model(tmp_path / "dense.json").items == model.items
     assert "by maximum entropy" in call("show", tmp_path / "dense.json").output
+
+
+class QuickBootstrap(Bootstrap):
+    """Two replicates instead of a hundred; remembers the methods it was asked for."""
+
+    asked: ClassVar[list[Any]] = []
+
+    def __init__(self, counts: ChoiceCounts, method: Any, **options: Any) -> None:
+        self.asked.append(method)
+        super().__init__(counts, method, 2, **options)
+
+
+WORDS = {
+    "mnl": "a multinomial logit",
+    "latent-class": "a mixture of logits",
+    "markov-chain": "a Markov chain",
+    "max-entropy": "all rankings, by maximum entropy",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models_of_every_method_are_shown_drawn_and_asked(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model, offers = tmp_path / "choices.csv", tmp_path / "model.json", tmp_path / "offers.txt"
+    rows = ["a;b;no,a,50", "a;b;no,b,30", "a;b;no,no,20", "a;no,a,70", "a;no,no,30", "b;c;no,b,30", "b;c;no,c,30"]
+    data.write_text("\n".join(["offered,chosen,count", *rows]) + "\n")
+    offers.write_text("a;b;no\n")
+    told = json.loads(call("fit", data, "-o", model, "--method", method, "--json").stdout)
+    assert (told["method"], told["kind"]) == (method, method if method in WORDS else "rankings")
+    assert WORDS.get(method, " rankings") in call("fit", data, "-o", model, "--method", method).stdout
+    assert load_model(model).about["method"] == method
+    shown = json.loads(call("show", model, "--json").stdout)
+    assert (shown["kind"], shown["no_choice"]) == (told["kind"], "no")
+    assert (shown["rankings"] is None) == (method in WORDS)
+    assert 0.5 < sum(segment["share"] for segment in shown["segments"]) <= 1.0 + 1e-9
+    assert f"A model of 4 items: {WORDS.get(method, shown['rankings'])}" in call("show", model).stdout
+    for words in (["segments"], ["segments", "--places", 3], ["substitution"], ["fit", "--data", data]):
+        assert call("plot", model, "-o", tmp_path / "picture.png", "--kind", *words).exit_code == 0
+    for more in ([], ["--offers", offers]):
+        assert call("drift", model, model, *more).exit_code == 0
+    monkeypatch.setattr("rankstream.estimation.intervals.Bootstrap", QuickBootstrap)
+    QuickBootstrap.asked.clear()
+    asked = call("predict", model, "--offer", "a;b", "--interval", 0.9, "--data", data, "--json")
+    low, high = json.loads(asked.stdout)[0]["intervals"]["a"]
+    assert low <= json.loads(asked.stdout)[0]["shares"]["a"] <= high
+    assert QuickBootstrap.asked == [method]
+
+
+def test_intervals_of_a_model_that_does_not_say_its_method(path: Path) -> None:
+    loaded = load_model(path)
+    assert method_of(loaded) == "nearest"
+    assert method_of(loaded.note(method="mle")) == "mle"
+    assert method_of(loaded.note(method=["mle"])) == "nearest"
+    counts = ChoiceCounts(Assortments([("a", "b")]), [1, 2])
+    assert method_of(fit_mnl(counts).note(method="mle")) == "mnl"  # which no logit is
 
 
 @pytest.mark.parametrize(

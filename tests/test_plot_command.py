@@ -65,7 +65,7 @@ def test_the_ending_is_the_format(folder: Path) -> None:
 def test_dense_models_have_pictures_and_intervals_too(folder: Path) -> None:
     market = simulate.market(0, n_items=4, n_offers=5, n_test=2)
     counts = next(market.stream(first=500))
-    entropy.fit(counts).model.save(folder / "model.json")
+    entropy.fit_max_entropy(counts, "default").model.save(folder / "model.json")
     write(counts, folder / "data.csv")
     for kind in (["segments"], ["substitution"], ["fit", "--data", "DATA"]):
         assert call(folder, "plot", "MODEL", "-o", "OUT", "--kind", *kind).exit_code == 0
@@ -143,7 +143,11 @@ def test_from_the_shell_it_is_exit_code_2(folder: Path) -> None:
 
 
 def test_help_is_a_tour() -> None:
-    text = CliRunner().invoke(make_app(), ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}).output
+    text = (
+        CliRunner()
+        .invoke(make_app(), ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"})
+        .output
+    )
     commands = [line.split()[1] for line in text.split("Commands")[1].splitlines()[1:] if len(line.split()) > 3]
-    assert commands == ["demo", "fit", "predict", "show", "plot", "stream", "drift", "compare", "reproduce"]
+    assert commands == ["demo", "fit", "predict", "show", "plot", "decide", "stream", "drift", "compare", "reproduce"]
     assert "--install-completion" in text

@@ -7,12 +7,13 @@ from matplotlib.figure import Figure
 
 import rankstream as rs
 from rankstream import plots
+from rankstream.estimation.methods import Nearest, PrimalDual
 
 
 def test_convergence_uses_observations_where_they_are_known() -> None:
     market = rs.simulate.market(0)
-    dynamic = rs.estimate(market.assortments, market.stream(), tolerance=0.01, certify_every=5)
-    static = rs.estimate(market.assortments, market.frequencies(), tolerance=0.01)
+    dynamic = rs.estimate(market.assortments, market.stream(), method=PrimalDual(tolerance_mae=0.01, certify_every=5))
+    static = rs.estimate(market.assortments, market.frequencies(), method=PrimalDual(tolerance_mae=0.01))
     for fit, label in ((dynamic, "observations"), (static, "rounds")):
         axes = plots.convergence(fit, Figure().subplots())
         assert axes.get_xlabel() == label
@@ -34,7 +35,7 @@ def test_shares_over_time_have_dots_for_data_and_lines_for_models() -> None:
     pie, tea = (line for line in axes.get_lines() if len(line.get_xdata()) == 2 and line.get_marker() == "o")  # type: ignore[arg-type]
     assert pie.get_ydata() == pytest.approx([0.7, 0.4])
     assert tea.get_xdata() == pytest.approx([1, 3])
-    models = [rs.estimate(offers, period, tolerance=0.01).model for period in periods]
+    models = [rs.estimate(offers, period, method=PrimalDual(tolerance_mae=0.01)).model for period in periods]
     axes = plots.shares_over_time(periods, ("tea", "pie"), Figure().subplots(), times=[10, 20, 30], models=models)
     line = next(line for line in axes.get_lines() if len(line.get_xdata()) == 3)  # type: ignore[arg-type]
     assert line.get_xdata() == pytest.approx([10, 20, 30])
@@ -49,7 +50,7 @@ def test_shares_over_time_have_dots_for_data_and_lines_for_models() -> None:
 def market_model(n_items: int) -> tuple[rs.RankingModel, rs.ChoiceCounts]:
     market = rs.simulate.market(1, n_items=n_items - 1, n_offers=2 if n_items == 3 else 20, n_test=1)
     counts = next(market.stream(first=2000))
-    fit = rs.estimate(counts.assortments, counts, learner="fully-corrective", tolerance=3e-3, max_rounds=50)
+    fit = rs.estimate(counts.assortments, counts, method=Nearest(gap=3e-3, max_rounds=50))
     return fit.model, counts
 
 
@@ -121,5 +122,5 @@ def test_the_fit_tells_what_sampling_error_does_not_explain() -> None:
 
 def test_convergence_on_data_at_rest_is_against_rounds() -> None:
     counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "rum")]), [30, 70, 20, 80])
-    axes = plots.convergence(rs.estimate(counts.assortments, counts, tolerance=0.01), Figure().subplots())
+    axes = plots.convergence(rs.estimate(counts, method=PrimalDual(tolerance_mae=0.01)), Figure().subplots())
     assert axes.get_xlabel() == "rounds"

@@ -112,7 +112,7 @@ def test_real_trials() -> None:
             counts = tricot.choices(pd.read_csv(path))
         except ValueError as error:
             pytest.skip(f"{path.name} is in a layout that the example does not know: {error}")
-        nearest = rs.estimate(counts.assortments, counts, learner="fully-corrective", stop="gap", tolerance=1e-2)
+        nearest = rs.estimate(counts, method=rs.methods.Nearest(gap=1e-2))
         assert nearest.certificate.gap <= 1e-2
         assert nearest.certificate.upper == pytest.approx(weighted_distance(nearest.model, counts))
 
@@ -141,7 +141,7 @@ def test_real_ballots_are_fitted_exactly_and_predicted_better_than_by_a_logit() 
         menus = list(combinations(candidates, 3))
         learned, others = read_counts(path, offers=menus), read_counts(path, offers="pairs")
         offers = learned.assortments
-        nearest = rs.estimate(offers, learned, learner="fully-corrective", stop="gap", tolerance=1e-4)
+        nearest = rs.estimate(offers, learned, method=rs.methods.Nearest(gap=1e-4))
         assert nearest.certificate.upper <= 2e-4  # ballots are rankings: a mixture of them fits, ties but for rounding
         dense = rs.estimate(offers, learned, method="max-entropy").model
         truth = others.frequencies()

@@ -85,7 +85,7 @@ def test_offers_may_name_items_in_another_order() -> None:
 
 def test_no_choice_is_kept_and_limits_are_checked() -> None:
     market = simulate.market(seed=5, n_items=5, n_test=5, n_offers=8)
-    model = corrective.fit(market.assortments, market.frequencies()).model
+    model = corrective.fit_nearest(market.assortments, market.frequencies()).model
     assert model.sparsify(0.05).no_choice_code == model.no_choice_code == 5
     with pytest.raises(ValueError, match="Say how small"):
         model.sparsify()
