@@ -13,11 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, RankingModel
+from rankstream import Assortments, ChoiceCounts, RankingModel, compare, read_counts, simulate
 from rankstream._core.types import Vec
-from rankstream.data import simulate
-from rankstream.data.readers import read_counts
-from rankstream.evaluate import MODELS, compare
+from rankstream.evaluate.compare import MODELS
 from rankstream.evaluate.comparison import Row, Score, ranked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -27,6 +25,10 @@ PAGE = Path(__file__).parent / "comparison.md"
 SEEDS = range(100, 106)
 SIZES = (2_000, 20_000)
 FOLDS = 5
+NAMES = (
+    "max-entropy", "primal-dual", "nearest-l1", "nearest-linf", "mle", "frank-wolfe", "mnl", "latent-class",
+    "markov-chain",
+)  # fmt: skip
 OPENING = f"""# The models compared, measured
 
 Made by `python docs/comparison.py`; read [how to compare models](compare-models.md) first. Each line is the mean of
@@ -37,7 +39,7 @@ and all that is within noise of it.
 
 Mind what the truth is. In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational
 Study Details"), which is what `latent-class` assumes, and with K = 1 what `mnl` assumes. In the second part customers
-follow ten random rankings, which is what `mirror-descent` assumes. Real customers do neither; the last part has some.
+follow ten random rankings, which is what `primal-dual` assumes. Real customers do neither; the last part has some.
 """
 
 BALLOTS = f"""Voters choose from random subsets of one to five candidates, plus "nobody further"; the truth is what all
@@ -108,7 +110,7 @@ def measure(setting: Setting, size: int) -> tuple[Row, ...]:
         counts = ChoiceCounts(offers)
         generator = np.random.default_rng([seed, size])
         counts.observe_coordinates(simulate.draw_choices(offers, truth(offers), size, generator))
-        for row in compare(counts, folds=FOLDS, seed=seed).rows:
+        for row in compare(counts, NAMES, folds=FOLDS, seed=seed).rows:
             apart = MODELS[row.name](counts, seed=seed).probabilities(test) - truth(test)
             units[row.name] = row.unit
             scores[row.name].append(
@@ -129,11 +131,11 @@ Lines = dict[str, tuple[Row, ...]]
 
 def table(heading: str, lines: Lines, cell: Callable[[tuple[Row, ...], Row], str]) -> Iterator[str]:
     """One row per setting, one column per model."""
-    yield f"| {heading} | {' | '.join(MODELS)} |"
-    yield f"|---|{'---|' * len(MODELS)}"
+    yield f"| {heading} | {' | '.join(NAMES)} |"
+    yield f"|---|{'---|' * len(NAMES)}"
     for name, rows in lines.items():
         by_name = {row.name: cell(rows, row) for row in rows}
-        yield f"| {name} | {' | '.join(by_name[model] for model in MODELS)} |"
+        yield f"| {name} | {' | '.join(by_name[model] for model in NAMES)} |"
     yield ""
 
 
@@ -156,18 +158,18 @@ def words(lines: Lines) -> Iterator[str]:
     wins = Counter(rows[0].name for rows in lines.values())
     alone = Counter(rows[0].name for rows in lines.values() if not any(row.within_noise for row in rows[1:]))
     nearest = Counter(min(rows, key=lambda row: row.mean("rmse")).name for rows in lines.values())
-    ours = [row for rows in lines.values() for row in rows if row.name == "mirror-descent"]
+    ours = [row for rows in lines.values() for row in rows if row.name == "primal-dual"]
     beaten = sum(not row.within_noise for row in ours)
     for name, won in wins.most_common():
         yield f"- `{name}` has the best likelihood in {won} of {len(lines)} lines, in {alone[name]} of them clearly."
-    yield f"- `mirror-descent` is clearly behind the best in {beaten} of {len(lines)} lines."
+    yield f"- `primal-dual` is clearly behind the best in {beaten} of {len(lines)} lines."
     for name, won in nearest.most_common():
         yield f"- `{name}` is nearest to the truth in {won} of {len(lines)} lines."
 
 
 def times(lines: Lines) -> Iterator[str]:
     """How long a fit takes, in the middle of all lines."""
-    for model in MODELS:
+    for model in NAMES:
         seconds = [row.seconds for rows in lines.values() for row in rows if row.name == model]
         yield f"`{model}` {1e3 * float(np.median(seconds)):.1f} ms"
 
@@ -191,8 +193,8 @@ def results(title: str, about: str, settings: list[Setting]) -> Iterator[str]:
 
 def title_of(path: Path) -> str:
     """What a PrefLib file calls itself."""
-    told = re.search(r"^# TITLE: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return told[1].strip() if told else path.stem
+    title = re.search(r"^# TITLE: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return title[1].strip() if title else path.stem
 
 
 def real(folder: Path) -> Iterator[str]:
@@ -206,10 +208,10 @@ def real(folder: Path) -> Iterator[str]:
         yield from results("Real ballots", BALLOTS, settings)
     for file in tables:
         try:
-            found = compare(read_counts(file), folds=FOLDS).table()
+            text = compare(read_counts(file), NAMES, folds=FOLDS).table()
         except ValueError as error:
-            found = f"not compared: {error}"
-        yield from (f"## {file.stem}", "", "```text", found, "```", "")
+            text = f"not compared: {error}"
+        yield from (f"## {file.stem}", "", "```text", text, "```", "")
 
 
 def main() -> None:

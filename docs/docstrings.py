@@ -7,6 +7,8 @@ import griffe
 
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 CODE_OR_LESS = re.compile(r"(`+)(?:.|\n)*?\1|<")
+PARAMETERS = re.compile(r"^Parameters\n-+\n((?:.+\n?)+)", re.MULTILINE)
+PARAMETER = re.compile(r"^(\S.*?) : (.+)\n((?: +.+\n?)+)", re.MULTILINE)
 
 
 class PlainText(griffe.Extension):
@@ -23,6 +25,16 @@ def as_markdown(text: str) -> str:
 
     >>> as_markdown("Adds:\n>>> 1 < 2\nTrue\n\nIf <x, y> `<` 1.").splitlines()
     ['Adds:', '', '```pycon', '>>> 1 < 2', 'True', '```', '', 'If &lt;x, y> `<` 1.']
+
+    Parameters become a list.
+
+    >>> as_markdown("Waits.\n\nParameters\n----------\nlong : float\n    How long,\n    in seconds.\n").splitlines()
+    ['Waits.', '', '- `long` (float): How long, in seconds.']
     """
-    shown = EXAMPLE.sub(lambda found: f"\n```pycon\n{found[0]}\n```", text)
-    return CODE_OR_LESS.sub(lambda found: "&lt;" if found[0] == "<" else found[0], shown)
+    listed = PARAMETERS.sub(lambda block: PARAMETER.sub(_as_entry, block[1]), text)
+    shown = EXAMPLE.sub(lambda example: f"\n```pycon\n{example[0]}\n```", listed)
+    return CODE_OR_LESS.sub(lambda part: "&lt;" if part[0] == "<" else part[0], shown)
+
+
+def _as_entry(parameter: re.Match[str]) -> str:
+    return f"- `{parameter[1]}` ({parameter[2]}): {' '.join(parameter[3].split())}\n"

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rankstream import learners
+from rankstream import learners, simulate
 from rankstream.certificate import guaranteed_gap
-from rankstream.data import simulate
 from rankstream.learners import FollowTheLeader, NaiveFrankWolfe
 from rankstream.plots import BLUE, ORANGE
 
@@ -47,10 +46,10 @@ def data_errors() -> None:
 
 def of_page(name: str) -> None:
     """Run the examples of a page and keep the pictures that they put into their ``folder``."""
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for example in DocTestParser().get_examples((HERE / name).read_text(encoding="utf-8")):
-        exec(compile(example.source, name, "exec"), found)
-    for picture in sorted(found["folder"].glob("*.png")):
+        exec(compile(example.source, name, "exec"), names)
+    for picture in sorted(names["folder"].glob("*.png")):
         shutil.copy(picture, IMAGES)
 
 

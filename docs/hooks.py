@@ -1,4 +1,8 @@
-"""Puts the study's report and its figures into the site while it is built; no copies are kept in docs."""
+"""Puts the study's report and its figures into the site while it is built; no copies are kept in docs.
+
+Examples get the highlighting of a Python session, whose prompts and answers are left out when a reader copies a block
+(extra.css).
+"""
 
 import re
 from pathlib import Path
@@ -20,5 +24,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the report as it lies in the repository become links to its page."""
-    return re.sub(r"\]\(\.\./experiments/results/", f"]({FOLDER}/", markdown)
+    """Links to the report as it lies in the repository become links to its page, examples Python sessions."""
+    linked = re.sub(r"\]\(\.\./experiments/results/", f"]({FOLDER}/", markdown)
+    return re.sub(r"^```python\n>>> ", "```pycon\n>>> ", linked, flags=re.MULTILINE)

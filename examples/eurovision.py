@@ -5,6 +5,7 @@ year: year, from country, to country, points; only finals are taken. A voter cho
 """
 
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,9 +15,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rankstream.cli.app import app
-from rankstream.models.files import load_model
-from rankstream.streams.live import Live, Record
+from rankstream import Live, Record, load_model
 
 COLUMNS = {
     "year": ("year",),
@@ -33,14 +32,14 @@ EPSILON = 0.1  # of a uniform choice, mixed into predictions
 def votes(table: pd.DataFrame) -> pd.DataFrame:
     """The finals, with the columns year, voter, song and points; nobody votes for the own song."""
     plain = {str(column).strip().lower(): column for column in table.columns}
-    found = {role: plain[name] for role, names in COLUMNS.items() for name in names[::-1] if name in plain}
+    given = {role: plain[name] for role, names in COLUMNS.items() for name in names[::-1] if name in plain}
     for role in ("year", "voter", "song", "points"):
-        if role not in found:
+        if role not in given:
             raise ValueError(f"The columns are {list(table.columns)}: there is none for the {role}.")
-    chosen = table.rename(columns={column: role for role, column in found.items()})
+    chosen = table.rename(columns={column: role for role, column in given.items()})
     if "round" in chosen:
         chosen = chosen[chosen["round"].astype(str).str.lower().isin(["f", "final", "grand-final"])]
-    chosen = chosen[[role for role in found if role != "round"]].dropna()
+    chosen = chosen[[role for role in given if role != "round"]].dropna()
     for role in ("voter", "song"):
         chosen[role] = chosen[role].astype(str).str.strip()
     return chosen[chosen["voter"] != chosen["song"]]
@@ -84,13 +83,14 @@ def main(path: str, folder: Path) -> str:
     lines = (json.dumps({"offered": r.offered, "chosen": r.chosen}) for _, records in years for r in records)
     stream.write_text("\n".join(lines) + "\n", encoding="utf-8")
     state = folder / "live"
-    app(["stream", str(stream), "--out", str(state), "--to-end", "--half-life", "200"], standalone_mode=False)
+    follow = ["stream", str(stream), "--out", str(state), "--to-end", "--half-life", "200"]
+    subprocess.run([sys.executable, "-m", "rankstream", *follow], check=True)
     model = load_model(state / "model.json")
     last = years[-1][1][0].offered
-    told = sorted(model.predict(last).items(), key=lambda pair: pair[1])
+    favourites = sorted(model.predict(last).items(), key=lambda pair: pair[1])
     figure = Figure(figsize=(6, 0.25 * len(last) + 1), layout="constrained")
     axes = figure.subplots()
-    axes.barh([str(name) for name, _ in told], [100 * share for _, share in told])
+    axes.barh([str(name) for name, _ in favourites], [100 * share for _, share in favourites])
     axes.set(xlabel="first choices, %", title=f"The final of {years[-1][0]}, as the stream sees it")
     figure.savefig(folder / "eurovision.png", dpi=120)
     countries = {country for _, records in years for record in records for country in record.offered}

@@ -12,9 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 import rankstream as rs
-from rankstream import ChoiceCounts
-from rankstream.data.readers import read_counts
-from rankstream.evaluate import compare
+from rankstream import methods
 
 MODELS = ["max-entropy", "mnl", "latent-class"]
 
@@ -49,15 +47,15 @@ def _from_ranks(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
 
 
 def _answer(names: list[str], kinds: tuple[str, ...]) -> str | None:
-    """The column that tells the best (or the worst), overall if there are several."""
+    """The column of the best (or the worst), overall if there are several."""
     found = [name for name in names if name.endswith(kinds)]
     return next((name for name in found if name.startswith("overall")), found[0] if found else None)
 
 
-def choices(table: pd.DataFrame) -> ChoiceCounts:
+def choices(table: pd.DataFrame) -> rs.ChoiceCounts:
     """A ranking of three is a choice from the three, and then from the two that are left; or the choices as written."""
     if {"offered", "chosen"} <= set(table.columns):
-        return read_counts(table)
+        return rs.read_counts(table)
     rows = [
         {"offered": list(ranking[place:]), "chosen": ranking[place]}
         for ranking in rankings(table)
@@ -65,24 +63,24 @@ def choices(table: pd.DataFrame) -> ChoiceCounts:
     ]
     if not rows:
         raise ValueError("No farmer ranks anything: look at the columns for the best and the worst.")
-    return read_counts(pd.DataFrame(rows))
+    return rs.read_counts(pd.DataFrame(rows))
 
 
 def main(path: str) -> str:
     """The comparison, and the nearest mixture of rankings with what is proven about it."""
     counts = choices(pd.read_csv(path))
     offers = counts.assortments
-    found = compare(counts, MODELS, holdout="choices", folds=5, seed=0)
-    nearest = rs.estimate(offers, counts, learner="fully-corrective", stop="gap", tolerance=1e-3)
+    compared = rs.compare(counts, MODELS, holdout="choices", folds=5, seed=0)
+    nearest = rs.estimate(counts, method=methods.Nearest(gap=1e-3))
     proven = nearest.certificate
-    model = rs.estimate(offers, counts, method="max-entropy").model
+    model = rs.estimate(counts, method="max-entropy").model
     best = sorted(model.predict(offers.items).items(), key=lambda pair: -pair[1])
     return "\n".join(
         [
             f"{Path(path).name}: {counts.observations:,.0f} choices from {offers.n_offers} offers of "
             f"{offers.n_items} varieties",
             "",
-            found.table(),
+            compared.table(),
             "",
             f"The nearest mixture of rankings has {len(nearest.model.weights)} of them, at the weighted l2 distance "
             f"{proven.upper:.3f}; none is nearer than {proven.lower:.3f}.",
