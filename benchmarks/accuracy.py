@@ -7,56 +7,57 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from math import comb
-from typing import Any
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, estimate
+import rankstream as rs
+from rankstream import Assortments, ChoiceCounts, Estimate, RankingModel, methods, models, simulate
 from rankstream._core.types import Vec
-from rankstream.data import readers, simulate
-from rankstream.models.entropy import fit as entropy
-from rankstream.models.entropy import priors
-from rankstream.models.entropy.completion import redraw
-from rankstream.models.parametric.latent_class import fit_latent_class
-from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.mnl import fit_mnl
-from rankstream.models.protocol import ChoiceModel
+from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mnl
+from rankstream.models import ChoiceModel
 
 RIVALS = ("mnl", "latent-class", "markov-chain")
 SIZES = (500, 2_000, 10_000, 50_000, 0)
+EXACT = 100_000.0  # exact frequencies stand for this number of choices from every offer
 Truth = Callable[[Assortments], Vec]
 
 
-def mirror_descent(counts: ChoiceCounts) -> RankingModel:
+def primal_dual(counts: ChoiceCounts) -> RankingModel:
     """The paper's way, to its own stopping rule."""
-    found: Estimate[RankingModel] = estimate(counts.assortments, counts, max_rounds=3_000)
-    return found.model
+    fit: Estimate[RankingModel] = rs.estimate(counts, method=methods.PrimalDual(max_rounds=3_000))
+    return fit.model
 
 
 MODELS: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
     "mnl": fit_mnl,
     "latent-class": fit_latent_class,
     "markov-chain": fit_markov_chain,
-    "mirror-descent": mirror_descent,
-    "  redrawn, 3 draws": lambda counts: redraw(mirror_descent(counts), counts.assortments, priors.fit_prior(counts)),
-    "max-entropy": lambda counts: entropy.fit(counts).model,
-    "  stacked prior": lambda counts: entropy.fit(counts, "stacked").model,
+    "primal-dual": primal_dual,
+    "  redrawn, 3 draws": lambda counts: models.redraw(
+        primal_dual(counts), counts.assortments, models.fit_prior(counts)
+    ),
+    "max-entropy": lambda counts: models.fit_max_entropy(counts).model,
+    "  prior of 0.2": lambda counts: models.fit_max_entropy(counts, "default").model,
+    "  stacked prior": lambda counts: models.fit_max_entropy(counts, "stacked").model,
 }
 
 
-def sparse(**settings: Any) -> Callable[[ChoiceCounts], ChoiceModel]:
-    """A sparse fit with other settings of ``estimate``."""
+def sparse(method: methods.Method) -> Callable[[ChoiceCounts], ChoiceModel]:
+    """A sparse fit with other settings."""
 
     def fit(counts: ChoiceCounts) -> ChoiceModel:
-        found: Estimate[RankingModel] = estimate(counts.assortments, counts, **settings)
+        found: Estimate[RankingModel] = rs.estimate(counts, method=method)
         return found.model
 
     return fit
 
 
 SPARSE: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
-    **{name: sparse(distance=name, max_rounds=3_000) for name in ("l1", "l2", "linf", "max-difference")},
-    "fully-corrective": sparse(learner="fully-corrective", stop="gap", tolerance=1e-4),
+    **{
+        name: sparse(methods.PrimalDual(distance=name, max_rounds=3_000))
+        for name in ("l1", "l2", "linf", "max-difference")
+    },
+    "nearest": sparse(methods.Nearest(gap=1e-4)),
 }
 
 
@@ -88,7 +89,7 @@ def ballots(path: str) -> Callable[[int], tuple[Assortments, Assortments, Truth]
     40 subsets to learn from and 100 to test on; with few candidates, two thirds of all there are and the others.
     """
     nobody = "nobody further"
-    candidates = [name for name in readers.read(path).counts.assortments.items if name != nobody]
+    candidates = [name for name in rs.read(path).counts.assortments.items if name != nobody]
     largest = min(5, len(candidates))
     n_menus = min(140, sum(comb(len(candidates), size) for size in range(1, largest + 1)))
     n_train = min(40, 2 * n_menus // 3)
@@ -101,7 +102,7 @@ def ballots(path: str) -> Callable[[int], tuple[Assortments, Assortments, Truth]
             menu = [candidates[k] for k in sorted(random.choice(len(candidates), size, replace=False).tolist())]
             menus.setdefault(frozenset(menu), menu)
         every = list(menus.values())
-        counts = readers.read(path, offers=every).counts
+        counts = rs.read(path, offers=every).counts
         parts = np.split(counts.frequencies(), counts.assortments.indptr[1:-1])
         shares = dict(zip(counts.assortments.offers, parts, strict=True))
         items = counts.assortments.items
@@ -119,7 +120,7 @@ def counts_of(offers: Assortments, truth: Truth, size: int, seed: int) -> Choice
     """Sampled choices; size 0 stands for exact frequencies."""
     shares = truth(offers)
     if not size:
-        return ChoiceCounts(offers, shares * entropy.EXACT)
+        return ChoiceCounts(offers, shares * EXACT)
     drawn = np.random.default_rng([seed, size]).multinomial(size, shares / shares.sum())
     return ChoiceCounts(offers, drawn)
 
@@ -130,9 +131,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one seed and two sizes")
     parser.add_argument("--ballots", help="a PrefLib file of real rankings instead of simulated markets")
-    parser.add_argument("--sparse", action="store_true", help="only sparse fits: distances, and fully corrective")
+    parser.add_argument("--sparse", action="store_true", help="only sparse fits: primal-dual by distance, and nearest")
+    parser.add_argument("--only", nargs="+", help="only these rows")
     options = parser.parse_args()
-    models = SPARSE if options.sparse else MODELS
+    compared = SPARSE if options.sparse else MODELS
+    if options.only:
+        compared = {name: fit for name, fit in compared.items() if name.strip() in options.only}
     seeds, sizes = (1, (2_000, 0)) if options.quick else (options.seeds, SIZES)
     for name, make in [(options.ballots, ballots(options.ballots))] if options.ballots else markets():
         learned, others, _ = make(0)
@@ -142,7 +146,7 @@ def main() -> None:
             f"{'choices':<20}" + "".join(f"{size:>10,}" if size else f"{'exact':>10}" for size in sizes) + "   seconds"
         )
         table: dict[str, list[float]] = {}
-        for model, fit in models.items():
+        for model, fit in compared.items():
             seconds = 0.0
             for size in sizes:
                 errors = []
@@ -156,10 +160,10 @@ def main() -> None:
                 table.setdefault(model, []).append(1e3 * float(np.mean(errors)))
             shown = "".join(f"{value:>10.1f}" for value in table[model])
             print(f"{model:<20}{shown}{seconds / len(sizes) / seeds:>10.2f}", flush=True)
-        if options.sparse:
+        if not set(RIVALS) <= compared.keys():
             continue
         best = np.min([table[rival] for rival in RIVALS], axis=0)
-        for model in ("max-entropy", "  stacked prior"):
+        for model in (name for name in ("max-entropy", "  stacked prior") if name in compared):
             ratios = "".join(f"{value:>10.2f}" for value in np.array(table[model]) / best)
             print(f"{model.strip()[:7]} / rival".ljust(20) + ratios)
 

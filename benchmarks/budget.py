@@ -1,4 +1,4 @@
-"""How well ``--budget`` is kept: the time of maximum-entropy fits as a part of what they had, and what they found.
+"""How well ``--budget`` is kept: the time of maximum-entropy fits as a part of what they had, and how good they are.
 
 Offers are random, choices are those of a mixture of five logits; everything is compiled before. A fit that ends by
 itself is the last of its row of budgets. Run with ``python benchmarks/budget.py [--quick]``.
@@ -9,16 +9,14 @@ import time
 
 import numpy as np
 
-from rankstream import Assortments, ChoiceCounts
-from rankstream.data import simulate
-from rankstream.estimation.budget import fit_within
+from rankstream import Assortments, ChoiceCounts, fit_within, simulate
 
 CASES = ((14, 300, 50_000), (16, 600, 100_000), (16, 3_000, 300_000), (20, 1_500, 100_000))
 BUDGETS = (1.0, 5.0, 20.0, 60.0)
 
 
 def case(n_items: int, n_offers: int, choices: int) -> ChoiceCounts:
-    """Counts over random offers of so many items, one of which is in all of them."""
+    """Counts over random offers of some items, one of which is in all of them."""
     items, random = tuple(f"item {number}" for number in range(n_items - 1)), np.random.default_rng(0)
     truth = simulate.mixed_mnl(items, 5, 5.0, random)
     offers = Assortments(simulate.random_offers(items, n_offers, random), truth.items)

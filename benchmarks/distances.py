@@ -5,9 +5,7 @@ Run with ``python benchmarks/distances.py``.
 
 import time
 
-from rankstream import learners, oracles
-from rankstream.data import simulate
-from rankstream.solver.loop import Solver
+from rankstream import Solver, learners, oracles, simulate
 
 ROUNDS, REPEATS, SEED = 1000, 5, 0
 NAMES = ["l2", "l1", "l3", "linf", "max-difference", "squared-l2", "kl", "l1.5"]

@@ -1,4 +1,4 @@
-"""How often intervals of predicted shares hold the true one: on offers with data, and on offers nobody has seen.
+"""How often intervals of predicted shares contain the true one: on offers with data, and on offers nobody has seen.
 
 Markets are the paper's (10 items, 20 or 300 offers, offers shown uniformly at random); every coordinate of every offer
 counts once. Also the mean width of the intervals, the time of a bootstrap beside that of one fit, and how much of it
@@ -12,35 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import ChoiceCounts
-from rankstream.data import simulate
-from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.entropy import fit as entropy
+from rankstream import Bootstrap, ChoiceCounts, models, simulate
 
 KINDS: dict[str, dict[str, Any]] = {
     "max-entropy": {"method": "max-entropy"},
     "the same, from scratch": {"method": "max-entropy", "warm": False},
     "the same, prior kept": {"method": "max-entropy", "refit_prior": False},
-    "primal-dual": {"method": "primal-dual"},
+    "nearest": {"method": "nearest"},
 }
 
 
 def measure(n_offers: int, choices: int, markets: int, replicates: int) -> None:
     """Print a row for each kind of bootstrap."""
-    held: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    measured: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
     for seed in range(1000, 1000 + markets):
         market = simulate.market(seed, n_offers=n_offers, n_test=50, unseen=True)
         counts = next(market.stream(first=choices))
         start = time.perf_counter()
-        entropy.fit(counts)
+        models.fit_max_entropy(counts)
         single = time.perf_counter() - start
         for kind, options in KINDS.items():
-            held[kind].append(one(market, counts, single, replicates, options))
-    for kind, rows in held.items():
+            measured[kind].append(one(market, counts, single, replicates, options))
+    for kind, rows in measured.items():
         seen, width, unseen, wide, times = np.mean(rows, axis=0)
         line = f"{n_offers:>7}{choices:>9,}  {kind:22}{seen:>7.1%}{width:>8.3f}{unseen:>9.1%}{wide:>8.3f}{times:>9.0f}"
         print(line, flush=True)
-    times_of = {kind: sum(row[-1] for row in rows) for kind, rows in held.items()}
+    times_of = {kind: sum(row[-1] for row in rows) for kind, rows in measured.items()}
     ratio = times_of["max-entropy"] / times_of["the same, from scratch"]
     print(f"{'':18}max-entropy from where the first fit ended takes {ratio:.2f} of the time from scratch", flush=True)
 

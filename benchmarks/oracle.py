@@ -15,11 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream import Assortments, Solver, distances, learners, oracles
+from rankstream import Assortments, Solver, distances, learners, oracles, simulate
 from rankstream._core.types import Vec
-from rankstream.data import simulate
-from rankstream.oracles import DenseOracle
-from rankstream.oracles.milp import MilpOracle
+from rankstream.oracles import DenseOracle, MilpOracle
 
 LIMIT, CALLS, SEED = 20.0, 3, 0
 SIZES = [(8, 10), (8, 20), (8, 50), (11, 10), (11, 20), (11, 50), (11, 200), (16, 10), (16, 20), (16, 50), (16, 200)]
@@ -49,7 +47,7 @@ def late_duals(offers: Assortments, p: Vec, oracle: oracles.Oracle, rounds: int)
 
 
 def seconds(oracle: oracles.Oracle, costs: list[Vec], least: float = 0.2) -> tuple[float, list[float]]:
-    """The mean time of a call over at least so many seconds, and the values found."""
+    """The mean time of a call over at least this long, and the values."""
     values = [oracle.cheapest(vector).value for vector in costs]
     calls, start = 0, time.perf_counter()
     while time.perf_counter() - start < least:

@@ -11,16 +11,15 @@ import time
 import numpy as np
 
 from oracle import market
-from rankstream import Assortments
+from rankstream import Assortments, simulate
 from rankstream._core.types import Codes, Vec
 from rankstream.certificate import fit_bound
-from rankstream.data import simulate
+from rankstream.models.nearest import NearestMixture
 from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle, search_kernels
-from rankstream.oracles.bounds.corral_kernels import Corral, add_corner, renew, settle
 from rankstream.oracles.search import index_offers
 
 BUDGET, LATE, OFFERS = 10.0, 4.0, 200
-SEARCHES, SEARCH_ROUNDS, MOST_CORNERS = 8, 20, 1000
+SEARCHES, SEARCH_ROUNDS = 8, 20
 
 
 def print_bounds(quick: bool) -> None:
@@ -61,19 +60,12 @@ def corrective_fit(offers: Assortments, p: Vec, seconds: float) -> Vec:
     """The best mixture of the rankings that short searches find: all weights anew in every round."""
     index, random = index_offers(offers), np.random.default_rng(1)
     none = -1 if offers.no_choice is None else offers.no_choice
-    corral = Corral(
-        np.zeros(1, dtype=np.int64),
-        np.zeros((MOST_CORNERS, offers.n_offers), dtype=np.int64),
-        np.ones(MOST_CORNERS),
-        np.zeros((MOST_CORNERS, MOST_CORNERS)),
-    )
+    nearest = NearestMixture(offers, p, np.ones(offers.n_offers))
     pool: Codes = np.arange(offers.n_items)[None, :]
-    add_corner(corral, np.flatnonzero(offers.vertex(pool[0])))
-    corral.weight[0] = 1.0
-    point, start, rounds = np.zeros(p.size), time.perf_counter(), 0
-    settle(corral, p, point)
+    nearest.take(pool)
+    start, rounds = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
-        slope, rounds = point - p, rounds + 1
+        slope, rounds = nearest.point - p, rounds + 1
         order = np.argsort(search_kernels.pool_costs(slope, index, np.argsort(pool, axis=1)))[:30]
         found = []
         for number in range(SEARCHES):
@@ -83,16 +75,11 @@ def corrective_fit(offers: Assortments, p: Vec, seconds: float) -> Vec:
             search_kernels.search(slope, index, none, best, current, np.inf, 0, 2, draw, SEARCH_ROUNDS)
             found += [best, current]
         found.sort(key=lambda ranking: float(slope @ offers.vertex(ranking)))
-        gap = float(slope @ (point - offers.vertex(found[0])))
-        for ranking in found:
-            corner = np.flatnonzero(offers.vertex(ranking))
-            slope = point - p
-            if slope @ point - slope[corner].sum() > 0.1 * gap and add_corner(corral, corner):
-                settle(corral, p, point)
-                pool = np.vstack([pool, ranking])[-2000:]
+        nearest.take(np.array(found))
+        pool = np.unique(np.vstack([nearest.orders, found]), axis=0)
         if rounds % 40 == 0:
-            renew(corral)
-    return point
+            nearest.refresh()
+    return nearest.point
 
 
 def late_costs(offers: Assortments, p: Vec) -> Vec:

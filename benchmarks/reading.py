@@ -3,7 +3,7 @@
 Transactions have a row for each choice, long tables one for each alternative of a choice. There pandas and polars are
 given the same trick as we use, a whole number with a bit for each alternative, and a good deal less to check.
 
-Every reading is a process of its own, whose peak memory the system tells; the best of three counts. The libraries are
+Every reading is a process of its own, whose peak memory the system reports; the best of three counts. The libraries are
 imported before the clock starts. Run with ``python benchmarks/reading.py [rows]``, by default ten million.
 """
 
@@ -20,7 +20,7 @@ from rankstream import Assortments, ChoiceCounts
 
 SEED, OFFERS, REPEATS = 0, 60, 3
 WAYS = {
-    "rankstream": "import duckdb, rankstream.readers as r; read = lambda path: r.read(path).counts.observations",
+    "rankstream": "import duckdb, rankstream as rs; rs.read; read = lambda path: rs.read(path).counts.observations",
     "pandas": """import pandas as pd
 def read(path):
     columns = ["offered", "chosen"]

@@ -11,13 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rankstream import distances, estimate, learners, oracles
+from rankstream import Solver, distances, estimate, learners, oracles, simulate
 from rankstream._core.types import Vec
-from rankstream.data import simulate
 from rankstream.data.counts import Target
-from rankstream.oracles import Oracle
-from rankstream.oracles.milp import MilpOracle
-from rankstream.solver.loop import Solver
+from rankstream.oracles import MilpOracle, Oracle
 from rankstream.solver.runs import CHUNK, Run
 
 ROUNDS, LATE, PROGRAMS, REPEATS, SEED = 2000, 1500, 12, 50, 0
@@ -35,7 +32,7 @@ def late_duals(solver: Solver, frequencies: Vec) -> tuple[list[Vec], float]:
 
 
 def seconds_per_call(oracle: Oracle, duals: Sequence[Vec]) -> tuple[float, list[float]]:
-    """The mean time of a call, and the values found."""
+    """The mean time of a call, and the values."""
     oracle.cheapest(duals[0])
     start = time.perf_counter()
     values = [oracle.cheapest(dual).value for dual in duals]
@@ -53,7 +50,7 @@ def least(play: Callable[[], object]) -> float:
 
 
 def chunk_rounds(solver: Solver, frequencies: Vec, step: Vec) -> tuple[float, float]:
-    """The seconds per compiled round on constant data, and on data that move towards them by so much."""
+    """The seconds per compiled round on constant data, and on data that move towards them by this step."""
     still, moving = Run(solver, tolerance=0.0), Run(solver, tolerance=0.0)
     rows = frequencies + step / np.arange(1.0, CHUNK + 1.0)[:, np.newaxis]
     constant = least(lambda: still.advance_many(Target(frequencies), CHUNK))
@@ -70,7 +67,7 @@ def main() -> None:
     p = market.frequencies()
     uniform = 1.0 / np.diff(offers.indptr)[offers.owner]
     constant, moving = chunk_rounds(solver, p, uniform - p)
-    whole = least(lambda: estimate(offers, p))
+    whole = least(lambda: estimate(offers, p, method="primal-dual"))
     ours, _ = seconds_per_call(oracle, duals)
     picked = duals[:: len(duals) // PROGRAMS]
     _, values = seconds_per_call(oracle, picked)
@@ -80,7 +77,8 @@ def main() -> None:
     print(f"whole round           {1e6 * per_round:12.1f} microseconds")
     print(f"  in a chunk          {1e6 * constant:12.1f} microseconds")
     print(f"  in a moving chunk   {1e6 * moving:12.1f} microseconds")
-    print(f"whole estimate        {1e6 * whole:12.1f} microseconds ({estimate(offers, p).rounds} rounds)")
+    rounds = estimate(offers, p, method="primal-dual").rounds
+    print(f"whole estimate        {1e6 * whole:12.1f} microseconds ({rounds} rounds)")
     print(f"oracle call           {1e6 * ours:12.1f} microseconds")
     print(f"integer program       {1e6 * program:12.1f} microseconds (HiGHS, {len(picked)} calls, same values)")
     print(f"ratio                 {program / ours:12.0f}")

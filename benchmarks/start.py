@@ -18,7 +18,7 @@ IMPORT = "import rankstream"
 FIT = """
 import rankstream as rs
 market = rs.simulate.market(0)
-assert rs.estimate(market.assortments, market.frequencies()).converged
+assert rs.estimate(market.assortments, market.frequencies(), method="primal-dual").converged
 """
 COMMAND = """
 import sys, rankstream.cli
