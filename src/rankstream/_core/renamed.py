@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
 NAMES = {
@@ -68,7 +69,7 @@ class _Renamed(MetaPathFinder):
         package, _, rest = fullname.partition(".")
         old = rest.split(".")[0]
         new = {**NAMES, **MODULES}.get(old)  # "from rankstream import name" looks for a module of that name, too
-        if package == "rankstream" and new is not None:
+        if package == "rankstream" and new is not None and not (Path(__file__).parents[1] / old).exists():
             raise ImportError(sentence(old, new))
         return None
 
