@@ -41,6 +41,7 @@ def describe_model(model: "Model", top: int, seed: int = 0) -> dict[str, Any]:
     types = model.segments(top) if isinstance(model, RankingModel) else model.segments(top, DRAWN, seed)
     return {
         "kind": kind_of(model),
+        "about": model.about,
         "rankings": len(model.weights) if isinstance(model, RankingModel) else None,
         "no_choice": None if model.no_choice_code is None else str(model.no_choice),
         "segments": [{"ranking": [str(item) for item in segment.ranking], "share": segment.share} for segment in types],

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
@@ -51,6 +53,20 @@ def change_over_time(slices: Sequence[ChoiceCounts], starts: Sequence[Any], leve
         clearest = report.movements[0]
         p_value = min(1.0, clearest.adjusted * len(places))
         if p_value < level and (best is None or p_value < best.p_value):
-            item = max(report.moved or (clearest,), key=lambda movement: abs(movement.change))
-            best = Change(starts[place], p_value, item.item, 100.0 * item.change, len(report.moved))
+            item, points = _most_changed(before, after)
+            best = Change(starts[place], p_value, item, points, len(report.moved))
     return best
+
+
+def _most_changed(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Label, float]:
+    """The item whose share changed most, over all offers that were made before and after, in points."""
+    offers = before.assortments
+    pairs = before.totals * after.totals / np.maximum(before.totals + after.totals, 1e-300)
+    weights = pairs[offers.owner]
+    both = weights > 0.0
+    change = np.zeros(offers.n_coordinates)
+    change[both] = (after.frequencies() - before.frequencies())[both]
+    total = np.bincount(offers.members, weights * change, offers.n_items)
+    mean = total / np.maximum(np.bincount(offers.members, weights, offers.n_items), 1e-300)
+    place = int(np.argmax(np.abs(mean)))
+    return offers.items[place], 100.0 * float(mean[place])
