@@ -307,3 +307,9 @@ def test_every_command_has_json_and_seed(name: str, capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert "--json" in text
     assert "--seed" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_shows_an_example(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(tmp_path, [name, "--help"]) == 0
+    assert f"Example: rankstream {name}" in capsys.readouterr().out

@@ -360,3 +360,11 @@ def test_weights_that_cannot_follow_the_batches_are_not_those_of_the_first() -> 
     assert model._run is not None
     distance: Any = model._run.solver.distance
     assert distance.offer_weights.tolist() == [1.0, 1.0]
+
+
+def test_what_takes_long_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    counts = rs.ChoiceCounts(rs.Assortments([("tea", "no"), ("pie", "no")]), [5, 5, 2, 8])
+    with caplog.at_level("INFO", logger="rankstream"):
+        rs.estimate(counts, method="nearest")
+    assert caplog.records[0].getMessage().startswith("fitting by nearest")
+    assert "gap" in caplog.records[-1].getMessage()

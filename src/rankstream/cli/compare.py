@@ -30,9 +30,11 @@ def compare(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Tell which kind of model predicts your data best.
+    """Find out which kind of model predicts your data best.
 
     On choices held out, by how much, and whether that is more than noise.
+
+    Example: rankstream compare choices.csv --folds 5
     """
     from rankstream.evaluate.compare import compare as compare_models
     from rankstream.plots.saving import check_picture

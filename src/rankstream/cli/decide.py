@@ -54,7 +54,10 @@ def decide(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Tell which offer earns most, and what that is worth."""
+    """Find the offer that earns most, and what that is worth.
+
+    Example: rankstream decide model.json --margins items.csv --at-most 6
+    """
     from rankstream.models.files import load_model
     from rankstream.plots.saving import check_picture
 

@@ -36,7 +36,10 @@ def demo(
     max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Watch a model being estimated from simulated choices."""
+    """Watch a model being estimated from simulated choices.
+
+    Example: rankstream demo --seed 1
+    """
     from rankstream.data import simulate
 
     if out.exists() and not out.is_dir():

@@ -44,7 +44,10 @@ def drift(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Tell what changed between two files of choices, or two models."""
+    """Report what changed between two files of choices, or two models.
+
+    Example: rankstream drift may.csv june.csv
+    """
     from rankstream.models.files import is_model, load_model
 
     if (after is None) == (at is None):

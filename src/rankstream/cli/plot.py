@@ -47,7 +47,10 @@ def plot(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Draw customer types, who gains, the fit, or shares over time."""
+    """Draw customer types, who gains, the fit, or shares over time.
+
+    Example: rankstream plot model.json -o types.png --kind substitution
+    """
     from rankstream.models.files import is_model, load_model
     from rankstream.plots.saving import check_picture, save_picture
 

@@ -28,7 +28,10 @@ def predict(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Tell how likely each item of an offer is to be chosen."""
+    """Predict how likely each item of an offer is to be chosen.
+
+    Example: rankstream predict model.json --offer "tea;pie;nothing"
+    """
     from rankstream.models.files import load_model
 
     if bool(offer) == (offers is not None):

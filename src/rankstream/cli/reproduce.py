@@ -19,7 +19,10 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="The first market; the others follow it.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Rerun the paper's computational study, figure by figure."""
+    """Rerun the paper's computational study, figure by figure.
+
+    Example: rankstream reproduce 2 --instances 10
+    """
     from rankstream.experiments import study
 
     try:

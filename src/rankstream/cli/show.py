@@ -21,7 +21,10 @@ def show(
     seed: Annotated[int, typer.Option(min=0, help="The types drawn from a model that is not one of few rankings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Show customer types, shares, and who gains when an item goes."""
+    """Show customer types, shares, and who gains when an item goes.
+
+    Example: rankstream show model.json --top 5
+    """
     from rankstream.models.files import load_model
 
     content = describe_model(load_model(model), top, seed)

@@ -41,7 +41,10 @@ def stream(
     seed: Annotated[int | None, typer.Option(min=0, help="Ties between rankings; 0 without it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
-    """Follow choices as they arrive, and keep a current model."""
+    """Follow choices as they arrive, and keep a current model.
+
+    Example: rankstream stream choices.jsonl --out shop --detect
+    """
     from rankstream.streams.follower import Follower
 
     live = {"half_life": half_life, "window": window, "threshold": threshold, "rounds": rounds, "seed": seed}

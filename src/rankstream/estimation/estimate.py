@@ -1,6 +1,8 @@
 """estimate: the one door to all methods, from data to a model with its certificate."""
 
+import logging
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 from rankstream.data.assortments import Assortments
@@ -8,6 +10,8 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.methods import Method, make, pick
 from rankstream.estimation.task import Data, Task, make_task
 from rankstream.solver.runs import Estimate
+
+LOG = logging.getLogger("rankstream")
 
 __all__ = ["Estimate", "estimate", "run_task"]
 
@@ -52,4 +56,9 @@ def estimate(
 def run_task(task: Task, method: str | Method, tolerance: float | None = None) -> Estimate[Any]:
     """Fit a task by a method; ``estimate`` and ``fit_within`` end here."""
     chosen = make(method, tolerance) or pick(task, tolerance)
-    return replace(chosen.fit(task), method=chosen)
+    began = perf_counter()
+    LOG.info("fitting by %s: %d offers of %d items", chosen.name, task.assortments.n_offers, task.assortments.n_items)
+    found = replace(chosen.fit(task), method=chosen)
+    seconds, gap = perf_counter() - began, found.certificate.gap
+    LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)
+    return found

@@ -1,5 +1,6 @@
 """The prior of a maximum-entropy model from data: guides weighed by what they predict of held-out offers."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from rankstream.data.observed import restrict
 from rankstream.models.entropy.guides import GUIDES, LOGIT, FittedGuide, Guide
 from rankstream.models.entropy.laws import Prior, mix
 
+LOG = logging.getLogger("rankstream")
 FOLDS, FEW = 10, 5
 STARTS, FOLD_STARTS = 4, 2
 FOLD_TOLERANCE = 1e-6
@@ -109,6 +111,7 @@ def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: 
         rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
         fitted = {guide.name: guide.fit(rest, seed, FOLD_STARTS, FOLD_TOLERANCE, watch) for guide in guides}
         folds.append(Fold(rest, test, fitted))
+        LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, n_offers)
         if watch(f"{len(folds)} of {len(parts)} folds held out"):
             break
     return tuple(folds)
