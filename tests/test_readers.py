@@ -263,7 +263,7 @@ def test_the_command_line_reads_them_too(tmp_path: Path) -> None:
 
 
 def test_files_of_other_programs_name_a_remedy(tmp_path: Path) -> None:
-    for ending, words in {"zip": "unpack it", "xlsx": "save it as CSV", "dta": "by pandas", "rda": "write.csv"}.items():
+    for ending, words in {"zip": "unpack it", "ods": "save it as CSV", "dta": "by pandas", "rda": "write.csv"}.items():
         path = tmp_path / f"data.{ending}"
         path.write_bytes(b"\x00\x01")
         with pytest.raises(ValueError, match=words):
@@ -586,6 +586,15 @@ def test_wrong_ballots(line: str, words: str, tmp_path: Path) -> None:
         read(path)
     path.write_text("3\n1,ann\n")
     with pytest.raises(ValueError, match=r"no '# NUMBER ALTERNATIVES"):
+        read(path)
+
+
+def test_alternatives_called_by_the_codes_of_others(tmp_path: Path) -> None:
+    path, names = tmp_path / "votes.soi", "# ALTERNATIVE NAME 1: 2\n# ALTERNATIVE NAME 2: 1\n"
+    path.write_text(f"# NUMBER ALTERNATIVES: 2\n{names}3: 1\n1: 2\n")
+    assert read_counts(path).tallies.tolist() == [1, 3, 0]
+    path.write_text(f"# NUMBER ALTERNATIVES: 2\n{names[:24]}3: 1\n1: 2\n")
+    with pytest.raises(ValueError, match="line 3: the alternative 1 is called '2', as another is: name that one"):
         read(path)
 
 

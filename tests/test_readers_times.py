@@ -106,8 +106,8 @@ def test_choices_fade(half_life: Any, way: str, tmp_path: Path) -> None:
 
 
 def test_what_is_long_forgotten_was_never_seen() -> None:
-    frame = pd.DataFrame({"offered": ["a;b", "b;c"], "chosen": ["a", "b"], "time": ["2024-01-01", "2024-03-01"]})
-    counts = read(frame, half_life="1min").counts
+    frame = pd.DataFrame({"offered": ["a;b", "b;c"], "chosen": ["a", "b"], "time": ["2024-01-01", "2024-02-06"]})
+    counts = read(frame, half_life="1h").counts
     assert counts.totals.tolist() == [0, 1]
     assert counts.target().seen is not None
 

@@ -54,6 +54,7 @@ class ReadingOptions:
     contents: Annotated[
         Path | None, typer.Option(help="A table of what each numbered offer holds: offer_id and item.")
     ] = None
+    encoding: Annotated[str | None, typer.Option(help="Of text files: utf-8 without it; latin-1, say.")] = None
     on_error: Annotated[
         str, typer.Option(help="At a bad record: stop, or skip and tell.", autocompletion=words("stop", "skip"))
     ] = "stop"

@@ -21,14 +21,12 @@ Contents = dict[str, tuple[str, ...]]
 
 
 def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
-    """The table with lists of items in place of the numbers of offers, none where there is no number or a bad row."""
+    """The table with lists of items in place of the numbers of offers, none where there is no number."""
     words = stripped(f"CAST({source.name_of(layout.raw[0])} AS VARCHAR)")
     number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
-    item = identifier(layout.raw[1])
-    items = f"CASE WHEN count({item}) = count(*) THEN list_sort(list(DISTINCT {item})) END"
     connection.execute(
-        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, {items} AS held_items "
-        f"FROM {table} GROUP BY held_number"
+        f"CREATE TEMP TABLE held AS SELECT {number} AS held_number, "
+        f"list_sort(list(DISTINCT {identifier(layout.raw[1])})) AS held_items FROM {table} GROUP BY held_number"
     ).fetchall()
     joined = f"(SELECT * FROM {table} LEFT JOIN held ON {number} = held_number)"
     return joined, replace(layout, raw=("held_items", layout.raw[1]))

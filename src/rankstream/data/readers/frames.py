@@ -1,6 +1,6 @@
 """Data frames as tables: pandas, polars and Arrow."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +58,11 @@ def _is_plain(column: Any) -> bool:
         return True
     types = _types(column)
     if types <= LISTS:
-        types = _types(chain.from_iterable(cell for cell in column if type(cell).__name__ in LISTS))
+        types = _types(list(chain.from_iterable(cell for cell in column if type(cell).__name__ in LISTS)))
     return len(types) < 2 and types <= PLAIN
 
 
-def _types(cells: Iterable[Any]) -> set[str]:
+def _types(cells: Sequence[Any]) -> set[str]:
     """The types of what is there; what is missing has none."""
     types = {kind.__name__ for kind in set(map(type, cells))} - NOTHING
     if len(types) > 1 and not any(type(cell) is float and cell == cell for cell in cells):

@@ -90,9 +90,9 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
     rest, number = start.lstrip()[1:], 0
     for more in chain([""], iter(lambda: file.read(LINE), "")):
-        if "\0" in more:
-            raise binary(path)
         rest, place = rest + more, 0
+        if "\0" in rest:
+            raise binary(path)
         while (joint := JOINT.match(rest, place)) is not None and joint.end() < len(rest):
             if rest[joint.end()] == "]" and not joint[1]:
                 _check_end(path, chain([rest[joint.end() + 1 :]], iter(lambda: file.read(LINE), "")))

@@ -1,7 +1,8 @@
 """A look at all bytes of a text file before DuckDB gets it: may it be read quickly, slowly, or not at all?
 
-The quick way is taken only where it is sure to see the same records as the slow one. This costs about half a second
-for each gigabyte. What no way should read, NUL bytes and endless lines, is refused at once.
+The quick way is taken only where it is sure to see the same records as the slow one. This costs about a second for
+each gigabyte, two or three with quotes or of JSON. What no way should read, NUL bytes and endless lines, is refused at
+once.
 """
 
 import re
