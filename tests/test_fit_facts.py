@@ -67,6 +67,7 @@ def test_a_model_remembers_where_it_comes_from(tmp_path: Path) -> None:
     about = rs.load_model(tmp_path / "model.json").about
     assert (about["method"], about["seed"], about["version"]) == ("nearest", 3, rs.__version__)
     assert about["certificate"]["gap"] == content["gap"]
+    assert content["distance"] - content["proven_least_distance"] == content["gap"]  # type: ignore[operator]
     assert about["times"] == ["2024-01-01", "2024-01-10"]
     assert about["data"]["digest"] == rs.read_counts(tmp_path / "choices.csv").digest()
     shown = json.loads(shell.run("show", "model.json", "--json", cwd=tmp_path).stdout)

@@ -161,7 +161,7 @@ def describe_fit(found: "Estimate[Any]", observations: float, offers: int, out: 
         "cut_short": bool(found.cut_short),
         "mean_absolute_error": float(found.history.mae[-1]),
         "distance": float(found.certificate.upper),
-        "proven_least_distance": max(0.0, float(found.certificate.lower)),
+        "proven_least_distance": float(found.certificate.lower),
         "gap": float(found.certificate.gap),
         "oracle_exact": bool(found.certificate.exact),
     }
@@ -238,10 +238,11 @@ def as_text(content: dict[str, Any]) -> str:
     what = f"a model of {what}" if content["kind"] in ("rankings", "max-entropy") else what
     offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
     ended = "" if content["converged"] else " (not as good as asked for)"
+    least = max(0.0, content["proven_least_distance"])  # in words only: rounding can leave a proof just below 0
     lines = [
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
-        f"{content['distance']:.4f}, and no ranking model is nearer than {content['proven_least_distance']:.4f}.",
+        f"{content['distance']:.4f}, and no ranking model is nearer than {least:.4f}.",
     ]
     if "no_choice" in content:
         lines += _assumption(content["no_choice"])
