@@ -19,7 +19,7 @@ from rankstream.evaluate.compare import MODELS
 from rankstream.evaluate.comparison import Row, Score, ranked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import accuracy
+import truths
 
 PAGE = Path(__file__).parent / "comparison.md"
 SEEDS = range(100, 106)
@@ -69,11 +69,11 @@ def mixture(segments: int, spread: float, n_offers: int) -> Setting:
 
 def voters(path: Path) -> Maker:
     """Real voters, who choose as their ballots say."""
-    draw = accuracy.ballots(str(path))
+    draw = truths.ballots(str(path))
 
     def make(seed: int) -> tuple[Callable[[Assortments], Vec], Assortments, Assortments]:
-        offers, test, truth = draw(seed)
-        return truth, offers, test
+        truth = draw(seed)
+        return truth.shares, truth.offers, truth.test
 
     return make
 

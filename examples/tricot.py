@@ -1,7 +1,9 @@
 """Tricot trials: every farmer compares three varieties. Which model predicts them, and what fits them best?
 
 Run it as ``python examples/tricot.py FILE.csv``. A row is a farmer with the varieties a, b and c and the letters of the
-best and the worst (as in gosset's breadwheat), or a farmer's rank of one variety (as in nicabean).
+best and the worst (as in gosset's breadwheat), or a farmer's rank of one variety (as in nicabean). The overall answer
+is taken where there is one. A farmer's ranking of three makes two choices, which are not those of two persons: standard
+errors are a little too small.
 """
 
 import re
@@ -14,7 +16,7 @@ import pandas as pd
 import rankstream as rs
 from rankstream import methods
 
-MODELS = ["max-entropy", "mnl", "latent-class"]
+MODELS = ["max-entropy", "mnl", "latent-class", "markov-chain"]
 
 
 def rankings(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
@@ -37,13 +39,20 @@ def rankings(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
 
 def _from_ranks(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     if "trait" in table.columns:
-        traits = table["trait"].unique()
-        overall = [trait for trait in traits if "overall" in str(trait).lower() or "yield" in str(trait).lower()]
-        table = table[table["trait"] == (overall or list(traits))[0]]
+        table = table[table["trait"] == _judged([str(trait) for trait in table["trait"].unique()])]
     for _, rows in table.groupby("id", sort=True):
         ordered = rows.sort_values("rank")
         if ordered["rank"].is_unique and ordered["item"].is_unique and len(ordered) > 1:
             yield tuple(map(str, ordered["item"]))
+
+
+def _judged(traits: list[str]) -> str:
+    """The trait that says most: the overall answer, else yield, else the first."""
+    for word in ("overall", "yield"):
+        for trait in traits:
+            if word in trait.lower():
+                return trait
+    return traits[0]
 
 
 def _answer(names: list[str], kinds: tuple[str, ...]) -> str | None:
@@ -78,7 +87,7 @@ def main(path: str) -> str:
     return "\n".join(
         [
             f"{Path(path).name}: {counts.observations:,.0f} choices from {offers.n_offers} offers of "
-            f"{offers.n_items} varieties",
+            f"{offers.n_items} varieties. {compared.verdict}",
             "",
             compared.table(),
             "",

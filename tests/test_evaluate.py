@@ -178,6 +178,21 @@ def test_verdicts_say_what_the_folds_allow() -> None:
     assert "b (0.0000 ± 0.0000) is within noise" in same.verdict
 
 
+def test_a_uniform_guess_takes_part_and_the_first_sentence_says_when_nothing_beats_it() -> None:
+    guess = of(rows_of(a=folds_of(-2.0, -2.1, -2.0), uniform=folds_of(-1.0, -1.0, -1.0)))
+    assert guess.verdict.startswith("A uniform guess predicts best, clearly: behind it is a (1.0333 ± ")
+    close = of(rows_of(a=folds_of(-1.5, -1.5, -3.1), uniform=folds_of(-1.0, -2.0, -3.0)))
+    assert close.verdict.startswith("No model predicts better than a uniform guess; a (0.0333 ± ")
+    near = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), uniform=folds_of(-1.5, -1.5, -3.1)))
+    assert near.verdict.startswith("No model clearly beats a uniform guess. a is ahead, but uniform (")
+    counts = sampled(1, 500)
+    found = compare(counts, ["mnl"], folds=2)
+    [row] = [row for row in found.rows if row.name == "uniform"]
+    assert row.mean("log_likelihood") == pytest.approx(found.uniform, abs=1e-12)
+    mine = compare(counts, {"uniform": fit_mnl}, folds=2)
+    assert [row.name for row in mine.rows] == ["uniform"]
+
+
 def without_times(found: Comparison) -> list[dict[str, object]]:
     return [{key: value for key, value in record.items() if key != "seconds"} for record in found.to_records()]
 
@@ -187,10 +202,10 @@ def test_same_seed_same_comparison(holdout: str) -> None:
     counts = sampled(5, 500, n_offers=9, n_items=4)
     first, again = (compare(counts, holdout=holdout, folds=2, seed=4) for _ in range(2))  # type: ignore[arg-type]
     assert without_times(first) == without_times(again)
-    assert {row.name for row in first.rows} == set(MODELS)
+    assert {row.name for row in first.rows} == {"uniform", *MODELS}
     other = compare(counts, ["mnl"], holdout=holdout, folds=2, seed=5)  # type: ignore[arg-type]
-    [logit] = (record for record in without_times(first) if record["model"] == "mnl")
-    assert without_times(other)[0]["log_likelihood"] != logit["log_likelihood"]
+    logits = [record for found in (first, other) for record in without_times(found) if record["model"] == "mnl"]
+    assert logits[0]["log_likelihood"] != logits[1]["log_likelihood"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -215,7 +230,7 @@ def test_models_plug_in_and_are_watched() -> None:
     seen = []
     mine = {"mine": fit_mnl, "yours": lambda counts: fit_mnl(counts, smoothing=5.0)}
     found = compare(sampled(1, 500), mine, folds=2, watch=lambda *words: seen.append(words))
-    assert {row.name for row in found.rows} == {"mine", "yours"}
+    assert {row.name for row in found.rows} == {"uniform", "mine", "yours"}
     assert seen == [("mine", 0, 4), ("yours", 1, 4), ("mine", 2, 4), ("yours", 3, 4)]
 
 

@@ -13,6 +13,7 @@ from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy import stacking
 from rankstream.models.entropy.guides import CHAIN, LIGHT, LOGIT, TASTE, UNIFORM
+from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.stacking import best_weights, fit_stack
 from rankstream.models.entropy.trust import choose_trust
 from rankstream.models.parametric.climb import climb
@@ -129,7 +130,7 @@ def test_few_offers_cannot_be_held_out_and_all_guides_count_the_same() -> None:
     stack = fit_stack(counts, (LOGIT, TASTE, UNIFORM))
     assert stack.weights == pytest.approx(np.full(3, 1 / 3))
     assert not stack.folds
-    assert choose_trust(stack, counts) == (100.0, {})
+    assert choose_trust(stack, counts, None) == (100.0, {})
 
 
 def test_a_watch_ends_the_folds_early() -> None:
@@ -144,7 +145,7 @@ def test_trust_is_chosen_on_held_out_offers() -> None:
     wrong = stacking.Stack(
         (UNIFORM.fit(counts),), np.ones(1), fit_stack(counts, (LOGIT, UNIFORM)).folds, {}
     )  # a bad prior must be tilted
-    trust, tried = choose_trust(wrong, counts)
+    trust, tried = choose_trust(wrong, counts, SoftLattice(counts.assortments, wrong.prior))
     assert trust is not None
     assert trust <= 30.0
     assert max(tried.values()) == 0.0

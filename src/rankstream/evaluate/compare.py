@@ -15,11 +15,13 @@ from rankstream.data.splits import Holdout, splits
 from rankstream.estimation.methods import METHODS, make, pick
 from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
+from rankstream.models.entropy.laws import plackett_luce
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.fitted import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
+UNIFORM = "uniform"  # a guess without data, in every comparison
 Progress = Callable[[str, int, int], None]
 
 
@@ -39,7 +41,7 @@ MODELS: dict[str, Callable[..., ChoiceModel]] = {
     **{name: partial(fit_by_method, name) for name in METHODS},
     **{name: partial(fit_baseline, name) for name in baselines.FITS if name not in METHODS},
 }
-"""What can be compared by name: every method of ``estimate``, and the baselines that are none."""
+"""What can be compared by name: every method of ``estimate``, and the other baselines."""
 
 
 def compare(
@@ -54,24 +56,43 @@ def compare(
 ) -> Comparison:
     """Fit every model to a part of the choices, score it on the rest, and rank by log-likelihood per choice.
 
-    ``models`` are names of ``MODELS`` (all without it), or a mapping from names to functions that take counts and
-    return a model with ``items``, ``predict`` and ``probabilities``. See ``splits`` for what ``holdout`` and ``folds``
-    mean. A ranking model may give something that happened the probability 0, so a share ``epsilon`` of a uniform choice
-    is mixed into every model alike; the raw value, which can be -inf, is reported too. ``watch`` is told before every
-    fit: the name, how many fits are done and how many there are.
+    A uniform guess always takes part, under the name "uniform": small data often allow nothing better.
+
+    Parameters
+    ----------
+    counts : ChoiceCounts or sequence of them
+        The choices; a sequence of periods, oldest first, for ``holdout="time"``.
+    models : names, or mapping from names to functions, optional
+        Names of ``MODELS`` (all without it), or your own functions from counts to a model with ``items``, ``predict``
+        and ``probabilities``.
+    holdout : "assortments", "choices" or "time"
+        What is held out: whole offers, choices from every offer, or later periods.
+    folds : int
+        How many parts the offers or choices are dealt out to; each is held out once. Without effect for "time", which
+        tests on every period but the first after fitting to all before it.
+    seed : int
+        Seed for the folds and the models' random starts.
+    epsilon : float
+        The share of a uniform choice that is mixed into every model alike, between 1e-12 and 0.5: a ranking model may
+        give something that happened the probability 0. The raw value, which can be -inf, is reported too.
+    watch : callable, optional
+        Called before every fit with the model's name, how many fits are done, and how many there are.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
     'markov-chain is ahead, but mnl (0.00... ± 0.0...) is within noise of it.'
+
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
     fits = _named(models, seed)
     parts = splits(counts, holdout, folds, seed)
-    scores: dict[str, list[Score]] = {name: [] for name in fits}
-    units: dict[str, str] = {}
+    scores: dict[str, list[Score]] = {name: [] for name in (UNIFORM, *fits)}
+    units = {UNIFORM: ""}
     for number, (fitted, tested) in enumerate(parts):
+        if UNIFORM not in fits:
+            scores[UNIFORM].append(score(_guess(fitted), tested, epsilon))
         for place, (name, fit) in enumerate(fits.items()):
             if watch is not None:
                 watch(name, number * len(fits) + place, len(parts) * len(fits))
@@ -101,7 +122,7 @@ def score(
     offers = tested.assortments
     predicted = model.probabilities(offers)
     if not (predicted.shape == (offers.n_coordinates,) and np.all(predicted >= 0.0)):
-        raise ValueError(f"The model {model!r} does not give one probability >= 0 for every coordinate.")
+        raise ValueError(f"The model {model!r} does not give a probability >= 0 for every coordinate: see ChoiceModel.")
     apart = predicted - tested.frequencies()
     weight = tested.totals[offers.owner]
     return Score(
@@ -126,6 +147,11 @@ def _named(models: Sequence[str] | Mapping[str, Fit] | None, seed: int) -> dict[
     if not fits:
         raise ValueError("There is no model to compare: name at least one.")
     return fits
+
+
+def _guess(counts: ChoiceCounts) -> ChoiceModel:
+    offers = counts.assortments
+    return EntropyModel(plackett_luce(offers.items, np.ones(offers.n_items)), offers, np.zeros(offers.n_coordinates))
 
 
 def _size(model: ChoiceModel) -> tuple[int, str]:

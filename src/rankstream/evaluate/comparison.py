@@ -1,4 +1,4 @@
-"""What a comparison of models found: scores by fold, paired differences, a table, and a verdict in words."""
+"""The result of a comparison of models: scores by fold, paired differences, a table, and a verdict in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def within_noise(self) -> bool:
-        """Whether the folds cannot tell this model from the winner."""
+        """Whether the folds do not show which of this model and the winner is better."""
         return not self.behind > self.margin
 
 
@@ -127,7 +127,7 @@ def standard_error(values: Vec) -> float:
 
 
 def student(folds: int) -> float:
-    """The 97.5 % point of Student's t for the mean of so many values (exact for 2 and 3, else to 0.3 %)."""
+    """The 97.5 % point of Student's t for the mean of ``folds`` values (exact for 2 and 3, else to 0.3 %)."""
     free = folds - 1
     if free < 1:
         return np.nan
@@ -161,11 +161,20 @@ def _verdict(rows: Sequence[Row]) -> str:
         return f"{best.name} is the only model: there is nothing to compare it with."
     near = [row for row in others if row.within_noise]
     far = [row for row in others if not row.within_noise]
-    if near:
-        verb = "is" if len(near) == 1 else "are"
-        sentence = f"{best.name} is ahead, but {_listed(near)} {verb} within noise of it."
-        return sentence + (f" Clearly behind: {_listed(far)}." if far else "")
-    return f"{best.name} wins, clearly: behind it {'is' if len(far) == 1 else 'are'} {_listed(far)}."
+    guess = best.name == "uniform"
+    if not near:
+        sentence = "A uniform guess predicts best, clearly" if guess else f"{best.name} wins, clearly"
+        return f"{sentence}: behind it {_are(far)} {_listed(far)}."
+    if guess:
+        sentence = f"No model predicts better than a uniform guess; {_listed(near)} {_are(near)} within noise of it."
+    else:
+        warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
+        sentence = f"{warning}{best.name} is ahead, but {_listed(near)} {_are(near)} within noise of it."
+    return sentence + (f" Clearly behind: {_listed(far)}." if far else "")
+
+
+def _are(rows: Sequence[Row]) -> str:
+    return "is" if len(rows) == 1 else "are"
 
 
 def _listed(rows: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
-from rankstream.models.answers import Predicts, first_two, substitution
+from rankstream.models.answers import Predicts, first_two, most_chosen, substitution
 from rankstream.models.rankings import RankingModel
 
 FRACTION = 0.1  # a type with less than this share of its later one is new
@@ -53,8 +53,8 @@ def type_changes(
     """Compare the customer types of two models, those being one type who choose alike from all the offers.
 
     A type appeared if its share before was less than a tenth of that after, and vanished the other way round. This
-    describes the two models; it is no test. Many mixtures of types give the same choice probabilities, so types can
-    change where the data do not: ``drift_report`` tells what the data say.
+    describes the two models; it is not a test. Many mixtures of types give the same choice probabilities, so types can
+    change where the data do not: ``drift_report`` is about the data.
 
     >>> items = ["tea", "pie", "nothing"]
     >>> before = RankingModel(items, [("tea", "nothing", "pie"), ("nothing", "tea", "pie")], [0.6, 0.4])
@@ -77,13 +77,24 @@ def type_changes(
 
 
 def favourite_changes(
-    before: Predicts, after: Predicts, no_choice: Label | None = None, least: float = 0.01
+    before: Predicts, after: Predicts, no_choice: Label | None = None, least: float = 0.01, most: int | None = None
 ) -> TypeChanges:
     """Compare the customer types of two models of any kind, those being one type whose first two favourites agree.
 
     The favourites are those among the items that both models know. Shares are exact, and nothing is drawn: who has a
-    second favourite is who takes it once the first is gone. Who likes ``no_choice`` first or second has a shorter
-    ranking.
+    second favourite is who takes it once the first is gone.
+
+    Parameters
+    ----------
+    before, after : models
+        Two models with at least two items in common.
+    no_choice : item, optional
+        The item that stands for taking nothing: who likes it first or second has a shorter ranking.
+    least : float
+        The least change of a type's share that is reported, between 0 and 1.
+    most : int, optional
+        Only types whose first favourite is among the ``most`` items that either model chooses most often from
+        everything: with thousands of items, all of them take long.
 
     >>> items = ["tea", "pie", "no"]
     >>> before = RankingModel(items, [("tea", "no", "pie"), ("no", "tea", "pie")], [0.6, 0.4])
@@ -91,13 +102,15 @@ def favourite_changes(
     >>> print(favourite_changes(before, after, "no"))
     appeared: tea > pie, 0.0 % to 60.0 %
     vanished: tea, 60.0 % to 0.0 %
+
     """
     number_between("least", least, 0.0, 1.0)
     shared = [item for item in before.items if item in set(after.items)]
     if len(shared) < 2:
         raise ValueError(f"The models share {len(shared)} items: compare models that know the same ones.")
+    gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}
     then, now = (
-        {one.ranking: one.share for one in first_two(substitution(model, shared), no_choice)}
+        {one.ranking: one.share for one in first_two(substitution(model, shared, gone), no_choice)}
         for model in (before, after)
     )
     return _sorted([TypeChange(key, then.get(key, 0.0), now.get(key, 0.0)) for key in {**now, **then}], least)

@@ -16,7 +16,7 @@ NEVER = 1e6
 class TiltedRankings:
     """Independent whole rankings from a prior tilted by exp(-<duals, a(ranking)>), drawn exactly from the top.
 
-    Items that no undecided offer holds are in no state of the program; they come in by the prior's own law.
+    Items that are in no undecided offer are in no state of the program; they come in by the prior's own law.
     """
 
     def __init__(self, lattice: SoftLattice, duals: Vec) -> None:
@@ -95,8 +95,21 @@ class TiltedRankings:
 def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: int = 3, seed: int = 0) -> RankingModel:
     """The same probabilities on these offers, and a guide's opinion on all others.
 
-    Every ranking is drawn again, ``draws`` times, from the guide given its choices from the offers: a(ranking) and with
-    it the fit and its certificate stay as they are; the support grows at most ``draws`` times.
+    Every ranking is drawn again from the guide given its choices from the offers: a(ranking) and with it the fit and
+    its certificate stay as they are.
+
+    Parameters
+    ----------
+    model : RankingModel
+        The model to redraw.
+    assortments : Assortments
+        The offers whose probabilities stay.
+    guide : Prior
+        Who decides the rest. All three must have the same items in the same order.
+    draws : int
+        How often each ranking is drawn again: the model grows at most by this factor.
+    seed : int
+        Seed of the draws.
 
     >>> from rankstream.models.entropy.laws import plackett_luce
     >>> offers = Assortments([("tea", "no"), ("pie", "no")])
@@ -106,10 +119,11 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
     [1.0, 0.0, 1.0, 0.0]
     >>> round(guided.predict(("tea", "pie"))["pie"], 1)
     0.8
+
     """
     whole_number("draws", draws, least=1)
     if model.items != assortments.items or model.items != guide.items:
-        raise ValueError("Model, assortments and guide must have the same items in the same order.")
+        raise ValueError("Model, assortments and guide have different items: name the same items in the same order.")
     generator = np.random.default_rng(seed)
     lattice = SoftLattice(assortments, guide)
     weights: dict[bytes, float] = {}

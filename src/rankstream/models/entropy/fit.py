@@ -14,7 +14,8 @@ from rankstream.data.observed import observed
 from rankstream.models.entropy.laws import Prior, plackett_luce
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.priors import fit_prior, stacked_prior
-from rankstream.models.entropy.problem import Tilted, TiltProblem
+from rankstream.models.entropy.problem import TiltProblem
+from rankstream.models.entropy.sampled import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.stacking import Stack, fit_stack
 from rankstream.models.entropy.trust import choose_trust
@@ -23,16 +24,37 @@ from rankstream.oracles.lattice import TooManyUnionsError
 
 TRUST = 30.0
 EXACT = 100_000.0
-SAMPLES = 4_000
+SAMPLES = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class EntropyFit:
     """A fitted model and what is proven about it.
 
-    ``gap`` bounds, in nats, how far the objective is from its optimum over all rankings (over the sampled ones where
-    ``approximate``), for the prior that was used. ``assortments``, ``duals`` and ``fitted`` are those of the offers
-    with observations.
+    Attributes
+    ----------
+    model : EntropyModel or RankingModel
+        The model; of sampled rankings where ``approximate``.
+    assortments : Assortments
+        The offers with observations.
+    duals, fitted : array
+        The tilt and the model's probability of every coordinate of those offers.
+    gap : float
+        How far, in nats, the objective can be from its optimum over all rankings (over the sampled ones where
+        ``approximate``), for the prior that was used.
+    evaluations : int
+        How often the program was run.
+    converged : bool
+        Whether the gap met the tolerance.
+    approximate : bool
+        Whether rankings were sampled because the exact program is too large.
+    trust : float or None
+        How far the data may tilt the prior: the factor of their sampling variance; None for not at all.
+    stack : Stack or None
+        The guides and their weights, for a prior that was weighed on held-out offers.
+    trusts : dict
+        What was predicted of held-out offers by each trust that was tried.
+
     """
 
     model: EntropyModel | RankingModel
@@ -48,7 +70,7 @@ class EntropyFit:
     trusts: dict[str, float] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """What its predictions rest on, as what JSON can hold."""
+        """What its predictions rest on, as what JSON can write."""
         found: dict[str, Any] = {"trust": self.trust, "approximate": self.approximate}
         if self.stack is not None:
             found |= self.stack.describe()
@@ -109,32 +131,40 @@ def fit_max_entropy(
     law_of, stack = _prior(data, prior, seed, until(watch, 0.5))
     offers = data.assortments
     trusts: dict[str, float] = {}
+    program = None if trust is None else _program(offers, law_of)
     if trust == "auto":
-        trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, until(watch, 0.7))
+        trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))
     stack = None if stack is None else replace(stack, folds=())
-    try:
-        law: Tilted = SoftLattice(offers, law_of)
-        approximate = False
-    except TooManyUnionsError:
-        law = SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
-        approximate = True
-    begin = np.zeros(offers.n_coordinates)
-    if start is not None and start.assortments == offers and trust is not None:
-        begin = start.duals
-    weights = data.totals[offers.owner] / (TRUST if trust is None else trust)
-    problem = TiltProblem(law, data.frequencies(), weights, np.inf if trust is None else tolerance, watch)
-    problem.solve(begin, max_evaluations)
     if trust is None:
-        problem.gap = 0.0
-    model: EntropyModel | RankingModel = EntropyModel(law_of, offers, problem.duals)
-    if isinstance(law, SampledLaw):
-        model = law.model(problem.duals)
-    found = EntropyFit(
-        model, offers, problem.duals, problem.fitted, problem.gap, problem.evaluations,
-        problem.gap <= tolerance, approximate, trust, stack, trusts,
-    )  # fmt: skip
-    model.note(prediction=found.describe())
+        found = _untilted(law_of, offers, stack, trusts)
+    else:
+        begin = start.duals if start is not None and start.assortments == offers else np.zeros(offers.n_coordinates)
+        law = program or SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
+        weights = data.totals[offers.owner] / trust
+        problem = TiltProblem(law, data.frequencies(), weights, tolerance, watch)
+        problem.solve(begin, max_evaluations)
+        found = EntropyFit(
+            law.model(problem.duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, problem.duals),
+            offers, problem.duals, problem.fitted, problem.gap, problem.evaluations,
+            problem.gap <= tolerance, program is None, trust, stack, trusts,
+        )  # fmt: skip
+    found.model.note(prediction=found.describe())
     return found
+
+
+def _program(offers: Assortments, prior: Prior) -> SoftLattice | None:
+    """The exact program over all rankings, where it is not too large."""
+    try:
+        return SoftLattice(offers, prior)
+    except TooManyUnionsError:
+        return None
+
+
+def _untilted(prior: Prior, offers: Assortments, stack: Stack | None, trusts: dict[str, float]) -> EntropyFit:
+    """The prior as it is, of any size: its probabilities need no program."""
+    duals = np.zeros(offers.n_coordinates)
+    model = EntropyModel(prior, offers, duals)
+    return EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 0, True, False, None, stack, trusts)
 
 
 def _prior(data: ChoiceCounts, prior: Prior | Stack | str, seed: int, watch: Watch) -> tuple[Prior, Stack | None]:
@@ -161,30 +191,3 @@ def has_small_program(counts: ChoiceCounts) -> bool:
     except TooManyUnionsError:
         return False
     return True
-
-
-class SampledLaw:
-    """Rankings sampled from a prior, as likely as they are frequent before they are tilted."""
-
-    def __init__(self, assortments: Assortments, prior: Prior, size: int, seed: int, watch: Watch = unwatched) -> None:
-        self.assortments, self.items = assortments, prior.items
-        self.orders, times = np.unique(prior.sample(size, seed, watch), axis=0, return_counts=True)
-        self.logs = np.log(times / times.sum())
-        self.vertices = np.array([assortments.vertex(order) for order in self.orders])
-
-    def weights(self, duals: Vec) -> tuple[float, Vec]:
-        """Log E exp(-<duals, a>) and the tilted weights of the rankings."""
-        exponents = self.logs - self.vertices @ duals
-        top = float(exponents.max())
-        weights = np.exp(exponents - top)
-        total = float(weights.sum())
-        return top + float(np.log(total)), weights / total
-
-    def evaluate(self, duals: Vec) -> tuple[float, Vec]:
-        """As ``Tilted`` says."""
-        value, weights = self.weights(duals)
-        return value, weights @ self.vertices
-
-    def model(self, duals: Vec) -> RankingModel:
-        """The sampled rankings with their tilted weights."""
-        return RankingModel.from_codes(self.items, self.orders, self.weights(duals)[1], self.assortments.no_choice)

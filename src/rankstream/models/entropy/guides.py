@@ -16,6 +16,7 @@ from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 
+COARSE = 1e-6  # nats per choice at which EM ends with few choices
 NEGLIGIBLE = 0.01  # an end of EM this much less likely than the best one is dropped
 
 
@@ -33,12 +34,16 @@ class Guide:
         counts: ChoiceCounts,
         seed: int = 0,
         starts: int = 1,
-        tolerance: float = 1e-7,
+        nats: float = 5e-4,
         watch: Watch = unwatched,
         before: "FittedGuide | None" = None,
     ) -> "FittedGuide":
-        """Fit to counts; latent classes from several starts, or from where an earlier fit to nearly the same ended."""
+        """Fit to counts; latent classes from several starts, or from where an earlier fit to nearly the same ended.
+
+        EM ends when three steps gain less than ``nats``, which is the same accuracy however many choices there are.
+        """
         options: dict[str, Any] = {"seed": seed, "watch": watch}
+        tolerance = min(COARSE, nats / max(counts.observations, 1.0))
         start = None if before is None else before.models[0]
         if self.family == "uniform":
             return FittedGuide(self, (_flat(counts.assortments),), np.ones(1))

@@ -15,9 +15,22 @@ from rankstream.data.assortments import Assortments
 class Prior:
     """A distribution over rankings of ``items``: Plackett-Luce classes and, with the rest of the weight, Markov chains.
 
-    ``class_weights[k]`` and ``attraction[k, i]`` belong to class k: rankings are drawn from the top in proportion to
-    attraction. ``chain_weights[c]``, ``arrivals[c, i]`` and ``moves[c, i, k]`` belong to chain c: rankings are orders
-    of first visits. The weights sum to 1.
+    A class ranks from the top, in proportion to attraction; a chain ranks by first visits. A ValueError names what has
+    the wrong shape, is negative or does not sum to 1.
+
+    Parameters
+    ----------
+    items : tuple of items
+        What is ranked.
+    class_weights, chain_weights : array
+        The probability of each class and of each chain, which sum to 1 together.
+    attraction : array
+        ``attraction[k, i]`` is that of item i in class k; rows sum to 1.
+    arrivals : array
+        ``arrivals[c, i]`` is the probability that chain c begins at item i.
+    moves : array
+        ``moves[c, i, k]`` is the probability that chain c moves from item i to item k.
+
     """
 
     items: tuple[Label, ...]
@@ -37,15 +50,17 @@ class Prior:
             )
         parts = (self.class_weights, self.attraction, self.chain_weights, self.arrivals, self.moves)
         if not all(np.isfinite(part).all() and (part >= 0.0).all() for part in parts):
-            raise ValueError("A prior holds a number that is negative, infinite or NaN: all must be at least 0.")
+            raise ValueError("A prior contains a number that is negative, infinite or NaN: all must be at least 0.")
         sums = (self.attraction.sum(axis=1), self.arrivals.sum(axis=1), self.moves.sum(axis=2).ravel())
         if not all(np.allclose(part, 1.0, atol=1e-6) for part in sums):
-            raise ValueError("Attractions, arrivals and moves of a prior must sum to 1 in every row.")
+            raise ValueError(
+                "A row of attractions, arrivals or moves of a prior does not sum to 1: divide it by its sum."
+            )
         if (np.diagonal(self.moves, axis1=1, axis2=2) > 1.0 - 1e-9).any():
             raise ValueError("A chain of a prior stays at an item for ever: let it move on from every item.")
         total = float(self.class_weights.sum() + self.chain_weights.sum())
         if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
-            raise ValueError(f"The weights of a prior must be at least 0 and sum to 1; they sum to {total}.")
+            raise ValueError(f"The weights of a prior sum to {total}: they must be at least 0 and sum to 1.")
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""

@@ -69,7 +69,7 @@ class EntropyModel(Model):
     @property
     def no_choice_code(self) -> int | None:
         """The number of the item that is in every offer, if there is one."""
-        return self.assortments.no_choice
+        return self.assortments.no_choice_code
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the model's items."""
@@ -97,6 +97,8 @@ class EntropyModel(Model):
 
     def _probabilities(self, offers: list[tuple[Label, ...]]) -> Vec:
         """With the offers added to the program at cost 0; in halves where all at once are too many."""
+        if not self.duals.any():
+            return self.prior.probabilities(Assortments(offers, self.items))
         both = Assortments([*self.assortments.offers, *offers], self.items)
         duals = np.zeros(both.n_coordinates)
         duals[: self.duals.size] = self.duals
@@ -107,6 +109,16 @@ class EntropyModel(Model):
                 return self.draw(SAMPLES).probabilities(Assortments(offers, self.items))
         half = len(offers) // 2
         return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
+
+    def program(self) -> tuple[SoftLattice, Vec]:
+        """The program of the offers that tilt the prior, and their duals: offers without a dual change nothing."""
+        offers, starts = self.assortments, self.assortments.indptr[:-1]
+        tilting = np.logical_or.reduceat(self.duals != 0.0, starts)
+        if tilting.all():
+            return SoftLattice(offers, self.prior), self.duals
+        kept = np.flatnonzero(tilting) if tilting.any() else np.zeros(1, dtype=np.int64)
+        some = Assortments([offers.offers[number] for number in kept.tolist()], self.items)
+        return SoftLattice(some, self.prior), self.duals[np.isin(offers.owner, kept)]
 
     def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
         """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
@@ -136,7 +148,7 @@ class EntropyModel(Model):
         """Independent rankings from the model, as a model."""
         from rankstream.models.entropy.completion import TiltedRankings
 
-        law = TiltedRankings(SoftLattice(self.assortments, self.prior), self.duals)
+        law = TiltedRankings(*self.program())
         orders = law.draw(whole_number("size", size, least=1), np.random.default_rng(seed))
         rows, times = np.unique(orders, axis=0, return_counts=True)
         return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
@@ -165,7 +177,7 @@ class EntropyModel(Model):
         return Assortments([[item for item in self.items if item in offer] for offer in found], self.items)
 
     def to_content(self) -> dict[str, Any]:
-        """What a file holds."""
+        """What is in a file."""
         return {
             "items": list(self.items),
             "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],

@@ -75,7 +75,22 @@ def fit_prior(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> Prior:
-    """The default prior: 0.1 logit, 0.45 latent classes, 0.45 Markov chain; ``watch`` as in ``fit_guides``."""
+    """The default prior: 0.1 logit, 0.45 latent classes, 0.45 Markov chain.
+
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices, of offers that all have some.
+    weights : three floats
+        Those of the logit, the latent classes and the Markov chain, which sum to 1.
+    classes : int
+        How many latent classes.
+    seed : int
+        Seed for the random starts.
+    watch : Watch
+        When it says that it is enough, the fits end where they are; half the time is for the latent classes.
+
+    """
     return of_guides(fit_guides(counts, classes, seed, watch), weights)
 
 
@@ -84,8 +99,19 @@ def stacked_prior(
 ) -> Prior:
     """The same with weights that predict best: those of highest likelihood on offers held out, fold by fold.
 
-    With fewer offers than folds there is nothing to hold out, and the weights are the default ones. ``watch`` cuts
-    all these fits short alike.
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices, of offers that all have some.
+    folds : int
+        In how many parts offers are held out. With fewer offers than folds the weights are the default ones.
+    classes : int
+        How many latent classes.
+    seed : int
+        Seed for the folds and the random starts.
+    watch : Watch
+        When it says that it is enough, the fits end where they are; all get the same part of the time.
+
     """
     n_offers = counts.assortments.n_offers
     guides = fit_guides(counts, classes, seed, until(watch, 1.0 / (folds + 1)))

@@ -20,7 +20,7 @@ class Tilted(Protocol):
 
 @dataclass
 class TiltProblem:
-    """The smooth convex problem in the duals, and the best point found so far.
+    """The smooth convex problem in the duals, and the best point so far.
 
     Its duality gap at y is 1/2 sum of K / trust * (x - p - trust * y / K)^2: half the squared slope in the metric of
     the penalty's inverse. The best point is the one whose model has the least ``cost`` (divergence from the prior and

@@ -17,7 +17,7 @@ MOST_BYTES = 2**31
 class SoftLattice:
     """The unions of offers, and for a prior over rankings the law that tilts it by exp(-<duals, a(ranking)>).
 
-    A ranking is drawn from the top. Once no offer that holds an item is undecided, the item no longer matters:
+    A ranking is drawn from the top. Once no offer with an item is undecided, the item no longer matters:
     Plackett-Luce models and orders of first visits are consistent under restriction, so the states of the oracle's
     dynamic program carry over, with sums for minima.
     """
@@ -27,7 +27,9 @@ class SoftLattice:
             raise ValueError("The prior is over other items than the assortments: name the same items in both.")
         n_items = assortments.n_items
         if n_items > 64:
-            raise TooManyUnionsError(f"{n_items} items are too many for an exact program over unions of offers.")
+            raise TooManyUnionsError(
+                f"{n_items} items are too many for an exact program over unions of offers: use at most 64."
+            )
         self.assortments, self.prior = assortments, prior
         sets = np.zeros(assortments.n_offers, dtype=np.uint64)
         np.bitwise_or.at(sets, assortments.owner, np.uint64(1) << assortments.members.astype(np.uint64))
@@ -42,7 +44,9 @@ class SoftLattice:
         n_moves, rows = int(self.first[-1]), len(prior.chain_weights) * (n_items + 1)
         needed = 4 * n_entries + 8 * n_moves * (6 + rows) + 24 * self.states.size * len(prior.class_weights)
         if needed > MOST_BYTES:
-            raise TooManyUnionsError(f"The exact program needs {needed / 2**30:.1f} GB for its tables, more than 2 GB.")
+            raise TooManyUnionsError(
+                f"The exact program needs {needed / 2**30:.1f} GB for its tables, more than 2 GB: use fewer offers."
+            )
         self.items, self.following = np.zeros((2, n_moves), dtype=np.int64)
         self.first_entry = np.zeros(n_moves + 1, dtype=np.int64)
         self.entries = np.zeros(n_entries, dtype=np.uint32)

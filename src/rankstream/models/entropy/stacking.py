@@ -17,7 +17,7 @@ from rankstream.models.entropy.laws import Prior, mix
 LOG = logging.getLogger("rankstream")
 FOLDS, FEW = 10, 5
 STARTS, FOLD_STARTS = 4, 2
-FOLD_TOLERANCE = 1e-6
+FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
 PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
 GATE = 1.0  # nats by which a mixture must beat a single guide on held-out offers to be half believed
 LEAST = 0.01  # a guide with less weight is dropped
@@ -54,7 +54,7 @@ class Stack:
         Guides that hardly count stay as they are.
         """
         again = tuple(
-            guide.guide.fit(counts, seed, tolerance=FOLD_TOLERANCE, watch=watch, before=guide if warm else None)
+            guide.guide.fit(counts, seed, nats=FOLD_NATS, watch=watch, before=guide if warm else None)
             if weight >= MATTERS
             else guide
             for guide, weight in zip(self.guides, self.weights.tolist(), strict=True)
@@ -62,7 +62,7 @@ class Stack:
         return Stack(again, self.weights, scores=self.scores)
 
     def describe(self) -> dict[str, Any]:
-        """What a prediction rests on, as what JSON can hold."""
+        """What a prediction rests on, as what JSON can write."""
         names = [guide.guide.name for guide in self.guides]
         weights = {name: round(weight, 4) for name, weight in zip(names, self.weights.tolist(), strict=True)}
         return {"weights": weights, "held_out_nats": {name: round(score, 2) for name, score in self.scores.items()}}
@@ -109,7 +109,7 @@ def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: 
     folds: list[Fold] = []
     for part in parts:
         rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
-        fitted = {guide.name: guide.fit(rest, seed, FOLD_STARTS, FOLD_TOLERANCE, watch) for guide in guides}
+        fitted = {guide.name: guide.fit(rest, seed, FOLD_STARTS, FOLD_NATS, watch) for guide in guides}
         folds.append(Fold(rest, test, fitted))
         LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, n_offers)
         if watch(f"{len(folds)} of {len(parts)} folds held out"):

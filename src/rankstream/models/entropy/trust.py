@@ -5,10 +5,11 @@ import numpy as np
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.entropy.problem import TiltProblem
+from rankstream.models.entropy.laws import Prior
+from rankstream.models.entropy.problem import Tilted, TiltProblem
+from rankstream.models.entropy.sampled import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.stacking import Fold, Stack
-from rankstream.oracles.lattice import TooManyUnionsError
 
 PATH = (None, 300.0, 100.0, 30.0, 10.0, 3.0)
 """From not tilting at all to following the data closely."""
@@ -16,24 +17,42 @@ MODERATE = 100.0
 FAR = 3.0  # nats below the best so far, where going on along the path ends
 MOST_STATES = 3000
 MOST_FOLDS = 5
+DRAWN = 4000  # rankings that stand for a prior where its program is too large
 ENOUGH = 0.02  # the duality gap of a tilt that is only to be compared, in nats
 
 
-def choose_trust(stack: Stack, counts: ChoiceCounts, watch: Watch = unwatched) -> tuple[float | None, dict[str, float]]:
+def choose_trust(
+    stack: Stack, counts: ChoiceCounts, program: SoftLattice | None, seed: int = 0, watch: Watch = unwatched
+) -> tuple[float | None, dict[str, float]]:
     """The trust on the path with the highest held-out likelihood, and what each step that was tried scored.
 
     One nat is asked for every step away from 100 (from no tilt, if the logit has most of the weight). Without folds, or
     with more than 3,000 unions of offers, where every step takes long, it is 100.
+
+    Parameters
+    ----------
+    stack : Stack
+        The guides with their weights, and as they were fitted to the folds.
+    counts : ChoiceCounts
+        The choices, of offers with observations only.
+    program : SoftLattice or None
+        The exact program over all offers; None where it is too large. Then rankings drawn from the prior take its
+        place, as they will in the fit, and whether to tilt at all is decided by what they predict.
+    seed : int
+        Seed of these rankings.
+    watch : Watch
+        When it says that it is enough, the steps so far decide.
+
     """
-    if not stack.folds:
+    if not stack.folds or (program is not None and program.states.size > MOST_STATES):
         return MODERATE, {}
-    try:
-        program = SoftLattice(counts.assortments, stack.prior, MOST_STATES)
-    except TooManyUnionsError:
-        return MODERATE, {}
-    begin = 0 if stack.logit_weight > 0.5 else PATH.index(MODERATE)
+    begin = 0 if program is None or stack.logit_weight > 0.5 else PATH.index(MODERATE)
     step = max(1, len(stack.folds) // MOST_FOLDS)
-    tests = [_HeldOut(program, counts, fold, stack) for fold in stack.folds[::step][:MOST_FOLDS]]
+    tests = []
+    for fold in stack.folds[::step][:MOST_FOLDS]:
+        prior = fold.prior(stack)
+        law = SampledLaw(counts.assortments, prior, DRAWN, seed) if program is None else program.with_prior(prior)
+        tests.append(_HeldOut(law, prior, counts, fold))
     scores = {begin: sum(test.score(PATH[begin]) for test in tests)}
     for direction in (1, -1):
         place = begin + direction
@@ -53,8 +72,9 @@ class _HeldOut:
     So the choice probabilities of the held-out offers come with every evaluation.
     """
 
-    def __init__(self, program: SoftLattice, counts: ChoiceCounts, fold: Fold, stack: Stack) -> None:
-        self.program = program.with_prior(fold.prior(stack))
+    def __init__(self, program: Tilted, prior: Prior, counts: ChoiceCounts, fold: Fold) -> None:
+        self.program, self.size = program, counts.assortments.n_coordinates
+        self.untilted = prior.probabilities(fold.test.assortments)
         whole = counts.assortments
         self.rest, self.test = (_places(counts, part) for part in (fold.rest, fold.test))
         self.frequencies = counts.frequencies()[self.rest]
@@ -65,7 +85,7 @@ class _HeldOut:
 
     def evaluate(self, duals: Vec) -> tuple[float, Vec]:
         """As ``Tilted`` says."""
-        spread = np.zeros(self.program.assortments.n_coordinates)
+        spread = np.zeros(self.size)
         spread[self.rest] = duals
         value, chosen = self.program.evaluate(spread)
         self.held = chosen[self.test]
@@ -74,7 +94,7 @@ class _HeldOut:
     def score(self, trust: float | None) -> float:
         """The log-likelihood of the choices held out, in nats; the next tilt starts where this one ended."""
         if trust is None:
-            self.evaluate(np.zeros(self.rest.size))
+            self.held = self.untilted
         else:
             problem = TiltProblem(self, self.frequencies, self.totals / trust, ENOUGH)
             problem.solve(self.duals, 60)
