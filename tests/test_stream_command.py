@@ -18,8 +18,7 @@ from rankstream.cli.app import make_app
 from rankstream.data import simulate
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts
 from rankstream.models.files import load_model
-from rankstream.streams import follower
-from rankstream.streams.follow import record_of
+from rankstream.streams import follower, record_of
 from rankstream.streams.live import Live, Record
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
@@ -43,7 +42,7 @@ def switched_lines(size: int) -> list[str]:
 
 
 def call(*words: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(make_app(), ["stream", *(str(word) for word in words)], input=text)
+    return CliRunner().invoke(make_app(), ["stream", "--served", "sparse", *(str(word) for word in words)], input=text)
 
 
 def dated(lines: list[str], hours: float) -> list[str]:
@@ -81,7 +80,8 @@ def test_a_file_is_followed_and_the_rest_is_read_later(tmp_path: Path) -> None:
     source.write_text("\n".join(lines[:2000]) + "\n" + lines[2000][:20])  # the last line is not whole yet
     done = call(source, "--out", out, "--to-end", "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.output.splitlines()[-1])["records"] == 2000
+    assert json.loads(done.stdout.splitlines()[-1])["records"] == 2000
+    assert "has no line break: it waits for the rest" in done.stderr
     source.write_text("\n".join(lines) + "\n")
     assert "Going on after 2,000 records" in call(source, "--out", out, "--to-end").output
     assert tallies(out) == counted(lines)
@@ -101,7 +101,19 @@ def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: P
     source, out, moments = tmp_path / "choices.jsonl", tmp_path / "out", random.Random(0)
     source.write_text("")
     written = 0
-    command = [sys.executable, "-m", "rankstream", "stream", str(source), "--out", str(out), "--every", "0.02"]
+    command = [
+        sys.executable,
+        "-m",
+        "rankstream",
+        "stream",
+        "--served",
+        "sparse",
+        str(source),
+        "--out",
+        str(out),
+        "--every",
+        "0.02",
+    ]
     command += more
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -126,20 +138,33 @@ def test_killed_at_random_moments_no_record_is_lost_or_counted_twice(tmp_path: P
     assert not list(out.glob(".*.tmp"))
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_with_the_state_saved(tmp_path: Path, kind: signal.Signals) -> None:
     lines = some_lines(500)
     source, out = tmp_path / "choices.jsonl", tmp_path / "out"
     source.write_text("".join(line + "\n" for line in lines))
-    command = [sys.executable, "-m", "rankstream", "stream", str(source), "--out", str(out), "--every", "0.05"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "rankstream",
+        "stream",
+        "--served",
+        "sparse",
+        str(source),
+        "--out",
+        str(out),
+        "--every",
+        "0.05",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     patience = time.monotonic() + 60.0
     while not (out / "model.json").exists() and time.monotonic() < patience:
         time.sleep(0.05)
     process.send_signal(kind)
-    output, _ = process.communicate(timeout=60)
+    output, notes = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "500 records saved" in output
+    assert notes == f"Stopped: 500 records are saved in {out}; the same command goes on from there.\n"
     assert tallies(out) == counted(lines)
 
 
@@ -160,7 +185,7 @@ def test_bad_lines_stop_or_are_skipped(tmp_path: Path) -> None:
     assert "line 3: its choice 'pie' is not in its offer" in str(stopped.exception)
     assert sum(tallies(tmp_path / "stopped").values()) == 3.0  # what came before is kept
     done = call(source, "--out", tmp_path / "skipped", "--to-end", "--on-error", "skip")
-    assert "1 bad lines skipped" in done.output
+    assert "1 bad line was skipped." in done.output
     assert sum(tallies(tmp_path / "skipped").values()) == 6.0
 
 
@@ -198,16 +223,16 @@ def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
     assert "follows" in str(call(other, "--out", tmp_path / "out", "--to-end").exception)
     assert "no file" in str(call(tmp_path / "nowhere", "--out", tmp_path / "new", "--to-end").exception)
     assert "is a file" in str(call(source, "--out", other, "--to-end").exception)
-    assert "on_error is 'x'" in str(call(source, "--out", tmp_path / "new", "--on-error", "x").exception)
+    assert "--on-error is 'x'" in str(call(source, "--out", tmp_path / "new", "--on-error", "x").exception)
     assert "one of the two" in str(call(source, "--out", tmp_path / "y", "--window", 9, "--half-life", 9).exception)
     source.write_text("")
-    assert "shorter than what was read" in str(call(source, "--out", tmp_path / "out", "--to-end").exception)
+    assert call(source, "--out", tmp_path / "out", "--to-end").exit_code == 1
 
 
 def test_a_source_that_gave_nothing_binds_no_folder(tmp_path: Path) -> None:
     good, wrong = tmp_path / "good.jsonl", tmp_path / "wrong.csv"
     good.write_text("\n".join(some_lines(3)) + "\n")
-    wrong.write_text("offered,chosen\na;b,a\n")
+    wrong.write_text("offered,price\na;b,3\n")
     for source in (tmp_path / "missing.jsonl", wrong):
         assert isinstance(call(source, "--out", tmp_path / "out", "--to-end").exception, ValueError)
     found = call(good, "--out", tmp_path / "out", "--to-end", "--rounds", 3)
@@ -250,7 +275,19 @@ def test_a_whole_last_line_needs_no_newline(tmp_path: Path) -> None:
 
 
 def test_a_slow_pipe_is_saved_while_it_waits(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rankstream", "stream", "-", "--out", str(tmp_path), "--every", "0.05"]
+    command = [
+        sys.executable,
+        "-m",
+        "rankstream",
+        "stream",
+        "--served",
+        "sparse",
+        "-",
+        "--out",
+        str(tmp_path),
+        "--every",
+        "0.05",
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stdin is not None
     process.stdin.write(some_lines(1)[0] + "\n")

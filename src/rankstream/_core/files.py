@@ -1,31 +1,107 @@
-"""Files that are there whole or not at all: written under a temporary name, then renamed."""
+"""Files that are there whole or not at all, written under a temporary name and then renamed; folders of one's own."""
 
 import os
+import secrets
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+LOCK = ".lock"
+TEMPORARY = ".tmp"
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], sync: bool = True) -> Iterator[Path]:
     """A temporary name to write under; what is there at the end, once on disk, takes the place of ``path``.
 
-    Whatever happens meanwhile, the old file or the new one is there, never half of one.
+    Whatever happens meanwhile, the old file or the new one is there, never half of one. Nobody can know the temporary
+    name beforehand, and the file is made here: a link that lies in its place is an error, and is not followed.
+    Without ``sync`` that is true of a process that is killed, not of a machine that loses power: for many small files
+    that are checked when they are next needed.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
+        if sync:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
         temporary.replace(target)
+        if sync:
+            _sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name to disk, too, where folders can be opened for that."""
+    if os.name == "posix":
+        with suppress(OSError):  # some network drives cannot
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes, sync: bool = True) -> None:
     """Write text or bytes as a whole file."""
-    with whole_file(path) as temporary:
+    with whole_file(path, sync) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two names are of one file: by what they lead to where both are there, or by where they would be.
+
+    >>> same_file("a/../choices.csv", "choices.csv")
+    True
+    """
+    with suppress(OSError, ValueError):
+        if Path(one).samefile(other):
+            return True
+    return Path(one).resolve() == Path(other).resolve()
+
+
+@contextmanager
+def own_folder(folder: Path) -> Iterator[None]:
+    """Make a folder if need be, and keep it to this process; what a process that was killed left half is removed.
+
+    The system gives the lock back when the process ends, however it ends.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: name a folder for state and model with --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        try:
+            _lock(descriptor)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another process is writing to {folder}: end it first, or name another folder with --out."
+            ) from None
+        except OSError as error:
+            raise ValueError(f"{folder} cannot be locked ({error.strerror}): name one on a local disk.") from None
+        for left in folder.glob(f".*{TEMPORARY}"):
+            left.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file until it is closed; a BlockingIOError where another process has done so."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

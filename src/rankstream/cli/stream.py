@@ -1,6 +1,9 @@
 """The command ``rankstream stream``: follow choices as they arrive, and keep a current model on disk."""
 
+import errno
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,22 +12,27 @@ import typer
 
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
-from rankstream.cli.options import words
+from rankstream._core.terminal import print_note
+from rankstream.cli.options import ReadingOptions, choice, reading_options
+from rankstream.cli.origin import certificate_words
 
 if TYPE_CHECKING:
     from rankstream.streams.follower import Follower
 
 
+@reading_options(
+    without=("outside_share", "format", "contents", "encoding", "sheet", "partitions", "rejects", "separator")
+)
 def stream(
-    source: Annotated[str, typer.Argument(help="A growing file of JSON lines, or '-' for standard input.")],
+    source: Annotated[str, typer.Argument(help="A growing file of JSON lines or CSV, or '-' for standard input.")],
     out: Annotated[Path, typer.Option(help="The folder; what is in it is resumed.")] = Path("rankstream-stream"),
-    every: Annotated[float, typer.Option(min=0.0, help="Save at least so often, in seconds.")] = 5.0,
+    every: Annotated[float, typer.Option(min=0.0, help="Save at least this often, in seconds.")] = 5.0,
     half_life: Annotated[
         str | None,
         typer.Option(help="Choices, or time (7d, 12h), after which one weighs half; with --detect, in the copy: 500."),
     ] = None,
     window: Annotated[
-        str | None, typer.Option(help="Only so many of the latest choices count, or those of a time (7d).")
+        str | None, typer.Option(help="How many of the latest choices count, or those of which time (7d).")
     ] = None,
     detect: Annotated[bool, typer.Option("--detect", help="Begin again when the market has changed.")] = False,
     threshold: Annotated[
@@ -34,26 +42,41 @@ def stream(
         int | None,
         typer.Option(min=1, help="Rounds of the solver per batch; 20 without it, with --detect 50 per 50 choices."),
     ] = None,
+    served: Annotated[
+        str | None,
+        choice("What model.json is; max-entropy without it, which predicts best.", "max-entropy", "sparse"),
+    ] = None,
     to_end: Annotated[bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting.")] = False,
-    on_error: Annotated[
-        str, typer.Option(help="At a bad line: stop, or skip and count.", autocompletion=words("stop", "skip"))
-    ] = "stop",
-    seed: Annotated[int | None, typer.Option(min=0, help="Ties between rankings; 0 without it.")] = None,
+    separator: Annotated[str | None, typer.Option(help="What joins the items of an offer; ';' without it.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed for ties between rankings and random starts; 0 without it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    *,
+    reading: ReadingOptions,
 ) -> None:
     """Follow choices as they arrive, and keep a current model.
 
     Example: rankstream stream choices.jsonl --out shop --detect
     """
+    from rankstream._core.files import own_folder
     from rankstream.streams.follower import Follower
+    from rankstream.streams.rotation import LostSourceError
 
     live = {"half_life": half_life, "window": window, "threshold": threshold, "rounds": rounds, "seed": seed}
-    follower = Follower(source, out, {"detect": detect or None, **live}, on_error)
-    follow(follower, every, to_end, as_json)
+    live["served"] = served
+    lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
+    with own_folder(out):
+        follower = Follower(source, out, {"detect": detect or None, **live}, lines, reading.on_error)
+        try:
+            follow(follower, every, to_end, as_json)
+        except LostSourceError as lost:
+            print_note(f"rankstream: {lost}")
+            raise typer.Exit(1) from None
 
 
 def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> None:
-    """Until the end, Ctrl-C or a signal to terminate; the state is saved whichever it is."""
+    """Until the end, Ctrl-C or a signal to end; the state is saved whichever it is."""
     console = make_console()
     if follower.resumed and not as_json:
         console.print(f"Going on after {follower.live.records:,} records of {follower.source}.")
@@ -63,30 +86,53 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
             for step in follower.steps(to_end):
                 follower.take(step)
                 if time.monotonic() - last >= every or len(follower.alarms) > follower.told:
-                    follower.busy = True
                     follower.save()
-                    console.print(_status(follower, as_json))
-                    follower.busy, last, told = False, time.monotonic(), follower.live.records
-        except KeyboardInterrupt:  # between two steps
-            pass
+                    last, told = time.monotonic(), follower.live.records
+                    with unless_hung_up(follower):
+                        console.print(_status(follower, as_json))
         finally:
-            follower.busy = True
             follower.save()
-    if follower.live.records != told or not told:
-        console.print(_status(follower, as_json))
+    with unless_hung_up(follower):
+        if follower.live.records != told or not told:
+            console.print(_status(follower, as_json))
+        if follower.stopped:
+            print_note(_farewell(follower))
+        elif follower.unfinished:
+            print_note(f"The last line of {follower.source} has no line break: it waits for the rest.")
+
+
+@contextmanager
+def unless_hung_up(follower: "Follower") -> Iterator[None]:
+    """Print here; a terminal that is gone ends the stream, as its signal does, and is not an error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        follower.stopped = True
+
+
+def _farewell(follower: "Follower") -> str:
+    """Where everything is, and that it goes on from there."""
+    if not follower.live.records:
+        return "Stopped before the first record: nothing was saved."
+    records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
+    return f"Stopped: {records} saved in {follower.out}; the same command goes on from there."
 
 
 def _status(follower: "Follower", as_json: bool) -> str:
-    live, changes = follower.live, follower.alarms[follower.told :]
+    live, at, changes = follower.live, follower.at, follower.alarms[follower.told :]
     follower.told += len(changes)
-    content: dict[str, Any] = {"records": live.records, "line": follower.at.number, "skipped": follower.at.skipped}
+    content: dict[str, Any] = {"records": live.records, "line": at.place.number, "skipped": at.skipped}
     if live.ready and live.counts is not None:
         certificate = live.certificate
         content |= {
             "offers": live.counts.assortments.n_offers,
             "items": live.counts.assortments.n_items,
             "rankings": live.rankings,
+            "served": live.serves,
             "distance": certificate.upper,
+            "proven_least_distance": certificate.lower,
             "gap": certificate.gap,
         }
     if live.detect:
@@ -96,10 +142,9 @@ def _status(follower: "Follower", as_json: bool) -> str:
     shown = f"{live.records:,} records saved"
     if "gap" in content:
         offers = "1 offer" if content["offers"] == 1 else f"{content['offers']:,} offers"
-        shown += (
-            f"; {offers} of {content['items']} items; {content['rankings']:,} rankings, "
-            f"l2 distance {content['distance']:.4f}, within {content['gap']:.4f} of the best"
-        )
+        words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
+        shown += f"; {offers} of {content['items']} items. {words}"
     for one in changes:
-        shown += f"; a change noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
-    return shown + (f"; {follower.at.skipped:,} bad lines skipped" if follower.at.skipped else "")
+        shown += f". A change was noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
+    skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
+    return shown + (f". {skipped} skipped." if at.skipped else ".")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from rankstream.learners import Learner
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver, State
 from rankstream.streams.packing import MissingPartError, Packed, Parts, pack, under, unpack
+from rankstream.streams.soundness import check_run
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1
@@ -86,6 +87,7 @@ def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoi
     """Read what ``write`` wrote, or say what is wrong with the file."""
     content = Path(path).read_bytes()
     try:
+        _check_size(content)
         with np.load(BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop(HEADER).tobytes())
@@ -100,12 +102,24 @@ def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoi
         raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
     with explained(path):
         packed = [Packed(run, under(f"{number}.", arrays)) for number, run in enumerate(header["runs"])]
-        return [Checkpoint(*unpack(run, parts)) for run in packed], header["more"]
+        runs = [Checkpoint(*unpack(run, parts)) for run in packed]
+        for run in runs:
+            check_run(*run)
+        if not isinstance(header["more"], dict):
+            raise ValueError("its notes are not a table")
+        return runs, header["more"]
+
+
+def _check_size(content: bytes) -> None:
+    """Nothing in a checkpoint is packed: what would be larger than the file could fill the memory."""
+    with ZipFile(BytesIO(content)) as archive:
+        if sum(part.file_size for part in archive.infolist()) > len(content):
+            raise ValueError("what is in it is larger than it is")
 
 
 @contextmanager
 def explained(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Tell what is wrong with a file whose content is made into something here."""
+    """Say what is wrong with a file whose content is made into something here."""
     try:
         yield
     except MissingPartError as error:

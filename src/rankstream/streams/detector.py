@@ -22,6 +22,7 @@ from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, writ
 from rankstream.streams.growth import grow
 from rankstream.streams.packing import Packed, Parts, pack
 from rankstream.streams.playing import endless, play_on
+from rankstream.streams.soundness import check_detector
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 
@@ -269,6 +270,7 @@ class ChangeDetector:
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
         detector._pending = more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
+        check_detector(detector)
         detector._compare()
         return detector
 

@@ -1,126 +1,230 @@
 """A stream that is followed record by record, with everything on disk that a restart needs."""
 
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, NamedTuple
 
+from rankstream._core.types import Label
 from rankstream.data.forgetting import as_reach
+from rankstream.data.readers.problems import shown
+from rankstream.data.readers.roles import parsed
+from rankstream.streams.checkpoint import explained
 from rankstream.streams.detector import Alarm
-from rankstream.streams.follow import Line, lines, record_of
 from rankstream.streams.live import Live, Record
+from rankstream.streams.records import LineReader
+from rankstream.streams.rotation import Place
+from rankstream.streams.source import FileSource, Line, LineSource, PipedSource
 
 BATCH = 1000
+AHEAD = 86_400.0  # seconds that the time of a record may be ahead of the clock
+LARGEST = 2**62
+FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # what device, inode and digest may be
 END: Final = "end"
 
 
 class Step(NamedTuple):
-    """Records that have come, and the place in the source behind them."""
+    """Records that have come, the place in the source behind them, and how many bad ones were skipped so far."""
 
     records: list[Record]
-    place: int
-    number: int
+    place: Place
     skipped: int
 
 
 class Follower:
     """Records into a ``Live`` model, step by step, and everything onto disk every few seconds.
 
-    ``state.npz`` holds counts, solver and the place in the source, written at once: whenever the process dies, the next
+    ``state.npz`` has counts, solver and the place in the source, written at once: whenever the process dies, the next
     one goes on behind the last record that the file knows of, so that no record is lost or counted twice.
-    ``model.json`` is written after it. A signal ends the work between two steps, never within one.
+    ``model.json`` is written after it. A signal ends the work between two steps, never within one. The folder must be
+    this process's own (``own_folder``).
+
+    Parameters
+    ----------
+    source : str
+        A file, or "-" for standard input.
+    out : Path
+        The folder; what is in it is resumed.
+    live : dict
+        Settings of ``Live``; what is None is left as it is.
+    reading : dict
+        How lines are read: options of ``LineReader``; where all are None, as when the state was begun.
+    on_error : str
+        At a bad record: "stop", or "skip" and count.
+
     """
 
-    def __init__(self, source: str, out: Path, live: dict[str, Any], on_error: str) -> None:
+    def __init__(
+        self, source: str, out: Path, live: dict[str, Any], reading: dict[str, str | None], on_error: str
+    ) -> None:
         if on_error not in ("stop", "skip"):
             raise ValueError(f"on_error is {on_error!r}: choose 'stop' or 'skip'.")
-        if out.exists() and not out.is_dir():
-            raise ValueError(f"{out} is a file: name a folder for state and model with --out.")
-        out.mkdir(parents=True, exist_ok=True)
-        for left in (*out.glob(".state.npz.*.tmp"), *out.glob(".model.json.*.tmp")):
-            left.unlink(missing_ok=True)  # by a process that was killed while it wrote
-        self.source, self.out, self.on_error = source, out, on_error
+        self.source, self.out, self.reading, self.on_error = source, out, dict(reading), on_error
         given = {name: value for name, value in live.items() if value is not None}
         given |= {name: as_reach(given[name]) for name in ("half_life", "window") if name in given}
-        self.at, self.resumed, self.busy, self.stopped = Step([], 0, 0, 0), False, False, False
-        if (out / "state.npz").exists():
-            self.live = Live.load(out / "state.npz")
-            before = self.live.notes.get("source")
-            if before != source:
-                raise ValueError(
-                    f"{out} follows {before!r}, not {source!r}: name another folder with --out, or that source."
-                )
-            for name, value in given.items():
-                before = getattr(self.live, name)
-                if before != value:
-                    raise ValueError(
-                        f"{out} was begun with {name} {before}, not {value}: name another folder with --out."
-                    )
-            self.at, self.resumed = Step([], *self.live.notes["at"]), True
+        self.at, self.resumed = Step([], Place(), 0), False
+        self.stopped, self.unfinished = False, False
+        if self.state.exists():
+            self._resume(given)
         else:
             self.live = Live(**given)
+        self.reader = LineReader(source, **self.reading)
         self.told = len(self.alarms)
+        self._labels = {str(item).strip(): item for item in self._known()}
+
+    @property
+    def state(self) -> Path:
+        """The file of the state."""
+        return self.out / "state.npz"
 
     @property
     def alarms(self) -> list[Alarm]:
         """The changes noticed so far."""
         return self.live.alarms
 
+    def _resume(self, given: dict[str, Any]) -> None:
+        """Go on where the state is, with the same source and settings."""
+        self.live = Live.load(self.state)
+        before = self.live.notes.get("source")
+        if before != self.source:
+            raise ValueError(
+                f"{self.out} follows {before!r}, not {self.source!r}: name another folder with --out, or that source."
+            )
+        for name, value in given.items():
+            before = getattr(self.live, name)
+            if before != value:
+                raise ValueError(
+                    f"{self.out} was begun with {name} {before}, not {value}: name another folder with --out."
+                )
+        with explained(self.state):
+            if self.live.ready:
+                _ = self.live.model, self.live.certificate  # what cannot be asked is damaged, too
+            self.at, self.resumed = _place_in(self.live.notes), True
+            noted = _reading_in(self.live.notes)
+        for name, value in noted.items():
+            if self.reading.get(name) not in (None, value):
+                raise ValueError(
+                    f"{self.out} was begun with {name} {value}, not {self.reading[name]}: name another folder with "
+                    "--out."
+                )
+            self.reading[name] = value
+
+    def _known(self) -> Iterator[Label]:
+        """The items so far, with those of choices that wait for their block."""
+        if self.live.counts is not None:
+            yield from self.live.counts.assortments.items
+        for offered, _ in self.live._waiting:
+            yield from offered
+
     def save(self) -> None:
-        """Everything that a restart needs, then the model; nothing before a line was read: a slip binds no folder."""
-        if self.at.number:
-            self.live.save(self.out / "state.npz", {"source": self.source, "at": self.at[1:]})
+        """Everything that a restart needs, then the model; nothing before a record was read: a slip binds no folder."""
+        if self.live.records or self.at.skipped:
+            end, number, device, inode, digest = self.at.place
+            file = {"device": device, "inode": inode, "digest": digest}
+            at = [end, number, self.at.skipped]
+            self.live.save(self.state, {"source": self.source, "at": at, "file": file, "reading": self.reading})
         if self.live.ready:
             self.live.model.save(self.out / "model.json")
 
     def take(self, step: Step) -> None:
-        """Count a step and move behind it, whatever signals come meanwhile."""
-        self.busy = True
+        """Count a step and move behind it."""
         self.live.observe(step.records)
         self.at = step
-        self.busy = False
 
     def steps(self, to_end: bool) -> Iterator[Step]:
-        """As many records as have come, again and again; after an interrupt, those that were read, and the end."""
-        batch: list[Record] = []
-        _, place, number, skipped = self.at
-        source = lines(self.source, place, number, to_end)
-        while not self.stopped:
-            try:
-                line = next(source, END)
-            except KeyboardInterrupt:
-                line = END
+        """As many records as have come, again and again; after a signal, those that were read, and the end."""
+        place = self.at.place
+        with closing(
+            PipedSource(self.reader, place) if self.source == "-" else FileSource(self.source, self.reader, place)
+        ) as source:
+            yield from self._steps_of(source, to_end)
+
+    def _steps_of(self, source: LineSource, to_end: bool) -> Iterator[Step]:
+        lines, batch, skipped = source.lines(to_end), list[Record](), self.at.skipped
+        while True:
+            line = END if self.stopped else next(lines, END)
             if isinstance(line, Line):
                 try:
-                    record = record_of(line.text)
-                    if record is not None:
-                        self.live.check(record)
+                    record = self._checked(self.reader.record(line.text))
                 except ValueError as error:
                     if self.on_error == "stop":
-                        yield Step(batch, place, number, skipped)
-                        raise ValueError(f"{self.source}, line {line.number}: {error}.") from None
+                        yield Step(batch, source.place(before=True), skipped)
+                        raise ValueError(f"{line.path}, line {line.number}: {error}.") from None
                     record, skipped = None, skipped + 1
-                place, number = line.end, line.number
                 batch += [] if record is None else [record]
             if line is END or line is None or len(batch) >= BATCH:
-                yield Step(batch, place, number, skipped)
+                yield Step(batch, source.place(), skipped)
                 batch = []
             if line is END:
+                self.unfinished = to_end and not self.stopped and bool(source.rest.strip())
                 return
+
+    def _checked(self, record: Record | None) -> Record | None:
+        """A record that can be counted, saved and asked for later, with its items as they are known; or a ValueError.
+
+        A number and a text that read alike are two items that nobody can tell apart at the command line.
+        """
+        if record is None:
+            return None
+        names = {item: self._labels.get(str(item).strip(), item) for item in record.offered}
+        for item, known in names.items():
+            if type(item) is not type(known):
+                raise ValueError(f"its item {item!r} reads like {known!r}, which came before: write both the same way")
+        record = record._replace(offered=tuple(names.values()), chosen=names[record.chosen])
+        self.live.check(record)
+        if self.live.timed and record.time is not None and record.time > time.time() + AHEAD:
+            raise ValueError(
+                f"its time {record.time:.12g} is more than a day ahead of the clock: give seconds since 1970, not "
+                "milliseconds, or correct the clock"
+            )
+        if self.live.window is not None and not record.times.is_integer():
+            raise ValueError(f"its count {record.times:g} is not a whole number: a window counts whole choices")
+        self._labels.update((str(item).strip(), item) for item in record.offered)
+        return record
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Ctrl-C and a signal to terminate interrupt the waiting for records; within a step they have to wait."""
+        """Ctrl-C and signals to end stop the following between two lines, at the latest after a pause.
+
+        A hang-up ends the stream, too, unless it is to be ignored, as under nohup.
+        """
 
         def stop(*_: object) -> None:
             self.stopped = True
-            if not self.busy:
-                raise KeyboardInterrupt
 
-        before = {kind: signal.signal(kind, stop) for kind in (signal.SIGINT, signal.SIGTERM)}
+        kinds = [signal.SIGINT, signal.SIGTERM]
+        hang_up = getattr(signal, "SIGHUP", None)  # Windows has none
+        if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+            kinds.append(hang_up)
+        before = {kind: signal.signal(kind, stop) for kind in kinds}
         try:
             yield
         finally:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
+
+
+def _place_in(notes: dict[str, Any]) -> Step:
+    """The place that a state was saved at; version 0.2 did not say in which file."""
+    end, number, skipped = notes["at"]
+    file = notes.get("file") or {}
+    place = Place(end, number, file.get("device"), file.get("inode"), file.get("digest"))
+    if not all(type(one) is int and 0 <= one < LARGEST for one in (end, number, skipped)):
+        raise ValueError(f"its place {shown([end, number, skipped])} is not of whole numbers")
+    if not all(type(one) in kinds for one, kinds in zip(place[2:], FILE, strict=True)):
+        raise ValueError(f"the file of its place is {shown(file)}")
+    return Step([], place, skipped)
+
+
+def _reading_in(notes: dict[str, Any]) -> dict[str, str | None]:
+    """How the lines were read so far; version 0.2 knew one way."""
+    noted = notes.get("reading", {})
+    known = ("columns", "no_choice", "separator")
+    if not isinstance(noted, dict) or any(type(noted.get(name)) not in (str, NoneType) for name in known):
+        raise ValueError(f"how it is read is {shown(noted)}")
+    if noted.get("columns") is not None:
+        parsed(noted["columns"])
+    return {name: noted[name] for name in known if name in noted}

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
+from rankstream.models.base import Model
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
@@ -23,6 +24,9 @@ from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, writ
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.packing import Parts, pack
 from rankstream.streams.playing import endless, play_on
+from rankstream.streams.reaches import check_served, with_detector, without_detector
+from rankstream.streams.served import Served
+from rankstream.streams.soundness import check_live
 
 MEMORY = 1000.0
 ROUNDS = 20
@@ -31,9 +35,7 @@ Reach = float | str | timedelta
 
 
 class Record(NamedTuple):
-    """One observation: what was offered, what was chosen, how many times, and when.
-
-    ``time`` is in seconds since 1970, and matters only where choices fade by time.
+    """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
 
     >>> Record(("tea", "pie", "nothing"), "tea")
     Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
@@ -52,9 +54,13 @@ class Live:
     were made, as in ``estimate``. Time and memory do not grow with the number of records. ``save`` writes everything to
     one file, from which ``load`` goes on bit for bit.
 
-    Every choice counts for ever, unless there is a half-life, a window, or a change detector: with that, the model is
-    of all choices since the market last changed (see ``ChangeDetector``). It learns in blocks, and what does not fill a
-    block waits; so the model depends on the records and their order alone, however they come in batches.
+    ``model`` is of maximum entropy, which predicts offers never made best, refreshed as choices come (``Served``). The
+    sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any could be; it is ``model``
+    before 50 choices, right after new items, and with more than 400 offers or 64 items.
+
+    Every choice counts for ever, unless there is a half-life, a window, or a change detector, with which the model is
+    of all choices since the market last changed. It learns in blocks, and what does not fill one waits: the model
+    depends on the records and their order alone, however they come in batches.
 
     Parameters
     ----------
@@ -70,7 +76,9 @@ class Live:
     rounds : int, optional
         Rounds of the solver for each batch, 20 without it; with ``detect`` for each block of 50 choices, 50 without it.
     seed : int, optional
-        Ties between rankings; 0 without it.
+        Seed for ties between rankings and random starts; 0 without it.
+    served : "max-entropy" or "sparse"
+        What ``model`` is; with "sparse" no time goes into the other.
 
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
@@ -93,30 +101,30 @@ class Live:
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
+        served: str = "max-entropy",
     ) -> None:
         self.half_life, self.window = (None if one is None else as_reach(one) for one in (half_life, window))
         self.settings: DetectorSettings | None = None
         if detect:
             given = {"half_life": self.half_life, "threshold": threshold, "rounds": rounds, "seed": seed}
-            own = _with_detector(DetectorSettings() if detect is True else detect, self.window, given)
+            own = with_detector(DetectorSettings() if detect is True else detect, self.window, given)
             self.settings, self.half_life, self.rounds, self.seed = own, own.half_life, own.rounds, own.seed
         else:
-            self.window = _without_detector(self.half_life, self.window, threshold)
+            self.window = without_detector(self.half_life, self.window, threshold)
             self.rounds = whole_number("rounds", ROUNDS if rounds is None else rounds, least=1)
             self.seed = whole_number("seed", 0 if seed is None else seed)
         self.threshold = None if self.settings is None else self.settings.threshold
+        self.served = check_served(served)
         self.timed = any(isinstance(one, timedelta) for one in (self.half_life, self.window))
         self.records = 0
         self.counts: ChoiceCounts | None = None
         self.run: Run | None = None
         self.detector: ChangeDetector | None = None
+        self.dense = Served(self.seed)
         self.notes: dict[str, Any] = {}
         self._waiting: list[tuple[tuple[Label, ...], Label]] = []
 
-    @property
-    def detect(self) -> bool:
-        """Whether changes are looked for."""
-        return self.settings is not None
+    detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
 
     def observe(self, batch: Record | Iterable[Record]) -> None:
         """Count a record, or a batch of them, and learn; nothing is counted if a record is wrong."""
@@ -129,8 +137,7 @@ class Live:
         offers = [record.offered for record in records]
         with suppress(TypeError):  # what cannot be compared is looked at, too
             offers = list(dict.fromkeys(offers))
-        for offer in offers:
-            as_offer("An offer", offer)
+        _ = [as_offer("An offer", offer) for offer in offers]
         if self.settings is not None:
             self._score(records, self.settings)
         elif records:
@@ -138,7 +145,7 @@ class Live:
         self.records += len(records)
 
     def check(self, record: Record) -> None:
-        """Refuse what cannot be counted: a choice that was not offered, no time where it is needed, half a choice."""
+        """Refuse what cannot be counted."""
         if record.chosen not in record.offered:
             raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
         if self.timed and record.time is None:
@@ -150,7 +157,7 @@ class Live:
             )
 
     def _count(self, batch: Sequence[Record]) -> None:
-        """Count a batch, and play rounds on all counts so far."""
+        """Count, and play rounds on all counts so far."""
         counts = self._with_offers(batch)
         offered, chosen, amounts, times = zip(*batch, strict=True)
         where = counts.coordinates(list(offered), list(chosen))
@@ -163,6 +170,8 @@ class Live:
             oracle = oracles.auto(offers, seed=self.seed)
             self.run = endless(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle))
         play_on(self.run, counts, MEMORY, self.rounds)
+        if self.served == "max-entropy":
+            self.dense.follow(counts, float(sum(amounts)))
 
     def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
         """The counts so far, with room for every offer of the batch."""
@@ -188,12 +197,14 @@ class Live:
                     self.detector = ChangeDetector(Assortments(offers), settings)
                 else:
                     self.detector.extend(offers)
-                self.detector.observe(offered, list(chosen))
+                changes = self.detector.observe(offered, list(chosen))
                 self.run, self.counts = self.detector.served, self.detector.counts
+                if self.served == "max-entropy":
+                    self.dense.follow(self.counts, settings.block, changed=bool(changes))
 
     @property
     def waiting(self) -> int:
-        """How many choices wait for their block to be full; the detector may hold some more that it has scored."""
+        """How many choices wait for their block to be full; the detector may have scored some more."""
         return len(self._waiting)
 
     @property
@@ -212,16 +223,27 @@ class Live:
         return 0 if self.run is None else len(self.run.state.weights)
 
     @property
-    def model(self) -> RankingModel:
+    def model(self) -> Model:
         """The model now."""
+        return self.dense.model if self.serves == "max-entropy" else self.sparse
+
+    @property
+    def sparse(self) -> RankingModel:
+        """The mixture of rankings that the paper's solver has made so far."""
         run, _ = self._begun()
         return run.solver.model(run.state)
 
     @property
+    def serves(self) -> str:
+        """Which of the two ``model`` is now."""
+        return "max-entropy" if self.counts and self.dense.knows(self.counts.assortments.items) else "sparse"
+
+    @property
     def certificate(self) -> Certificate:
-        """What is proven about it, at the counts as they are."""
+        """What is proven about the model, at the counts as they are: its distance, and what the sparse run proves."""
         run, counts = self._begun()
-        return run.solver.certificate(run.state, counts)
+        proven = run.solver.certificate(run.state, counts)
+        return proven if self.serves == "sparse" else self.dense.certify(proven, run.solver.distance, counts)
 
     def _begun(self) -> tuple[Run, ChoiceCounts]:
         if self.run is None or self.counts is None or not self.ready:
@@ -230,27 +252,24 @@ class Live:
         return self.run, self.counts
 
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
-        """Write everything to one file; a crash leaves the old file, never half a new one.
-
-        ``notes`` may be whatever JSON can hold, by names of your own: they are saved, too, and kept as ``notes``.
-        """
-        if notes is not None:
-            self.notes = notes
+        """Write everything to one file, whole or not at all; ``notes`` of your own, as JSON takes them, come along."""
+        self.notes = self.notes if notes is None else notes
         if self.settings is not None:
             runs, found = ([], None) if self.detector is None else self.detector.packed()
             settings = {**asdict(self.settings), "records": self.records}
-            own: dict[str, Any] = {"watched": {"settings": settings, "waiting": self._waiting, "found": found}}
+            watched = {"settings": settings, "waiting": self._waiting, "found": found, "served": self.served}
+            own: dict[str, Any] = {"watched": watched}
         else:
             runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
-            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")}
+            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
             own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
-        write(path, runs, {**self.notes, **own})
+        write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one: it goes on bit for bit."""
         runs, notes = read_runs(path, Parts())
-        plain, watched = notes.pop("live", None), notes.pop("watched", None)
+        plain, watched, dense = (notes.pop(name, None) for name in ("live", "watched", "dense"))
         if not isinstance(plain, dict) and not isinstance(watched, dict):
             raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
         with explained(path):
@@ -258,40 +277,23 @@ class Live:
             records = settings.pop("records")
             live = cls._plain(runs, settings) if isinstance(plain, dict) else cls._watched(runs, watched)
             live.records, live.notes = records, notes
+            if dense is not None:
+                live.dense = Served.from_content(dense, live.seed)
+            check_live(live)
         return live
 
     @classmethod
     def _plain(cls, runs: list[Checkpoint], settings: dict[str, Any]) -> "Live":
-        live = cls(**settings)
+        live = cls(**{"served": "sparse", **settings})  # files of earlier versions do not say
         for solver, state, counts in runs:
             live.run, live.counts = endless(solver, state), counts
         return live
 
     @classmethod
     def _watched(cls, runs: list[Checkpoint], kept: dict[str, Any]) -> "Live":
-        live = cls(detect=DetectorSettings(**kept["settings"]))
+        live = cls(detect=DetectorSettings(**kept["settings"]), served=kept.get("served", "sparse"))
         live._waiting = [(tuple(offered), chosen) for offered, chosen in kept["waiting"]]
         if kept["found"] is not None:
             live.detector = ChangeDetector.unpacked(runs, kept["found"])
             live.run, live.counts = live.detector.served, live.detector.counts
         return live
-
-
-def _with_detector(settings: DetectorSettings, window: Any, given: dict[str, Any]) -> DetectorSettings:
-    """The settings with those that were given in their places, or what is wrong with them."""
-    if window is not None:
-        raise ValueError("With a change detector the counts begin again when the market changes: leave window out.")
-    if isinstance(given["half_life"], timedelta):
-        raise ValueError("With a change detector the half-life is that of a copy, in choices: give a number.")
-    return replace(settings, **{name: value for name, value in given.items() if value is not None})
-
-
-def _without_detector(half_life: Any, window: Any, threshold: float | None) -> int | timedelta | None:
-    """The window, whole where it is of choices, or what is wrong with the three."""
-    if threshold is not None:
-        raise ValueError("The threshold is the evidence that a change detector takes: give both, or neither.")
-    if half_life is not None and window is not None:
-        raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
-    if isinstance(window, int | float):
-        return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
-    return window  # type: ignore[no-any-return]

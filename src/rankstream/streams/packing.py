@@ -11,14 +11,17 @@ from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts, WindowCounts
+from rankstream.data.readers.lines import is_text
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
-from rankstream.models.base import can_be_saved
+from rankstream.models.base import can_be_saved, check_items
 from rankstream.oracles import ComponentsOracle, Oracle, SearchOracle
 from rankstream.solver.loop import Solver, State
+from rankstream.streams.soundness import check_memory
 
+MOST_ROUNDS = 1_000_000
 SETTINGS: dict[str, tuple[str, ...]] = {
     "LatticeOracle": ("ties", "seed", "most_states"),
     "DenseOracle": ("ties", "seed", "memory"),
@@ -52,9 +55,12 @@ def make_oracle(described: dict[str, Any], offers: Assortments, memory: dict[str
     name, settings = described["name"], described["settings"]
     if settings is None or name not in SETTINGS:
         raise MissingPartError("oracle", name)
+    if any(settings.get(key, 0) > MOST_ROUNDS for key in ("rounds", "sweeps")):
+        raise ValueError(f"its oracle would take more than {MOST_ROUNDS:,} rounds for one answer")
     extra = {"make": oracles.auto} if name == "ComponentsOracle" else {}
     oracle: Oracle = getattr(oracles, name)(offers, **extra, **settings)
     for prefix, part in _learning(oracle):
+        check_memory(part.memory(), under(prefix, memory), part.assortments.n_items)
         part.remember(under(prefix, memory))
     return oracle
 
@@ -137,6 +143,11 @@ def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | 
     """What was packed, made again; parts of one's own must be handed over."""
     header, arrays = packed
     items, indptr, members = header["items"], arrays["indptr"], arrays["members"]
+    check_items(items)
+    if not all(is_text(item) for item in items if isinstance(item, str)):
+        raise ValueError("an item in it has half a character, which no model file can contain")
+    if members.size and members.min() < 0:
+        raise ValueError("its offers have items that are not there")
     offers = Assortments([[items[k] for k in members[a:b]] for a, b in pairwise(indptr)], items)
     distance: Any = parts.distance or _make(header["distance"], DISTANCES, distances, "distance", offers)
     learner: Any = parts.learner or _make(header["learner"], LEARNERS, learners, "learner")
@@ -155,7 +166,7 @@ def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | 
     orders = _like(arrays["orders"], np.int64)
     if orders.size and not (np.sort(orders, axis=1) == np.arange(offers.n_items)).all():
         raise ValueError("a ranking in it does not order all items")
-    pairs = zip(orders, arrays["weights"].tolist(), strict=True)
+    pairs = zip(orders, _like(arrays["weights"], np.float64).tolist(), strict=True)
     state.weights = {order.tobytes(): weight for order, weight in pairs}
     return solver, state, _unpack_counts(header["counts"], offers, under("counts.", arrays))
 
@@ -209,7 +220,7 @@ def _unpack_counts(described: Any, offers: Assortments, memory: dict[str, Any]) 
         return None
     kind: Any = COUNTS[described["name"]]
     counts: ChoiceCounts = kind(offers) if kind is ChoiceCounts else kind(offers, described["reach"], described["by"])
-    counts.remember(memory)
+    counts.remember({name: _like(array, np.int64 if name == "where" else np.float64) for name, array in memory.items()})
     if counts.tallies.size != offers.n_coordinates:
         raise ValueError(f"its counts have {counts.tallies.size} entries for {offers.n_coordinates} coordinates")
     return counts

@@ -1,6 +1,6 @@
 """Text files row by row, with their line numbers: slower than a GROUP BY, but exact about what is wrong where.
 
-Nothing here reads on into what is no text: a NUL byte, a line beyond ``LINE`` bytes or a record beyond ``LINES`` lines
+Nothing here reads on into what is not text: a NUL byte, a line beyond ``LINE`` bytes or a record beyond ``LINES`` lines
 ends the file with an error, so that neither a disk image nor a forgotten quote can fill the memory.
 """
 
@@ -49,12 +49,12 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             with path.open("rb") as plain:
                 yield plain
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is no whole gzip file ({error}): pack it again.") from None
+        raise ValueError(f"{path} is not a whole gzip file ({error}): pack it again.") from None
 
 
 @contextmanager
 def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
-    """A text file, unpacked if need be; bytes that are no UTF-8 are kept apart, to be found by ``is_text``."""
+    """A text file, unpacked if need be; bytes that are not UTF-8 are kept apart, for ``is_text`` to see."""
     name = "utf-8-sig" if encoding == UTF8 else encoding
     is_packed = path.name.lower().endswith(".gz")
     try:
@@ -63,9 +63,9 @@ def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
         ) as file:
             yield cast("TextIO", file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is no whole gzip file ({error}): pack it again.") from None
+        raise ValueError(f"{path} is not a whole gzip file ({error}): pack it again.") from None
     except UnicodeError as error:
-        raise ValueError(f"{path} is no text in {encoding} ({error}): say by encoding what it is in.") from None
+        raise ValueError(f"{path} is not text in {encoding} ({error}): say by encoding what it is in.") from None
 
 
 def is_text(words: str) -> bool:
@@ -98,11 +98,11 @@ def binary(path: Path) -> ValueError:
         mark = file.read(2)
     if mark in (b"\xff\xfe", b"\xfe\xff"):
         return ValueError(f"{path} is in UTF-16: say encoding='utf-16', or save it in UTF-8.")
-    return ValueError(f"{path} holds NUL bytes, as no text does: give a file of CSV, JSON lines or Parquet.")
+    return ValueError(f"{path} contains NUL bytes, as no text does: give a file of CSV, JSON lines or Parquet.")
 
 
 def not_text(kind: str, encoding: str) -> str:
-    """What to say of bytes that are no text."""
+    """What to say of bytes that are not text."""
     if encoding == UTF8:
         return f"this is not {kind} in UTF-8: save it as one, or say by encoding what it is in, such as 'latin-1'."
     return f"this is not {kind} in {encoding}: say by encoding what it is in."
@@ -189,15 +189,16 @@ def csv_rows(path: Path, delimiter: str, width: int, encoding: str = UTF8) -> It
             if header and len(cells) == width and "".join(cells).isascii():
                 yield RawRow(where, number, cells)
             elif cells and header:
-                wrong = _shape(cells, width, encoding)
+                wrong = row_problem(cells, width, encoding)
                 yield RawRow(where, number, cells, wrong, 1 if wrong is None else reader.line - number + 1)
             header = header or bool(cells)
 
 
-def _shape(cells: list[str], width: int, encoding: str) -> BadRecordError | None:
+def row_problem(cells: list[str], width: int, encoding: str) -> BadRecordError | None:
+    """What is wrong with a row as a whole, if anything is."""
     if len(cells) != width:
         few = "fewer" if len(cells) < width else "more"
-        return BadRecordError("malformed", f"there are {few} values than columns: quote what holds a comma.")
+        return BadRecordError("malformed", f"there are {few} values than columns: quote values with a comma.")
     if not is_text("".join(cells)):
         return BadRecordError("malformed", not_text("a CSV file", encoding))
     return None

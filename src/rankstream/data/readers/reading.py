@@ -1,33 +1,21 @@
 """The one door: ``read`` takes what people have and gives ChoiceCounts, with an account of what was wrong."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from rankstream._core.arguments import whole_number
-from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers.ballots import choices_from_ballots
-from rankstream.data.readers.contents import Contents, listed_contents
-from rankstream.data.readers.formats import Layout, recognise
 from rankstream.data.readers.grouping import PERIODS, Split
-from rankstream.data.readers.job import Job
-from rankstream.data.readers.labels import text_or_nothing
-from rankstream.data.readers.outside import with_outside
+from rankstream.data.readers.opening import how_to_read, label_of, open_job, translated
 from rankstream.data.readers.problems import Problems
-from rankstream.data.readers.records import SEPARATORS, Choices
-from rankstream.data.readers.results import combined, counted
-from rankstream.data.readers.roles import Columns, listed_names
-from rankstream.data.readers.separators import separator_of
-from rankstream.data.readers.sources import open_source
-from rankstream.data.readers.tables import Source
-from rankstream.data.readers.times import Span, clock_of
+from rankstream.data.readers.results import combined
+from rankstream.data.readers.roles import Columns
+from rankstream.data.readers.times import Span
 from rankstream.data.readers.walk import Found, Key
 
-Result = TypeVar("Result")
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
 
@@ -35,7 +23,7 @@ Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 class Reading:
     """What was read: the counts of all good records, how many records there were, and what was wrong with the others.
 
-    ``groups`` are the counts of each group, period or part, in order, where those were asked for, and ``roles`` tells
+    ``groups`` are the counts of each group, period or part, in order, where those were asked for, and ``roles`` says
     which column was read as what. ``times`` are the first and last time, in seconds since 1970 (or in the numbers of
     the column), where anything was asked about time. ``slices`` are counts over the same assortments of as many
     choices each, in the order of time, and ``slice_times`` their first and last times; records of one time stay
@@ -88,65 +76,85 @@ def read(
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
-    The format is told by the columns, or by ``format`` and ``columns``: role to name, as a mapping or as text such as
-    "observation=case,item=alt,chosen=choice", or as JSON. Where records number their offers, ``contents`` is a table of
-    what each holds. All labels become text; items and offers are sorted, so that neither the format nor the order of
-    the rows changes the answer. ``items`` fixes the items and their order. ``no_choice`` names the item that is in
-    every offer and that an empty choice means; ``outside_share`` is the share of people assumed to have left without a
-    purchase, where they were not recorded.
+    All labels become text; items and offers are sorted, so that neither the format nor the order of the rows changes
+    the answer. Times are ISO 8601, or numbers, which are seconds since 1970 if a half-life has a unit.
 
-    ``separator`` joins the items of an offer or the names of a ranking; without it the first records tell.
-    ``encoding`` is that of text files, ``sheet`` the sheet of a workbook, and ``partitions`` are columns that folders
-    tell, as "store" in store=north/. ``by``, ``period`` and ``parts`` keep counts apart by columns, by time, or by
-    equal parts in the order of rows; ``time_slices`` by equal slices in the order of time. ``since`` leaves out what
-    is older, and by ``half_life``, such as "30d", a choice weighs half as much when it is that much older than the
-    latest. Times are of ISO 8601, or numbers, which are seconds since 1970 if a half-life has a unit (s, min, h, d, w).
+    Parameters
+    ----------
+    source : path, glob, list of them, or table
+        What to read.
+    format : "transactions", "long", "wide", "counts" or "rankings", optional
+        What a row is; without it, recognised from the columns.
+    columns : mapping or str, optional
+        Roles and the columns that play them, as text such as "observation=case,item=alt,chosen=choice", or as JSON.
+    contents : path or table, optional
+        Which items each offer contains, where the records only number their offers.
+    items : list of items, optional
+        All items in their order; any other item makes a record bad.
+    no_choice : str, optional
+        The item that is in every offer, and that an empty choice means.
+    outside_share : float or mapping from offers to floats, optional
+        The share of people assumed to have left without a purchase, where they were not recorded.
+    separator : str, optional
+        What joins the items of an offer, or the names of a ranking; without it, recognised from the first records.
+    encoding : str, optional
+        The encoding of text files; without it UTF-8.
+    sheet : str, optional
+        The sheet of a workbook; without it the first.
+    partitions : names of columns
+        Columns that are folders, such as "store" in store=north/.
+    on_error : "stop" or "skip"
+        Whether the first bad record is a ValueError, or all are skipped and counted in ``Reading.problems``.
+    rejects : path, optional
+        A file for the skipped records; needs ``on_error="skip"``.
+    by : names of columns
+        Keep the counts of each group apart. Only one of ``by``, ``period`` and ``parts`` can be given.
+    period : "hour", "day", "week", "month" or "year", optional
+        Keep the counts of each period apart.
+    parts : int, optional
+        Keep that many equal parts apart, in the order of the rows.
+    time_slices : int, optional
+        Also count that many equal slices, in the order of time.
+    since : time, optional
+        Leave out what is older.
+    half_life : number, timedelta or str, optional
+        A choice weighs half as much when it is this much older than the latest: "30d", in s, min, h, d or w.
+    offers : "pairs", "all", int or list of offers
+        For rankings: which offers every ballot answers, at random for a number.
+    ties : "split" or "skip"
+        For rankings: whether equals at the top share the vote, or the vote is left out.
+    nobody : str
+        For rankings: the label for who ranked none of an offer.
+    seed : int
+        For rankings: seed of the random offers.
+    memory : str, optional
+        What DuckDB may take before it goes to disk, such as "1GB".
 
-    ``offers``, ``ties``, ``nobody`` and ``seed`` are for ballots (see ``choices_from_ballots``); ``memory``, such as
-    "1GB", caps what DuckDB takes before it goes to disk.
+    >>> from rankstream import read
+    >>> read("examples/cafe.csv").counts.observations
+    1200
+
     """
-    problems, nobody = Problems(on_error, rejects), _named("nobody", nobody)
-    if separator is not None and not (isinstance(separator, str) and separator):
-        raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
-    wanted = None if items is None else tuple(_named("An item", one) for one in as_offer("The list of items", items))
-    ends = None if no_choice is None else _named("no_choice", no_choice)
-    data = _translated(lambda: open_source(source, partitions=partitions, encoding=encoding, sheet=sheet))
-    table = None if contents is None else _translated(lambda: open_source(contents, encoding=encoding))
-    _check_rejects(rejects, data, table)
-    split = _split(by, period, parts)
-    for column in split.by:
-        if column not in data.columns:
-            raise ValueError(f"{data.name} has no column {column!r} but {listed_names(data.columns)}.")
-    besides = (*split.by, *getattr(data, "partitions", ()))
-    layout = recognise(data.name, data.columns, format, columns, besides, contents is not None)
-    time = layout.roles.get("time")
-    if period is not None and time is None:
-        raise ValueError(f"{data.name} has no column 'time' to take the {period} from: name it by columns.")
-    split = split if period is None else Split(period=period, time=time)
-    clock = clock_of(data.name, time, time_slices, since, half_life)
-    mark, others = (separator, ()) if separator else _translated(lambda: separator_of(data, layout))
-    held = _contents(data, layout, table, separator or SEPARATORS[0])
-    inside = ends if outside_share is None else None
-    choices = Choices(layout, mark, None if wanted is None else frozenset(wanted), inside, held)
-    job = Job(data, layout, split, choices, clock, others)
+    problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
+    how = how_to_read(
+        format=format, columns=columns, contents=contents, items=items, no_choice=no_choice,
+        outside_share=outside_share, separator=separator, encoding=encoding, sheet=sheet,
+    )  # fmt: skip
+    job = open_job(source, _split(by, period, parts), how, partitions, rejects, (time_slices, since, half_life))
+    data, layout, clock = job.source, job.layout, job.clock
     with problems:
-        found = job.quickly(memory) or _translated(lambda: job.slowly(problems))
+        found = job.quickly(memory) or translated(lambda: job.slowly(problems))
     _check_enough(data.name, found, problems, parts, since)
     if clock is not None and found.span is not None:
         clock.check(found.span)
-    if layout.format == "rankings":
-        each = choices_from_ballots(found.tally, items=wanted, offers=offers, seed=seed, ties=ties, nobody=nobody)
-    else:
-        each = counted(found.tally, wanted, inside)
-    if outside_share is not None:
-        each = {key: with_outside(counts, outside_share, ends or "no choice") for key, counts in each.items()}
+    each = how.counts(found.tally, layout.format, offers, ties, nobody, seed)
     total, groups, slices = combined(found, each, clock)
     return Reading(
         total,
         found.rows,
         problems,
         layout.format,
-        groups if split != Split() else {},
+        groups if job.split != Split() else {},
         layout.roles,
         found.span,
         None if found.spans is None else slices,
@@ -157,20 +165,6 @@ def read(
 def read_counts(source: Any, format: Format | None = None, **options: Any) -> ChoiceCounts:  # noqa: A002
     """The counts of ``read`` alone."""
     return read(source, format, **options).counts
-
-
-def _named(option: str, value: Any) -> str:
-    """A label that an option gives."""
-    label = text_or_nothing(value)
-    if label == "":
-        raise ValueError(f"{option} is {value!r}: give it a name of plain text.")
-    return label
-
-
-def _check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | None) -> None:
-    files = [path.resolve() for one in sources for path in getattr(one, "paths", ())]
-    if rejects is not None and Path(rejects).resolve() in files:
-        raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")
 
 
 def _check_enough(name: str, found: Found, problems: Problems, parts: int | None, since: Any) -> None:
@@ -190,28 +184,3 @@ def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Sp
     if period is not None and period not in PERIODS:
         raise ValueError(f"There is no period {period!r}: the periods are {', '.join(PERIODS)}.")
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))
-
-
-def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
-    """What each offer holds, where the records only number them and do not tell it themselves."""
-    if table is None and not layout.by_id:
-        return None
-    if not layout.by_id:
-        raise ValueError(f"{data.name} has no numbers of offers to look up: say which column has them by columns.")
-    if table is not None:
-        return _translated(lambda: listed_contents(table, layout.raw[0], separator))
-    if layout.format != "counts":
-        raise ValueError(
-            f"{data.name} only numbers its offers: say by contents, a table of offers and items, what they hold."
-        )
-    return None
-
-
-def _translated(work: Callable[[], Result]) -> Result:
-    """What the work gives; an error of DuckDB as one sentence."""
-    import duckdb
-
-    try:
-        return work()
-    except (duckdb.Error, UnicodeError) as error:
-        raise ValueError(f"DuckDB cannot read this: {str(error).strip().splitlines()[0]}") from None

@@ -1,0 +1,234 @@
+"""What a line of a stream says: a record, from JSON or from a row of CSV, or what is wrong with it."""
+
+import csv
+import io
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rankstream._core.types import Label
+from rankstream.data.forgetting import as_seconds
+from rankstream.data.readers.formats import Layout, recognise
+from rankstream.data.readers.json_lines import Twice, loads
+from rankstream.data.readers.labels import text
+from rankstream.data.readers.lines import LINE, UTF8, CsvReader, row_problem
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.records import SEPARATORS, Choices, weight_of
+from rankstream.data.readers.roles import listed_names, parsed
+from rankstream.data.readers.sources import JSON_ENDINGS
+from rankstream.data.readers.times import seconds_of
+from rankstream.streams.live import Record
+
+CSV_ENDINGS = (".csv", ".tsv")
+READABLE = ("transactions", "counts", "wide")
+KEYS = ("offered", "chosen", "count", "time")
+MOST = 1e15
+
+
+class LineReader:
+    """Reads the lines of a source as JSON or as CSV: by the ending of its name, or else as its first line looks.
+
+    ``columns`` says which key or column is what, ``no_choice`` names the item in every offer that an empty choice
+    means, and ``separator`` joins the items of an offer that is one text.
+
+    >>> reader = LineReader("choices.csv", columns="chosen=bought")
+    >>> reader.begin(b"offered,bought,price", "choices.csv"), reader.record(b"tea;pie,pie,2")
+    (True, Record(offered=('pie', 'tea'), chosen='pie', times=1.0, time=None))
+    """
+
+    def __init__(
+        self, source: str, columns: str | None = None, no_choice: str | None = None, separator: str | None = None
+    ) -> None:
+        self.columns, self.separator = columns, SEPARATORS[0] if separator is None else separator
+        self.no_choice = None if no_choice is None else text(no_choice)
+        if not self.separator:
+            raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
+        if self.no_choice == "":
+            raise ValueError(f"no_choice is {no_choice!r}: give it a name of plain text.")
+        name = source.lower()
+        self.is_csv = True if name.endswith(CSV_ENDINGS) else False if name.endswith(JSON_ENDINGS) else None
+        self._keys: dict[str, Any] | None = None
+        self._header: list[str] | None = None
+
+    def begin(self, first: bytes, name: str) -> bool:
+        """Look at the first record of a file; whether it is a header."""
+        if self.is_csv is None:
+            self.is_csv = not first.decode("utf-8-sig", "replace").lstrip().startswith("{")
+        if not self.is_csv:
+            self._keys = _keys(self.columns)
+            return False
+        header, self._delimiter = _header(first, name)
+        if self._header not in (None, header):
+            raise ValueError(
+                f"{name} begins with {listed_names(header)}, and the file before it did not: let every file begin with "
+                "the same names of columns."
+            )
+        self._header, self._layout = header, _layout(name, header, self.columns)
+        self._choices = Choices(self._layout, self.separator, no_choice=self.no_choice)
+        return True
+
+    def is_whole(self, words: bytes) -> bool:
+        """Whether lines are a whole record, and not one with a line break in quotes that goes on."""
+        return not self.is_csv or words.count(b'"') % 2 == 0
+
+    def is_complete(self, words: bytes) -> bool:
+        """Whether a last line without a line break is whole all the same: JSON shows its end, CSV does not."""
+        if self.is_csv or not words.strip():
+            return False
+        try:
+            loads(words.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def record(self, words: bytes) -> Record | None:
+        """The record; None where there is none, or a ValueError."""
+        if not words.strip():
+            return None
+        if len(words) > LINE:
+            raise ValueError(f"it is longer than {LINE:,} bytes: end each record by a line break")
+        if not self.is_csv:
+            return record_of(words, self._keys, self.no_choice, self.separator)
+        try:
+            return self._row(words)
+        except csv.Error as error:
+            raise ValueError(f"it is not CSV ({error}): correct the quotes") from None
+        except BadRecordError as error:
+            raise ValueError(str(error).rstrip(".")) from None
+
+    def _row(self, words: bytes) -> Record | None:
+        line = words.decode(UTF8, "surrogateescape")
+        cells = next(csv.reader(io.StringIO(line, newline=""), delimiter=self._delimiter, **DIALECT), [])
+        header = self._header or []
+        if len(cells) == len(header) + 1 and cells[-1] == "":
+            cells.pop()
+        wrong = row_problem(cells, len(header), UTF8)
+        if wrong is not None:
+            raise wrong
+        by_name = dict(zip(header, cells, strict=True))
+        offer, chosen = self._choices.outcome([by_name[column] for column in self._layout.raw])
+        times = 1.0 if self._layout.count is None else weight_of(by_name[self._layout.count])
+        if times >= MOST:
+            raise ValueError(f"its count {times:g} is not a number below {MOST:g}")
+        time = self._layout.roles.get("time")
+        return Record(offer, chosen, times, None if time is None else _moment_of_cell(by_name[time]))
+
+
+DIALECT: dict[str, Any] = {"strict": True, "skipinitialspace": True}
+
+
+def _header(first: bytes, name: str) -> tuple[list[str], str]:
+    """The names of the columns, and what is between them."""
+    file = io.StringIO(first.decode("utf-8-sig", "surrogateescape"), newline="")
+    reader = CsvReader(Path(name), file)
+    for _, cells in reader.records():
+        if isinstance(cells, BadRecordError):
+            raise ValueError(f"{name}: {cells}")
+        if cells:
+            wrong = row_problem(cells, len(cells), UTF8)
+            if wrong is not None:
+                raise ValueError(f"{name}: {wrong}")
+            return [cell.strip() for cell in cells], reader.delimiter
+    return [], reader.delimiter
+
+
+def _layout(name: str, header: list[str], columns: str | None) -> Layout:
+    found = recognise(name, header, None, columns)
+    if found.format not in READABLE or found.by_id:
+        kind = "numbered offers" if found.by_id else f"the format {found.format!r}"
+        raise ValueError(
+            f"{name} is a table of {kind}, of which one row is not one choice: write the columns offered and chosen, "
+            "or one of 0 and 1 for each item."
+        )
+    return found
+
+
+def _keys(columns: str | None) -> dict[str, Any]:
+    """Which key of JSON is what."""
+    given = {} if columns is None else parsed(columns)
+    for role in given:
+        if role not in KEYS:
+            raise ValueError(f"The columns {shown(columns)} name {role!r}: in JSON lines there are {', '.join(KEYS)}.")
+    return {**{role: role for role in KEYS}, **given}
+
+
+def record_of(
+    words: bytes, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
+) -> Record | None:
+    """A record from a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None from an empty one.
+
+    ``keys`` are other names for the four keys; what is offered to all may stand there as a list. ``no_choice`` is in
+    every offer, and what null or an empty choice means; ``separator`` joins the items of an offer that is one text.
+
+    >>> record_of(b'{"menu": ["tea", "pie"], "chosen": null}', {"offered": "menu"}, "nothing")
+    Record(offered=('tea', 'pie', 'nothing'), chosen='nothing', times=1.0, time=None)
+    """
+    if not words.strip():
+        return None
+    names = {**{role: role for role in KEYS}, **(keys or {})}
+    try:
+        content = loads(words.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON ({error}): write one object in every line") from None
+    if isinstance(content, Twice):
+        raise ValueError("it names a key twice: name each once")
+    always = names["offered"] if isinstance(names["offered"], list) else None
+    needed = [names[role] for role in ("offered", "chosen") if (always, no_choice)[role == "chosen"] is None]
+    if not isinstance(content, dict) or any(key not in content for key in needed):
+        missing = " and ".join(f'"{key}"' for key in needed) or "object"
+        raise ValueError(f'it has no {missing}: write {{"offered": [...], "chosen": ...}}')
+    offered, count = content[names["offered"]] if always is None else always, content.get(names["count"], 1)
+    items, nothing = _items(offered, no_choice, separator)
+    chosen = content.get(names["chosen"])
+    chosen = chosen.strip() if isinstance(chosen, str) else chosen
+    if nothing is not None and chosen in (None, "", no_choice):
+        chosen = nothing
+    if not _is_item(chosen) or chosen not in items:
+        raise ValueError(f"its choice {shown(chosen)} is not in its offer {shown(offered)}")
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < MOST:
+        raise ValueError(f"its count {shown(count)} is not a number >= 0")
+    return Record(tuple(items), chosen, float(count), _moment(content.get(names["time"])))
+
+
+def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[Label], Label]:
+    """The items of an offer, text without spaces around it; each once, also as it reads, and none empty.
+
+    The no-choice item, if there is one, comes last unless it is there already, and apart.
+    """
+    raw = offered.split(separator) if isinstance(offered, str) else offered
+    if not isinstance(raw, list) or not raw or not all(_is_item(item) for item in raw):
+        raise ValueError(f"its offer {shown(offered)} is not a list of texts or numbers")
+    items: list[Any] = [item.strip() if isinstance(item, str) else item for item in raw]
+    try:
+        read = [text(item) for item in items]
+    except BadRecordError as error:
+        raise ValueError(str(error).rstrip(".")) from None
+    if "" in read:
+        raise ValueError(f"its offer {shown(offered)} names an empty item")
+    if len(set(read)) < len(read):
+        raise ValueError(f"its offer {shown(offered)} holds an item twice")
+    if no_choice is None:
+        return items, None
+    return (items, items[read.index(no_choice)]) if no_choice in read else ([*items, no_choice], no_choice)
+
+
+def _moment(value: object) -> float | None:
+    """Seconds since 1970, from a number or a date; None where it cannot be read, which matters only to who needs it."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        return float(as_seconds(datetime.fromisoformat(value) if isinstance(value, str) else value))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _moment_of_cell(cell: str) -> float | None:
+    """The same from a cell of CSV, where numbers are text, too."""
+    try:
+        return seconds_of(cell)
+    except BadRecordError:
+        return None
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)

@@ -1,0 +1,157 @@
+"""What a stream serves: a maximum-entropy model of its counts, refreshed as choices come, beside its sparse run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Label, Vec
+from rankstream.certificate import Certificate
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.observed import observed
+from rankstream.distances import Distance
+from rankstream.models.base import finite_array
+from rankstream.models.entropy.fit import MOST_ITEMS, MOST_OFFERS, EntropyFit, fit_max_entropy
+from rankstream.models.entropy.guides import GUIDES, FittedGuide
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.stacking import Stack, fit_stack
+from rankstream.models.parametric.latent_class import LatentClassModel
+from rankstream.models.parametric.markov_chain import MarkovChainModel
+from rankstream.models.parametric.mnl import LogitModel
+
+FIRST = 50  # choices before the first fit
+ANEW, AGAIN = (
+    2.0,
+    1.2,
+)  # growth of the choices after which guides are weighed anew, and after which they are fitted again
+ANEW_EVERY, AGAIN_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
+LARGEST = (MOST_OFFERS, MOST_ITEMS, 4_000)  # offers, items and coordinates of a market that is followed
+TOLERANCE = 1e-2
+KINDS: dict[str, type[Any]] = {kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel)}
+
+
+class Served:
+    """A maximum-entropy model that follows counts.
+
+    Guides are weighed and the trust is chosen on held-out offers whenever the choices have doubled; in between, when
+    there are a tenth more of them, the guides are fitted again from where they were, with the same weights and trust,
+    which costs a fraction. Where choices fade, their number stays: then it happens every 30 and every 3 choices per
+    coordinate. So the work follows the choices, not the clock. A market of more than 400 offers or 64 items is not
+    followed: there the sparse model is served.
+
+    >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "no")]), [40, 20, 30, 10, 20])
+    >>> served = Served(seed=0)
+    >>> served.follow(counts, 120)
+    >>> served.model.prior.items
+    ('tea', 'pie', 'no')
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.fit: EntropyFit | None = None
+        self.choices = 0.0  # since the start
+        self.weighed = self.fitted = (0.0, 0.0)  # choices, and choices that count, when that was last done
+
+    @property
+    def model(self) -> EntropyModel:
+        """The model of the last refresh."""
+        if self.fit is None or not isinstance(self.fit.model, EntropyModel):
+            raise ValueError(f"There is no maximum-entropy model before {FIRST} choices: ask for the sparse one.")
+        return self.fit.model
+
+    def knows(self, items: Sequence[Label]) -> bool:
+        """Whether there is a model, and it is of these items."""
+        return self.fit is not None and self.fit.model.items == tuple(items)
+
+    def follow(self, counts: ChoiceCounts, arrived: float, changed: bool = False) -> None:
+        """Count what arrived, and refresh if it is time; at once after a change of the market."""
+        self.choices += arrived
+        offers, count = counts.assortments, float(counts.totals.sum())
+        sizes = (offers.n_offers, offers.n_items, offers.n_coordinates)
+        if count < FIRST or any(size > most for size, most in zip(sizes, LARGEST, strict=True)) or offers.n_items < 2:
+            return
+        data, size = observed(counts), offers.n_coordinates
+        if changed or self.fit is None or self._due(self.weighed, count, ANEW, ANEW_EVERY * size):
+            self._refresh(data, fit_stack(data, seed=self.seed), "auto")
+            self.weighed = self.fitted = (self.choices, count)
+        elif not self.knows(offers.items) or self._due(self.fitted, count, AGAIN, AGAIN_EVERY * size):
+            stack = self.fit.stack
+            assert stack is not None
+            self._refresh(data, stack.refit(data, self.seed, warm=self.knows(offers.items)), self.fit.trust)
+            self.fitted = (self.choices, count)
+
+    def _due(self, last: tuple[float, float], count: float, growth: float, every: float) -> bool:
+        choices, counted = last
+        return count >= growth * counted or self.choices - choices >= max(every, (growth - 1.0) * count)
+
+    def _refresh(self, data: ChoiceCounts, stack: Stack, trust: Any) -> None:
+        before = self.fit
+        self.fit = fit_max_entropy(data, stack, trust=trust, tolerance=TOLERANCE, start=before, seed=self.seed)
+        if self.fit.approximate:  # sampled rankings are too many to be saved again and again
+            self.fit = fit_max_entropy(data, stack, trust=None, seed=self.seed)
+
+    def certify(self, proven: Certificate, distance: Distance, counts: ChoiceCounts) -> Certificate:
+        """The served model's distance with what the sparse run has proven, both at the counts as they are."""
+        target = counts.target()
+        fitted = self.model.probabilities(counts.assortments)
+        data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
+        upper = distance.value(fitted, data)
+        return replace(proven, upper=upper, oracle_regret=0.0, dual_regret=upper - proven.lower)
+
+    def to_content(self) -> dict[str, Any]:
+        """Everything, as what JSON can hold, bit for bit."""
+        own: dict[str, Any] = {"choices": self.choices, "weighed": list(self.weighed), "fitted": list(self.fitted)}
+        if self.fit is None or self.fit.stack is None:
+            return own
+        stack, offers = self.fit.stack, self.fit.assortments
+        code = {item: number for number, item in enumerate(offers.items)}
+        return own | {
+            "items": list(offers.items),
+            "offers": [[code[item] for item in offer] for offer in offers.offers],
+            "duals": self.fit.duals.tolist(),
+            "trust": self.fit.trust,
+            "trusts": self.fit.trusts,
+            "guides": [_guide_content(guide) for guide in stack.guides],
+            "weights": stack.weights.tolist(),
+            "scores": stack.scores,
+            "misfit": stack.misfit,
+        }
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any], seed: int) -> "Served":
+        """What ``to_content`` described."""
+        served = cls(seed)
+        times = finite_array("times", [content["choices"], *content["weighed"], *content["fitted"]], (5,)).tolist()
+        served.choices, served.weighed, served.fitted = times[0], (times[1], times[2]), (times[3], times[4])
+        if "guides" not in content:
+            return served
+        items = tuple(content["items"])
+        offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
+        guides = tuple(_guide_of(one, offers) for one in content["guides"])
+        weights = finite_array("weights", content["weights"], (len(guides),))
+        stack = Stack(guides, weights, (), content["scores"], content["misfit"])
+        duals, trust = finite_array("duals", content["duals"], (offers.n_coordinates,)), content["trust"]
+        model = EntropyModel(stack.prior, offers, duals)
+        served.fit = EntropyFit(
+            model, offers, duals, model.probabilities(offers), 0.0, 0, True, False, trust, stack, content["trusts"]
+        )
+        model.note(prediction=served.fit.describe())
+        return served
+
+
+def _guide_content(fitted: FittedGuide) -> dict[str, Any]:
+    models = [{"format": model.FORMAT} | model.to_content() for model in fitted.models if type(model) in KINDS.values()]
+    return {"name": fitted.guide.name, "weights": fitted.weights.tolist(), "models": models}
+
+
+def _guide_of(content: Mapping[str, Any], offers: Assortments) -> FittedGuide:
+    guide = {guide.name: guide for guide in GUIDES}[content["name"]]
+    if not content["models"]:  # the uniform guess
+        return guide.fit(ChoiceCounts(offers))
+    models = tuple(KINDS[one["format"]].from_content(one) for one in content["models"])
+    if any(model.items != offers.items for model in models):
+        raise ValueError(f"the items of its guide {guide.name!r} are others")
+    weights: Vec = finite_array("weights", content["weights"], (len(models),))
+    return FittedGuide(guide, models, weights)

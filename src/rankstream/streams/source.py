@@ -1,0 +1,289 @@
+"""Sources of lines: a file that grows and may be rotated, or standard input; whole records only, with their places."""
+
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import BinaryIO, NamedTuple
+
+from rankstream.data.readers.lines import LINES
+from rankstream.streams.records import LineReader
+from rankstream.streams.rotation import PACKED, WINDOW, Place, digest_of, inode_of, is_written_anew, newer, where_is
+
+PAUSE = 0.1
+CHUNK = 2**20
+LONGEST = 2**26  # bytes without a line break: this is no text
+
+
+class Line(NamedTuple):
+    """The text of a record, and the file and the line where it begins."""
+
+    text: bytes
+    path: str
+    number: int
+
+
+class LineSource(ABC):
+    """Lines, with the place behind each; a record of CSV may stand on several."""
+
+    def __init__(self, name: str, reader: LineReader, place: Place) -> None:
+        self.name, self.reader, self.end, self.number = name, reader, place.end, place.number
+        self._buffer, self._cursor, self._begun = b"", 0, False
+        self._file: BinaryIO | None = None
+        self._came_from = place  # of the file before, as long as this one has given no line
+        self._start: tuple[int, int] | None = None  # bytes and lines before the last line that it gave
+        self._first = 0  # where the first record may begin, behind a header
+
+    @abstractmethod
+    def lines(self, to_end: bool) -> Iterator[Line | None]:
+        """The lines behind the place; None whenever there is nothing more for now, until asked again.
+
+        A last line without a line break waits for the rest; with ``to_end`` it counts if it is whole JSON.
+        """
+
+    def place(self, before: bool = False) -> Place:
+        """Where to resume: behind the last line that was given, or before it.
+
+        Before the first record of a file that is the end of the file before: a header alone recognises nothing.
+        """
+        if self._start is None or (before and self._start[0] <= self._first):
+            return self._came_from
+        return self._place_at(*self._start) if before else self._place_at(self.end, self.number)
+
+    @abstractmethod
+    def _place_at(self, end: int, number: int) -> Place:
+        """The place behind so many bytes and lines."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def rest(self) -> bytes:
+        """What was read and is not a whole line yet."""
+        return self._buffer[self._cursor :]
+
+    def _endless(self) -> ValueError:
+        return ValueError(
+            f"{self.name}, line {self.number + 1}: there is no line break within {LONGEST:,} bytes: give lines of text."
+        )
+
+    def _records(self, final: bool = False) -> Iterator[Line]:
+        """The whole records that were read; at a definite end, all that is left is one."""
+        while (found := _next_record(self._buffer, self._cursor, self.reader, final)) is not None:
+            cut, lines = found
+            text, before = self._buffer[self._cursor : cut], (self.end, self.number)
+            self._cursor, self.end, self.number = cut, self.end + len(text), self.number + lines
+            if not self._begun and text.strip():
+                self._begun = True
+                if self.reader.begin(text, self.name):
+                    self._first = self.end
+                    continue
+            self._start = before
+            yield Line(text, self.name, before[1] + 1)
+
+
+def _next_record(buffer: bytes, start: int, reader: LineReader, final: bool) -> tuple[int, int] | None:
+    """Where the record that begins here ends, and on how many lines it stands; None if more has to come.
+
+    What does not end within ``LINES`` lines is wrong on its first line, and the next record begins behind that.
+    """
+    ends: list[int] = []
+    cut = start
+    while len(ends) < LINES and (found := buffer.find(b"\n", cut)) >= 0:
+        cut = found + 1
+        ends.append(cut)
+        if reader.is_whole(buffer[start:cut]):
+            return cut, len(ends)
+    if len(ends) < LINES:
+        if not final or start == len(buffer):
+            return None
+        if cut < len(buffer) and (not ends or reader.is_whole(buffer[start:])):
+            return len(buffer), len(ends) + 1
+    return ends[0], 1
+
+
+class FileSource(LineSource):
+    """A file that grows, from a place on, through its rotations.
+
+    The file that is read stays open. Before every piece, the bytes before the place must be those that were read: if
+    not, the file was truncated or written anew, and what was read of it is looked for beside it. When the source is
+    another file, and something is in it, this one is read to its end, then what was rotated since, then the source.
+    """
+
+    def __init__(self, name: str, reader: LineReader, place: Place) -> None:
+        super().__init__(name, reader, place)
+        self.path = Path(name)
+        if self.path.name.endswith(PACKED):
+            raise ValueError(f"{name} is packed, and a packed file does not grow: unpack it, or fit a model to it.")
+        if not place.end and not self.path.is_file():
+            raise ValueError(f"There is no file {name} to follow: make it, or name '-' for standard input.")
+        try:
+            self._take(place)
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self, place: Place) -> None:
+        """Go on at a place, in whichever file it is now."""
+        while True:
+            path = where_is(self.path, place)
+            self._open(path.open("rb", buffering=0), path, place)
+            self._go_to(place)
+            if place.digest in (None, digest_of(self._buffer)):
+                return
+
+    def _go_to(self, place: Place) -> None:
+        self._begin_again()
+        self.end, self.number, before = place.end, place.number, min(place.end, WINDOW)
+        self._buffer, self._cursor = self._read(place.end - before, before), before
+
+    def _open(self, file: BinaryIO, path: Path, place: Place) -> None:
+        """Read from a file from its start on, after what was read up to a place."""
+        self.close()
+        self._file, self.name, self._came_from, self._start = file, str(path), place, None
+        self.end, self.number, self._first, self._begun, self._chunk = 0, 0, 0, False, CHUNK
+        self._buffer, self._cursor = b"", 0
+
+    def _begin_again(self) -> None:
+        """Let the reader see the first record of a file that is read from the middle on: it may be a header."""
+        if self._came_from.end:
+            self._buffer = self._read(0, CHUNK)
+            next(self._records(final=True), None)
+            self._start = None
+
+    def _read(self, start: int, size: int) -> bytes:
+        assert self._file is not None
+        self._file.seek(start)
+        return self._file.read(size)
+
+    def _place_at(self, end: int, number: int) -> Place:
+        assert self._file is not None
+        about = os.fstat(self._file.fileno())
+        cut = self._cursor - (self.end - end)
+        return Place(end, number, about.st_dev, about.st_ino, digest_of(self._buffer[max(0, cut - WINDOW) : cut]))
+
+    def _fill(self) -> bool:
+        """Read on behind the place; whether what is before it is what was read."""
+        window = self._buffer[max(0, self._cursor - WINDOW) : self._cursor]
+        read = self._read(self.end - len(window), len(window) + self._chunk)
+        if not read.startswith(window):
+            return False
+        self._buffer, self._cursor = read, len(window)
+        return True
+
+    def lines(self, to_end: bool) -> Iterator[Line | None]:
+        """The lines behind the place, file after file."""
+        ready: Upcoming | None = None  # what had begun before this file was read to its end
+        while True:
+            if not self._fill():
+                place = self._place_at(self.end, self.number)
+                self._take(place)
+                ready = None
+                continue
+            is_full = len(self._buffer) - self._cursor >= self._chunk
+            yield from self._records()
+            if is_full:
+                self._check_length()
+                continue
+            upcoming = self._upcoming()
+            if upcoming is None:
+                if to_end:
+                    yield from self._records(final=self.reader.is_complete(self.rest))
+                    return
+                yield None
+                time.sleep(PAUSE)
+            elif upcoming == ready and (file := self._opened(upcoming)) is not None:
+                yield from self._records(final=True)
+                place = self._place_at(self.end, self.number)
+                self._open(file, upcoming.path, place)
+                if upcoming.path == self.path and is_written_anew(self.path, place):
+                    self._go_to(place)
+                upcoming = None
+            ready = upcoming
+
+    def _check_length(self) -> None:
+        """Read more at once where a line is longer than what was read."""
+        self._chunk = CHUNK if len(self.rest) < self._chunk else 2 * self._chunk
+        if self._chunk > LONGEST:
+            raise self._endless()
+
+    def _upcoming(self) -> "Upcoming | None":
+        """The file that comes after this one, if something was written to it."""
+        assert self._file is not None
+        here, there = os.fstat(self._file.fileno()), Upcoming.at(self.path)
+        if there is not None and there.inode == (here.st_dev, here.st_ino):
+            return None
+        between = newer(self.path, here)
+        found = Upcoming.at(between[0]) if between else there
+        return found if found is not None and found.path.stat().st_size else None
+
+    def _opened(self, upcoming: "Upcoming") -> BinaryIO | None:
+        """The file open, or None where another one has taken its name meanwhile."""
+        try:
+            file = upcoming.path.open("rb", buffering=0)
+        except FileNotFoundError:
+            return None
+        about = os.fstat(file.fileno())
+        if (about.st_dev, about.st_ino) == upcoming.inode:
+            return file
+        file.close()
+        return None
+
+
+class Upcoming(NamedTuple):
+    """A file by its name, and what has that name."""
+
+    path: Path
+    inode: tuple[int, int]
+
+    @classmethod
+    def at(cls, path: Path) -> "Upcoming | None":
+        """The file at a path, if there is one."""
+        found = inode_of(path)
+        return None if found is None else cls(path, found)
+
+
+class PipedSource(LineSource):
+    """Standard input; a thread waits for it, which works on every system, so that nobody else has to."""
+
+    def __init__(self, reader: LineReader, place: Place) -> None:
+        super().__init__("-", reader, place._replace(end=0))
+        self._arrived: Queue[bytes] = Queue(maxsize=16)
+
+    def _place_at(self, end: int, number: int) -> Place:
+        return Place(end, number)  # a pipe cannot be resumed, but its lines are numbered on
+
+    def lines(self, to_end: bool) -> Iterator[Line | None]:
+        """The lines as they come, until the end."""
+        try:
+            descriptor = sys.stdin.fileno()
+        except (OSError, ValueError):  # not a real file: all of it is there
+            self._buffer = sys.stdin.buffer.read()
+            yield from self._records(final=True)
+            return
+        Thread(target=self._wait, args=(descriptor,), daemon=True).start()
+        while True:
+            try:
+                more = self._arrived.get(timeout=PAUSE)
+            except Empty:
+                yield None
+                continue
+            self._buffer, self._cursor = self.rest + more, 0
+            yield from self._records(final=not more)
+            if not more:
+                return
+            if len(self.rest) > LONGEST:
+                raise self._endless()
+
+    def _wait(self, descriptor: int) -> None:
+        while True:
+            more = os.read(descriptor, 2**16)
+            self._arrived.put(more)
+            if not more:
+                return
