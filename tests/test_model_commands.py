@@ -77,9 +77,10 @@ class QuickBootstrap(Bootstrap):
 
     asked: ClassVar[list[Any]] = []
 
-    def __init__(self, counts: ChoiceCounts, method: Any, **options: Any) -> None:
+    def __init__(self, counts: ChoiceCounts, method: Any, replicates: int, seed: int, **options: Any) -> None:
         self.asked.append(method)
-        super().__init__(counts, method, 2, **options)
+        assert replicates == 100
+        super().__init__(counts, method, 2, seed, **options)
 
 
 WORDS = {
@@ -152,7 +153,7 @@ def test_bad_input_is_one_sentence(path: Path, tmp_path: Path, words: list[str],
 def test_files_of_offers(tmp_path: Path) -> None:
     file = tmp_path / "offers.txt"
     file.write_text("\n")
-    with pytest.raises(ValueError, match="holds no offers"):
+    with pytest.raises(ValueError, match="has no offers"):
         read_offers(file)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not a text file"):

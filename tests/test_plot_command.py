@@ -95,9 +95,9 @@ def test_predict_prints_intervals(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["plot", "MODEL", "-o", "OUT", "--kind", "pie"], "no kind 'pie' of picture"),
+        (["plot", "MODEL", "-o", "OUT", "--kind", "pie"], "--kind is 'pie': choose one of"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "fit"], "needs the choices"),
-        (["plot", "MODEL", "-o", "OUT", "--data", "DATA"], "needs the choices"),
+        (["plot", "DATA", "-o", "OUT", "--kind", "shares", "--data", "DATA"], "leave --data out"),
         (["plot", "MODEL", "-o", "OUT", "--offer", "tea;pie"], "leave --offer out"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea"], "nothing to take instead"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea;soup"], "'soup'"),

@@ -1,6 +1,7 @@
 """What the commands print: answers to standard output, notes and progress to standard error."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,23 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 Told = Callable[[str, float, float | None], None]
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal obeys instead of showing it (escape sequences, new lines, directions), and what it cannot show."""
+
+
+def visible(text: str, keep: str = "\n") -> str:
+    r"""Text with control characters written out, so that no name of an item or a file can command a terminal.
+
+    ``keep`` are those that stay; names in a line or a sentence keep none.
+
+    >>> print(visible("tea\x1b[31m\r, pie"))
+    tea\x1b[31m\r, pie
+    """
+    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+
+
+def _written(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def console(stderr: bool = False) -> Console:
@@ -19,13 +37,13 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_plain(text: str) -> None:
-    """To standard output, as it is."""
-    console().print(text)
+    """To standard output, as it is but for control characters."""
+    console().print(visible(text))
 
 
 def print_note(text: str) -> None:
     """To standard error, where it is in nobody's way."""
-    console(stderr=True).print(text)
+    console(stderr=True).print(visible(text))
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:

@@ -7,23 +7,48 @@ completion come at once.
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from rankstream import __version__
+from rankstream._core.terminal import visible
 
 COMMANDS = ("demo", "fit", "predict", "show", "plot", "decide", "stream", "drift", "compare", "reproduce")
 """Each is a file of this folder with a function of that name."""
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 
+class ShellCommand(TyperCommand):
+    """A command whose help shows flags without a type: they take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options and arguments."""
+        return _plain_flags(super().get_params(ctx))
+
+
+class ShellGroup(TyperGroup):
+    """All commands; the same for the flags beside them."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options and arguments."""
+        return _plain_flags(super().get_params(ctx))
+
+
+def _plain_flags(parameters: Any) -> Any:
+    for one in parameters:
+        if getattr(one, "is_flag", False) and one.metavar is None:
+            one.metavar = ""
+    return parameters
+
+
 def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """The command line with these commands."""
-    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=ShellGroup, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(rankstream)
     for name in commands:
-        app.command()(getattr(import_module(f"rankstream.cli.{name}"), name))
+        app.command(cls=ShellCommand)(getattr(import_module(f"rankstream.cli.{name}"), name))
     return app
 
 
@@ -66,5 +91,5 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _leave(sentence: str, code: int) -> None:
-    typer.echo(f"rankstream: {sentence}", err=True)
+    typer.echo(f"rankstream: {visible(sentence, keep='')}", err=True)
     sys.exit(code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.cli.options import Data, ReadingOptions, reading_options, words
+from rankstream.cli.options import Data, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.splits import Holdout
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 @reading_options()
 def compare(
     data: Data,
-    models: Annotated[str, typer.Option(help="Names joined by commas; without it, all.")] = "",
+    models: Annotated[str, typer.Option(help="Names of models joined by commas; all without it.")] = "",
     holdout: Annotated[
         str,
-        typer.Option(
-            help="What is tested: assortments, choices or time.", autocompletion=words("assortments", "choices", "time")
-        ),
+        choice("What is held out: whole offers, single choices, or later lines.", "assortments", "choices", "time"),
     ] = "assortments",
-    folds: Annotated[int, typer.Option(min=2, help="How many parts are tested; of time, in the order of lines.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The dealing out, and the models' starts.")] = 0,
+    folds: Annotated[int, typer.Option(min=2, help="How many parts are held out in turn.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the folds and the models' random starts.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a likelihood of -inf is null.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the differences, in this file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the differences, in this file (.png, .svg, .pdf or .jpg).")
+    ] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -55,7 +55,7 @@ def compare(
 
 
 def as_content(found: "Comparison") -> dict[str, Any]:
-    """The comparison as what JSON can hold."""
+    """The comparison as JSON."""
     return {
         "winner": found.winner,
         "verdict": found.verdict,

@@ -1,14 +1,16 @@
 """The command ``rankstream decide``: which offer to make, by a saved model and a table of items."""
 
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.items import Items, by_name, named_item, named_pairs, read_items
-from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options, words
+from rankstream.cli.asking import by_name
+from rankstream.cli.items import Items, named_item, named_pairs, read_items
+from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +25,7 @@ QUIET = 1.0
 @reading_options()
 def decide(
     model: ModelFile,
-    margins: Annotated[Path, typer.Option(help="A table of items: item and margin, or price and unit_cost.")],
+    margins: Annotated[Path, typer.Option(help="A CSV table of items: item and margin, or price and unit_cost.")],
     at_most: Annotated[int | None, typer.Option(min=0, help="The most items in the offer.")] = None,
     at_least: Annotated[int | None, typer.Option(min=0, help="The fewest items in the offer.")] = None,
     must: Annotated[list[str] | None, typer.Option(help="An item to offer; may be given again.")] = None,
@@ -35,21 +37,26 @@ def decide(
         list[str] | None, typer.Option(help='"tea:cake" never offers both; may be given again.')
     ] = None,
     capacity: Annotated[
-        float | None, typer.Option(min=0.0, help="How much space there is; needs a column space.")
+        float | None, typer.Option(min=0.0, help="How much space there is; needs a column space in the table.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The choices behind the model, for intervals.")] = None,
-    safe: Annotated[bool, typer.Option("--safe", help="Also the best worst case; needs --data.")] = False,
+    data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to, for intervals.")] = None,
+    safe: Annotated[
+        bool, typer.Option("--safe", help="Also find the offer with the best worst case; needs --data.")
+    ] = False,
     next_one: Annotated[
-        bool, typer.Option("--next", help="The offer to try next, to learn and earn; needs --data.")
+        bool, typer.Option("--next", help="Instead: the offer to try next, to learn and earn; needs --data.")
     ] = False,
     how: Annotated[
-        str,
-        typer.Option(help="For --next: thompson, greedy or ucb.", autocompletion=words("thompson", "greedy", "ucb")),
+        str, choice("With --next: how to weigh learning against earning.", "thompson", "greedy", "ucb")
     ] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers.")] = 3,
-    budget: Annotated[float, typer.Option(min=0.0, help="Seconds; Ctrl-C gives the best so far.")] = 10.0,
+    budget: Annotated[
+        float, typer.Option(min=0.0, help="Seconds for the search; Ctrl-C ends it with the best so far.")
+    ] = 10.0,
     plot: Annotated[Path | None, typer.Option(help="Also draw value by size and the offers, in this file.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Starts of searches, samples and intervals.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed for the starts of searches, for samples and for intervals.")
+    ] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -62,13 +69,23 @@ def decide(
     from rankstream.plots.saving import check_picture
 
     if (safe or next_one) and data is None:
-        raise ValueError("--safe and --next need the choices behind the model: give --data as well.")
+        raise ValueError("--safe and --next need the choices that the model was fitted to: give --data as well.")
     if safe and next_one:
         raise ValueError("--safe and --next are two different questions: ask one at a time.")
+    if model.is_dir():
+        from rankstream.cli.markets import decide_markets, refuse
+
+        refuse("a folder of markets", {"--data": data, "--plot": plot})
+        said_of = partial(
+            constraints, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
+            excludes=excludes, capacity=capacity,
+        )  # fmt: skip
+        decide_markets(model, margins, said_of, budget, seed, as_json)
+        return
     if plot is not None:
         check_picture(plot)
     loaded: Any = load_model(model)
-    names = by_name(loaded)
+    names, reading = by_name(loaded), reading.as_fitted(loaded)
     nothing = reading.no_choice if loaded.no_choice is None else str(loaded.no_choice)
     nothing = nothing if nothing in names else None
     table = read_items(margins, names, nothing)
@@ -77,7 +94,7 @@ def decide(
     counts = None if data is None else reading.read(data).counts
     with told() as watch:
         if next_one:
-            found: Any = _next(counts, table, how, said, budget, seed)
+            found: Any = _next(counts, table, how, said, budget, seed, watch)
         elif safe:
             from rankstream.decide.safety import safe_offer
 
@@ -120,11 +137,11 @@ def constraints(
     }
 
 
-def _next(counts: Any, table: Items, how: str, said: dict[str, Any], budget: float, seed: int) -> Any:
+def _next(counts: Any, table: Items, how: str, said: dict[str, Any], budget: float, seed: int, watch: "Watch") -> Any:
     from rankstream.decide.learning import next_offer
 
     kind: Any = how
-    return next_offer(counts, table.margins, kind, budget=budget, seed=seed, **said)
+    return next_offer(counts, table.margins, kind, budget=budget, seed=seed, watch=watch, **said)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rankstream._core.terminal import print_json
 from rankstream._core.watch import interrupts
 from rankstream.cli.options import AsJson
+from rankstream.cli.origin import certificate_words
 
 if TYPE_CHECKING:
     from rankstream._core.types import Vec
@@ -24,13 +25,14 @@ NOTHING = "nothing"
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
 COLUMNS = (
-    "round {round:>5}   observations {observations:>9,.0f}   MAE {mae:.5f}   gap {shown}   rankings {rankings:.0f}"
+    "round {round:>5}   choices {observations:>9,.0f}   mean absolute error {mae:.5f}   gap {shown}   "
+    "rankings {rankings:.0f}"
 )
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for model.json and demo.png.")] = Path("rankstream-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="The market and its choices.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the market and its choices.")] = 0,
     per_round: Annotated[int, typer.Option(min=1, max=10_000_000, help="New choices per round.")] = 200,
     tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
     max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
@@ -96,12 +98,12 @@ def unseen(market: "Market", estimate: "Found") -> "tuple[Vec, Vec]":
 
 
 def report(console: Console, market: "Market", estimate: "Found") -> None:
-    """What was found, in plain lines."""
+    """The result, in plain lines."""
     history, certificate = estimate.history, estimate.certificate
     console.print(
         f"\n{'Converged' if estimate.converged else 'Stopped'} after {estimate.rounds} rounds and "
-        f"{int(history.observations[-1]):,} choices: MAE {history.mae[-1]:.5f}, l2 distance {certificate.upper:.4f}, "
-        f"certified within {certificate.gap:.4f} of the best ranking model; {len(estimate.model.weights)} rankings."
+        f"{int(history.observations[-1]):,} choices: {len(estimate.model.weights)} rankings, mean absolute error "
+        f"{history.mae[-1]:.5f}.\n{certificate_words(certificate.upper, certificate.lower, certificate.gap, 'l2')}."
     )
     console.print("\nThe ten heaviest rankings:")
     for line in estimate.model.describe(10):
@@ -113,7 +115,7 @@ def report(console: Console, market: "Market", estimate: "Found") -> None:
 
 
 def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
-    """The same as what JSON can hold."""
+    """The same as JSON."""
     shares = dict(zip(("predicted", "true"), unseen(market, estimate), strict=True))
     return {
         "converged": bool(estimate.converged),
@@ -121,6 +123,7 @@ def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
         "choices": int(estimate.history.observations[-1]),
         "mean_absolute_error": float(estimate.history.mae[-1]),
         "distance": estimate.certificate.upper,
+        "proven_least_distance": estimate.certificate.lower,
         "gap": estimate.certificate.gap,
         "rankings": len(estimate.model.weights),
         "unseen_offer": {name: dict(zip(NEVER_OFFERED, found.tolist(), strict=True)) for name, found in shares.items()},

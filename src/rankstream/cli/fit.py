@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.asking import as_items, kind_of, words_of
-from rankstream.cli.options import AsJson, Data, ReadingOptions, reading_options, words
+from rankstream.cli.asking import as_items, kind_of, shown, words_of
+from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
@@ -24,13 +24,14 @@ SLICES = 8  # of the records by time, to look for a change
 @reading_options(without=("outside_share",))
 def fit(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")] = Path("model.json"),
-    method: Annotated[
-        str, typer.Option(help=f"How to fit: {', '.join(METHODS)}.", autocompletion=words(*METHODS))
-    ] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The model file to write: model.json; with --by a folder: models."),
+    ] = None,
+    method: Annotated[str, choice("How to fit; auto decides by the number of offers and items.", *METHODS)] = "auto",
     budget: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds, then the best model so far with its certificate, by any method."),
+        typer.Option(min=0.0, help="Seconds after which the best model so far is saved with its certificate."),
     ] = 60.0,
     tolerance: Annotated[
         float | None,
@@ -41,9 +42,10 @@ def fit(
         ),
     ] = None,
     offer: Annotated[
-        str | None, typer.Option(help="With several shares: what to predict, items joined by ';'; else everything.")
+        str | None,
+        typer.Option(help="With several shares: the offer to predict, joined by ';'; else everything."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Ties between rankings, and the starts of priors.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for ties between rankings and random starts.")] = 0,
     as_json: AsJson = False,
     outside_share: Annotated[
         str | None,
@@ -55,6 +57,13 @@ def fit(
     half_life: Annotated[
         str | None, typer.Option(help="Let older choices count for less: half after 30d, say; needs a time column.")
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Columns that make a market, such as store,category: a model for each.")
+    ] = None,
+    pool: Annotated[
+        bool, typer.Option("--pool/--no-pool", help="With --by: let small markets borrow from all others.")
+    ] = True,
+    jobs: Annotated[int, typer.Option(help="With --by: how many processes; -1 for as many as processors.")] = -1,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -65,7 +74,18 @@ def fit(
     from rankstream.estimation.budget import fit_within
 
     shares = as_shares(outside_share)
-    check_options(out, method, offer, shares)
+    if by is not None:
+        from rankstream.cli.markets import fit_markets, refuse
+
+        given = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
+        refuse(
+            "many markets", given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget != 60.0}
+        )
+        share = shares[0] if shares else None
+        fit_markets(data, by, out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
+        return
+    out = out or Path("model.json")
+    check_options(out, offer, shares)
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": SLICES}
     whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
@@ -82,7 +102,8 @@ def fit(
     (counts, best), *_ = fits  # with several assumed shares, the first is saved
     content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
     content["changed"] = None if half_life else describe_change(whole)
-    best.model.note(**origin(best, content, whole, reading, data, seed)).save(out)
+    said, whole = replace(reading, outside_share=shares[0] if shares else None), replace(whole, counts=counts)
+    best.model.note(**origin(best, content, whole, said, data, seed)).save(out)
     if sensitivity is not None:
         content["no_choice"] = describe_assumption(sensitivity, no_choice)
     if as_json:
@@ -98,10 +119,8 @@ def fit(
         print_note(content["changed"]["sentence"])
 
 
-def check_options(out: Path, method: str, offer: str | None, shares: list[float]) -> None:
+def check_options(out: Path, offer: str | None, shares: list[float]) -> None:
     """Refuse what would fail only after the work is done."""
-    if method not in METHODS:
-        raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, METHODS))}.")
     if not out.parent.is_dir():
         raise ValueError(f"There is no folder {out.parent} to save {out.name} in: make it first.")
     if out.is_dir():
@@ -132,7 +151,7 @@ def assumed(
     from rankstream.data.readers import outside_sensitivity
 
     if all(no_choice in one for one in counts.assortments.offers):
-        raise ValueError(f"Every offer holds {no_choice!r} already: leave --outside-share out, or name another item.")
+        raise ValueError(f"Every offer has {no_choice!r} already: leave --outside-share out, or name another item.")
     names = {str(item): item for item in (*counts.assortments.items, no_choice)}
     asked = list(names.values()) if offer is None else as_items(offer, names)
     asked += [] if no_choice in asked else [no_choice]
@@ -146,7 +165,7 @@ def assumed(
 
 
 def describe_fit(found: "Estimate[Any]", observations: float, offers: int, out: Path) -> dict[str, Any]:
-    """What was found, as what JSON can hold."""
+    """The fit as JSON."""
     from rankstream.models.rankings import RankingModel
 
     return {
@@ -211,8 +230,13 @@ def origin(
         "seed": seed,
         "certificate": {name: content[name] for name in told},
         "choices": content["choices"],
-        "data": {"file": data.name, "digest": whole.counts.digest(), "records": whole.rows, "format": whole.format},
-        "reading": {"columns": reading.columns, "no_choice": reading.no_choice, "format": reading.format},
+        "data": {
+            "file": shown(data.name),
+            "digest": whole.counts.digest(),
+            "records": whole.rows,
+            "format": whole.format,
+        },
+        "reading": reading.to_note(),
         "times": None if whole.times is None else [as_time(time) for time in whole.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
         "version": __version__,
@@ -254,8 +278,8 @@ def _assumption(content: dict[str, Any]) -> list[str]:
     rows = content["predicted"]
     assumed = f"Assumed: {100 * content['assumed_share']:g} % took {content['item']!r}"
     if len(rows) < 2:
-        return [f"{assumed}; the data cannot tell."]
-    width = max(len(name) for name in (*content["spans"], "predicted if"))
+        return [f"{assumed}; the data cannot say."]
+    width = max(len(shown(name)) for name in (*content["spans"], "predicted if"))
     heads = "".join(f"{100 * row['assumed_share']:>8g} %" for row in rows)
     lines = [
         f"{assumed} in the model that is saved. What the predictions owe to that:",
@@ -263,5 +287,5 @@ def _assumption(content: dict[str, Any]) -> list[str]:
     ]
     for name, span in content["spans"].items():
         shares = "".join(f"{100 * row['shares'][name]:8.1f} %" for row in rows)
-        lines.append(f"{name:<{width}}{shares}{100 * span:8.1f} %")
+        lines.append(f"{shown(name):<{width}}{shares}{100 * span:8.1f} %")
     return lines

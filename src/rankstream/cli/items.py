@@ -6,6 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankstream.cli.asking import find_item
+
 if TYPE_CHECKING:
     from rankstream._core.types import Label
 
@@ -30,10 +32,7 @@ def read_items(path: Path, names: "dict[str, Label]", nothing: str | None) -> It
     found = Items({}, {} if "listing_cost" in rows[0] else None, {} if "space" in rows[0] else None)
     for number, row in enumerate(rows, start=2):
         place, text = f"Line {number} of {path}", (row["item"] or "").strip()
-        if text not in names:
-            known = ", ".join(map(repr, names))
-            raise ValueError(f"{place} is about {text!r}, which the model does not know: it knows {known}.")
-        item = names[text]
+        item = find_item(text, names, f"{place} is about")
         if item in found.margins:
             raise ValueError(f"{place} is about {text!r} again: give each item one line.")
         if "margin" in row:
@@ -70,7 +69,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     if len(set(heads)) < len(heads):
         raise ValueError(f"{path} has a column twice: it has {heads}.")
     if not rows:
-        raise ValueError(f"{path} holds no items: write a line for each.")
+        raise ValueError(f"{path} has no items: write a line for each.")
     for number, row in enumerate(rows, start=2):
         if None in row:
             raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")
@@ -88,20 +87,9 @@ def _number(place: str, name: str, row: dict[str, Any]) -> float:
     return value
 
 
-def by_name(model: Any) -> "dict[str, Label]":
-    """The model's items by how they read."""
-    found: dict[str, Label] = {}
-    for item in model.items:
-        if found.setdefault(str(item).strip(), item) is not item:
-            raise ValueError(f"The model has two items that read {item!s}: ask it from Python, where they differ.")
-    return found
-
-
 def named_item(option: str, text: str, names: "dict[str, Label]") -> "Label":
     """The item that an option names."""
-    if text.strip() not in names:
-        raise ValueError(f"{option} names {text!r}, which the model does not know: {', '.join(map(repr, names))}.")
-    return names[text.strip()]
+    return find_item(text, names, f"{option} names")
 
 
 def named_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> "list[tuple[Label, Label]]":

@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from rankstream._core.files import same_file
 from rankstream._core.terminal import print_note
 
 if TYPE_CHECKING:
@@ -22,12 +23,33 @@ def words(*known: str) -> Callable[[], list[str]]:
     return lambda: list(known)
 
 
+def choice(text: str, *known: str) -> Any:
+    """An option that takes one of these words: the help shows them, the shell completes them, others are refused."""
+
+    def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
+        if value is not None and value not in known and not context.resilient_parsing:
+            from rankstream.cli.asking import did_you_mean
+
+            choices = ", ".join(map(repr, known))
+            raise ValueError(f"{option.opts[0]} is {value!r}{did_you_mean(value, known)}: choose one of {choices}.")
+        return value
+
+    return typer.Option(metavar=f"[{'|'.join(known)}]", autocompletion=words(*known), callback=check, help=text)
+
+
 Data = Annotated[
-    Path, typer.Argument(help="Choices as CSV, JSON lines, Parquet or PrefLib; a quoted glob names several files.")
+    Path,
+    typer.Argument(help="Choices as CSV, JSON lines, Parquet, PrefLib or Excel; a quoted glob names several files."),
 ]
-ModelFile = Annotated[Path, typer.Argument(help="A model file.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model file, as 'fit' writes it.")]
+Behind = Annotated[Path | None, typer.Option(help="The choices that the model was fitted to, for intervals.")]
+Replicates = Annotated[
+    int, typer.Option(min=2, max=10_000, help="With --data: how many refits the intervals come from.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FORMATS = ("transactions", "long", "wide", "counts", "rankings")
+REMEMBERED = ("outside_share", "no_choice", "format", "columns", "encoding", "separator", "sheet", "partitions")
+"""What a model remembers of how its choices were read."""
 
 
 @dataclass(frozen=True)
@@ -40,34 +62,80 @@ class ReadingOptions:
     no_choice: Annotated[
         str | None, typer.Option(help="The item in every offer that an empty choice means: the no-choice item.")
     ] = None
-    format: Annotated[
-        str | None,
-        typer.Option(
-            help="transactions, long, wide, counts or rankings; without it, told by the columns.",
-            autocompletion=words(*FORMATS),
-        ),
-    ] = None
+    format: Annotated[str | None, choice("What a row is; without it, the columns decide.", *FORMATS)] = None
     columns: Annotated[
         str | None,
-        typer.Option(help="Which column is what, as item=alt,chosen=choice or items=car_av:1;bus_av:2."),
+        typer.Option(
+            help="Which column is what: item=alt,chosen=choice or items=car_av:1;bus_av:2; as JSON where a name has "
+            "a comma."
+        ),
     ] = None
     contents: Annotated[
-        Path | None, typer.Option(help="A table of what each numbered offer holds: offer_id and item.")
+        Path | None, typer.Option(help="A table that lists the items of each numbered offer: offer_id and item.")
     ] = None
-    encoding: Annotated[str | None, typer.Option(help="Of text files: utf-8 without it; latin-1, say.")] = None
-    on_error: Annotated[
-        str, typer.Option(help="At a bad record: stop, or skip and tell.", autocompletion=words("stop", "skip"))
-    ] = "stop"
+    separator: Annotated[
+        str | None, typer.Option(help="What joins the items of an offer or ranking; without it, the rows decide.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="The encoding of text files, such as latin-1; utf-8 without it.")
+    ] = None
+    sheet: Annotated[str | None, typer.Option(help="The sheet of an Excel workbook that has several.")] = None
+    partitions: Annotated[
+        str | None, typer.Option(help="Columns that are in the names of folders, such as store for store=north/.")
+    ] = None
+    on_error: Annotated[str, choice("At a bad record: stop, or skip it and report.", "stop", "skip")] = "stop"
     rejects: Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")] = None
+    _source: str = ""
 
     def read(self, path: Path, **more: Any) -> "Reading":
-        """Read a file so, with more options of ``readers.read``; what was skipped is told on standard error."""
+        """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
         from rankstream.data.readers import read
 
-        found = read(path, **vars(self), **more)
+        given = {name: value for name, value in vars(self).items() if name != "_source"}
+        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
+        try:
+            found = read(path, **given, **more)
+        except ValueError as error:
+            if not self._source:
+                raise
+            raise ValueError(f"{str(error).rstrip('.')} ({self._source}).") from None
         if found.problems.total:
             print_note(found.problems.summary())
         return found
+
+    def as_fitted(self, model: Any) -> "ReadingOptions":
+        """The same options; where none is given, as the model's own choices were read.
+
+        Format and columns belong together: whoever gives one of them, gives both.
+        """
+        noted = model.about.get("reading")
+        noted = noted if isinstance(noted, dict) else {}
+        own = {name: noted.get(name) for name in REMEMBERED if getattr(self, name) is None}
+        if self.format is not None or self.columns is not None:
+            own |= {"format": None, "columns": None}
+        if self.no_choice is not None:
+            own["outside_share"] = None
+        known: dict[str, Any] = {name: value for name, value in own.items() if _fits(name, value)}
+        told = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in known.items())
+        source = f"read as the model's own choices were, with {told}: give other options to read it otherwise"
+        return replace(self, **known, _source=source if known else "")
+
+    def to_note(self) -> dict[str, Any]:
+        """What a model remembers of it."""
+        return {name: getattr(self, name) for name in REMEMBERED}
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a value that a model file remembers is of the kind that the option takes."""
+    if name == "outside_share":
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 0.999
+    return isinstance(value, str) and (name != "format" or value in FORMATS)
+
+
+def _check_rejects(rejects: Path, others: list[Path]) -> None:
+    for other in others:
+        if same_file(rejects, other):
+            raise ValueError(f"--rejects names {rejects}, which is {other}: name a file for the rejects alone.")
 
 
 def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -78,13 +146,15 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
         for field in fields(ReadingOptions)
-        if field.name not in without
+        if field.name not in (*without, "_source")
     ]
 
     def extend(command: Command) -> Command:
         @wraps(command)
         def extended(*values: Any, **named: Any) -> None:
             said = {option.name: named.pop(option.name) for option in options if option.name in named}
+            if said.get("rejects") is not None:
+                _check_rejects(said["rejects"], [value for value in named.values() if isinstance(value, Path)])
             command(*values, reading=ReadingOptions(**said), **named)
 
         signature = inspect.signature(command)

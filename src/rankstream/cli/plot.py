@@ -1,48 +1,47 @@
 """The command ``rankstream plot``: a picture of a saved model, of its fit to choices, or of shares over time."""
 
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.asking import as_items
-from rankstream.cli.options import AsJson, ReadingOptions, reading_options, words
+from rankstream.cli.asking import as_items, by_name, shown
+from rankstream.cli.drawing import draw_fit, draw_segments, draw_shares, draw_substitution
+from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
+from rankstream.cli.refitting import refitted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rankstream.cli.asking import Model
-    from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.readers import Reading
 
 KINDS = ("segments", "substitution", "fit", "shares")
 PERIODS = ("hour", "day", "week", "month", "year")
-EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 
 
 @reading_options()
 def plot(
     model: Annotated[Path, typer.Argument(help="A model file; for shares over time, a file of choices.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write: .png, .svg or .pdf.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write: .png, .svg, .pdf or .jpg.")],
     kind: Annotated[
-        str,
-        typer.Option(
-            help="segments, substitution, fit (needs --data), or shares over time.", autocompletion=words(*KINDS)
-        ),
+        str, choice("Customer types, who gains, predicted against observed (with --data), shares over time.", *KINDS)
     ] = "segments",
-    data: Annotated[Path | None, typer.Option(help="Choices to hold against the model.")] = None,
-    top: Annotated[int, typer.Option(min=1, max=100, help="How many customer types.")] = 10,
-    places: Annotated[int, typer.Option(min=1, help="How many of their favourites tell types apart.")] = 2,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="For fit: choices to compare with the model. Else those it was fitted to, for intervals."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, max=100, help="For segments: the most customer types.")] = 10,
+    places: Annotated[int, typer.Option(min=1, help="For segments: how many of their favourites types differ by.")] = 2,
     offer: Annotated[
-        str | None, typer.Option(help="For substitution and shares: items joined by ';', not all.")
-    ] = None,
-    period: Annotated[
         str | None,
-        typer.Option(help="For shares: hour, day, week, month or year.", autocompletion=words(*PERIODS)),
+        typer.Option(help="For substitution (else everything) and shares (else the most frequent): joined by ';'."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Types of over two places, drawn from the model.")] = 0,
+    period: Annotated[str | None, choice("For shares; month without it.", *PERIODS)] = None,
+    replicates: Replicates = 50,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed for types of over two places, drawn from the model, and for intervals.")
+    ] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -54,103 +53,59 @@ def plot(
     from rankstream.models.files import is_model, load_model
     from rankstream.plots.saving import check_picture, save_picture
 
-    check_kind(kind, data, offer, period)
+    check_kind(kind, data, offer, period, places)
     check_picture(out)
+    content: dict[str, Any] = {"picture": str(out), "kind": kind}
+    note = ""
     if kind == "shares":
         if is_model(model):
             raise ValueError(f"{model} is a model: shares over time are drawn from a file of choices.")
-        figure = draw_shares(reading.read(model, period=period or "month"), offer, period or "month")
+        figure, offers, of = draw_shares(reading.read(model, period=period or "month"), offer, period or "month")
+        content |= {"offers": [[str(item) for item in one] for one in offers], "of_offers": of}
+        what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
+        if offer is None and of > 1:
+            note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{_text(offers[0])}'."
     else:
-        loaded = load_model(model)
-        if data is not None:
-            figure = draw_fit(loaded, reading.read(data).counts)
-        elif kind == "segments":
-            figure = draw_segments(loaded, top, places, seed)
-        else:
-            figure = draw_substitution(loaded, offer)
+        figure = draw_model(load_model(model), kind, data, offer, (top, places), (replicates, seed), reading)
     save_picture(figure, out)
     if as_json:
-        print_json({"picture": str(out), "kind": kind})
+        print_json(content)
     else:
-        print_plain(f"Saved {out}.")
+        print_plain(f"Saved {out}." + (f" {note}" if note else ""))
 
 
-def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None) -> None:
+def _text(offer: tuple[Any, ...]) -> str:
+    return ";".join(map(shown, offer))
+
+
+def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None, places: int) -> None:
     """Refuse options that do not go together."""
-    if kind not in KINDS:
-        raise ValueError(f"There is no kind {kind!r} of picture: choose one of {', '.join(map(repr, KINDS))}.")
-    if (kind == "fit") != (data is not None):
-        raise ValueError("A picture of the fit, and no other, needs the choices: give --kind fit and --data together.")
+    if kind == "fit" and data is None:
+        raise ValueError("A picture of the fit needs the choices: give them with --data.")
+    if kind == "shares" and data is not None:
+        raise ValueError("Shares over time are drawn from the file of choices that is named first: leave --data out.")
+    if kind == "segments" and data is not None and places > 2:
+        raise ValueError(f"--places is {places}: intervals are known for up to two places, leave --data out for more.")
     if offer is not None and kind not in ("substitution", "shares"):
-        raise ValueError(f"A picture of kind {kind!r} is about no single offer: leave --offer out.")
+        raise ValueError(f"A picture of kind {kind!r} is not about a single offer: leave --offer out.")
     if period is not None and kind != "shares":
-        raise ValueError(f"A picture of kind {kind!r} is about no periods: leave --period out.")
+        raise ValueError(f"A picture of kind {kind!r} is not about periods: leave --period out.")
 
 
-def draw_fit(model: "Model", counts: "ChoiceCounts") -> "Figure":
-    """Predicted against observed."""
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-
-    figure = Figure(figsize=(6.0, 6.0), layout="constrained")
-    plots.predicted_against_observed(model, counts, figure.subplots())
-    return figure
-
-
-def draw_segments(model: "Model", top: int = 10, places: int = 2, seed: int = 0) -> "Figure":
-    """The customer types, with room for their names; of a model of all rankings, more than two places are drawn."""
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-    from rankstream.models.rankings import RankingModel
-
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    drawn = model if isinstance(model, RankingModel) or places <= 2 else model.draw(1000, seed)
-    axes = plots.segments(drawn, figure.subplots(), top, places)
-    figure.set_figheight(1.4 + 0.32 * len(axes.patches))
-    figure.set_figwidth(max(8.0, 4.5 + 0.08 * max(len(label.get_text()) for label in axes.get_yticklabels())))
-    return figure
-
-
-def draw_substitution(model: "Model", offer: str | None) -> "Figure":
-    """The substitution matrix, as large as its items need."""
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-
-    items = None if offer is None else as_items(offer, {str(item): item for item in model.items})
-    moves = model.substitution(items)
-    side = 3.5 + max(0.22, 0.5 - 0.02 * max(0, len(moves.items) - 8)) * len(moves.items)
-    figure = Figure(figsize=(side + 0.8, side), layout="constrained")
-    plots.substitution(moves, figure.subplots())
-    return figure
-
-
-def draw_shares(found: "Reading", offer: str | None, period: str) -> "Figure":
-    """The shares of an offer, period by period; without one, of the offer that was made most often."""
-    from matplotlib import dates
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-    from rankstream.data.readers import grouping
-
-    offers = found.counts.assortments
-    wanted = offers.offers[int(found.counts.totals.argmax())]
-    if offer is not None:
-        items = frozenset(as_items(offer, {str(item): item for item in offers.items}))
-        known = {frozenset(one): one for one in offers.offers}
-        if items not in known:
-            raise ValueError(f"Nobody was offered {offer!r} and nothing else: name an offer that the choices hold.")
-        wanted = known[items]
-    form = grouping.PERIODS[period]
-    times = [(datetime.strptime(str(key), form) - EPOCH).total_seconds() / 86_400 for key in found.groups]
-    figure = Figure(figsize=(8.5 + 1.6 * (len(wanted) // 15), 4.8), layout="constrained")  # its legend grows
-    axes = plots.shares_over_time(list(found.groups.values()), wanted, figure.subplots(), times)
-    axes.set(title=f"Shares over time, by {period}", xlabel="")
-    if len(wanted) <= 5:  # beside the bars, not on them
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02))
-    locator = dates.AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    return figure
+def draw_model(
+    model: "Model",
+    kind: str,
+    data: Path | None,
+    offer: str | None,
+    types: tuple[int, int],
+    refits: tuple[int, int],
+    reading: ReadingOptions,
+) -> "Figure":
+    """A picture of a model; ``types`` are how many and by how many places, ``refits`` how many and by which seed."""
+    items = None if offer is None else as_items(offer, by_name(model))
+    if kind == "fit" and data is not None:
+        return draw_fit(model, reading.as_fitted(model).read(data).counts)
+    many = None if data is None else refitted(model, data, reading, *refits)
+    if kind == "segments":
+        return draw_segments(model, *types, refits[1], many)
+    return draw_substitution(model, items, many)

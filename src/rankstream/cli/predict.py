@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_plain, progress
-from rankstream.cli.asking import as_items, method_of, read_offers
-from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
+from rankstream._core.terminal import print_json, print_plain
+from rankstream.cli.asking import as_items, by_name, read_offers, shown
+from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
+from rankstream.cli.refitting import refitted
 
 if TYPE_CHECKING:
     from rankstream._core.types import Label
-    from rankstream.cli.asking import Model
 
 
 @reading_options()
@@ -21,10 +21,16 @@ def predict(
         list[str] | None, typer.Option(help="Items joined by ';', or a JSON list; may be given again.")
     ] = None,
     offers: Annotated[Path | None, typer.Option(help="A text file with an offer in every line.")] = None,
-    interval: Annotated[float | None, typer.Option(help="Also intervals, such as 0.95; needs --data.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The simulated choices behind intervals.")] = 0,
+    interval: Annotated[
+        float | None, typer.Option(help="Add intervals that cover as often as this, such as 0.95; needs --data.")
+    ] = None,
+    data: Behind = None,
+    replicates: Replicates = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the simulated choices behind intervals.")] = 0,
     as_json: AsJson = False,
+    market: Annotated[
+        str | None, typer.Option(help='Which market, such as "York;tea", where the model is a folder of markets.')
+    ] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -32,49 +38,34 @@ def predict(
 
     Example: rankstream predict model.json --offer "tea;pie;nothing"
     """
-    from rankstream.models.files import load_model
+    from rankstream._core.arguments import number_between
+    from rankstream.cli.markets import load_one
 
     if bool(offer) == (offers is not None):
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
     if (interval is None) != (data is None):
         raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
-    loaded = load_model(model)
+    if interval is not None and model.is_dir():
+        raise ValueError("--interval is not for a folder of markets: leave it out, or name the model file of a market.")
+    loaded = load_one(model, market)
     texts = (offer or []) if offers is None else read_offers(offers)
-    by_name = _names(loaded)
-    wanted = [as_items(text, by_name) for text in texts]
+    names = by_name(loaded)
+    wanted = [as_items(text, names) for text in texts]
     found: list[dict[Label, tuple[float, ...]]]
     if interval is None or data is None:
         found = [{item: (share,) for item, share in loaded.predict(items).items()} for items in wanted]
     else:
-        found = with_intervals(loaded, data, wanted, interval, seed, reading)
+        number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
+        many = refitted(loaded, data, reading, replicates, seed)
+        found = [dict(many.predict(items, interval).items()) for items in wanted]
     if as_json:
         print_json([_as_content(text, shares) for text, shares in zip(texts, found, strict=True)])
         return
     for text, shares in zip(texts, found, strict=True):
-        print_plain(text)
+        print_plain(shown(text))
         for item, (share, *ends) in sorted(shares.items(), key=lambda pair: -pair[1][0]):
             margin = f" [{100 * ends[0]:5.1f}, {100 * ends[1]:5.1f} ]" if ends else ""
-            print_plain(f"  {100 * share:5.1f} %{margin}  {item}")
-
-
-def with_intervals(
-    model: "Model", data: Path, offers: "list[list[Label]]", interval: float, seed: int, reading: ReadingOptions
-) -> "list[dict[Label, tuple[float, ...]]]":
-    """Shares with the ends of their intervals, from a bootstrap on the data that the model was fitted to.
-
-    The data must be read as they were then. Progress goes to standard error, and only on a terminal.
-    """
-    from rankstream._core.arguments import number_between
-    from rankstream.estimation.intervals import Bootstrap
-
-    number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    counts = reading.read(data).counts
-    with progress("refitting") as tell:
-        found = Bootstrap(
-            counts, method_of(model), seed=seed, model=model,
-            watch=lambda done, total: tell("refitting", done, total),
-        )  # fmt: skip
-    return [dict(found.predict(offer, interval).items()) for offer in offers]
+            print_plain(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
 
 
 def _as_content(text: str, shares: "dict[Label, tuple[float, ...]]") -> dict[str, Any]:
@@ -82,11 +73,3 @@ def _as_content(text: str, shares: "dict[Label, tuple[float, ...]]") -> dict[str
     if all(len(row) == 3 for row in shares.values()):
         content["intervals"] = {str(item): list(row[1:]) for item, row in shares.items()}
     return content
-
-
-def _names(model: "Model") -> "dict[str, Label]":
-    by_name: dict[str, Label] = {}
-    for item in model.items:
-        if by_name.setdefault(str(item).strip(), item) is not item:
-            raise ValueError(f"The model has two items that read {item!s}: ask it from Python, where they differ.")
-    return by_name

@@ -15,8 +15,10 @@ def reproduce(
     ] = None,
     instances: Annotated[int, typer.Option(min=1, help="Simulated markets per cell.")] = 100,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 2,
-    out: Annotated[Path, typer.Option(help="The folder; what is in it is not run again.")] = Path("rankstream-study"),
-    seed: Annotated[int, typer.Option(min=0, help="The first market; the others follow it.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the results; finished runs in it are kept.")] = Path(
+        "rankstream-study"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the first market; the others count up from it.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Rerun the paper's computational study, figure by figure.

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between
-from rankstream._core.types import Label, Vec
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.counts import ChoiceCounts
 
 Control = Literal["holm", "fdr"]
@@ -34,14 +34,45 @@ class Movement:
 
 
 @dataclass(frozen=True)
+class ItemMovement:
+    """An item whose share changed over all offers with it, beyond what the items before it in the report explain.
+
+    ``change`` is the mean change of its share, offers weighed by how exactly both periods are known. ``p_value`` allows
+    for all items. ``offers`` is the number of offers with it in both periods, ``moved`` how many of these moved.
+    """
+
+    item: Label
+    change: float
+    p_value: float
+    offers: int
+    moved: int
+
+
+@dataclass(frozen=True)
 class DriftReport:
-    """All offers that were counted in both periods, most significant first; and those counted in only one."""
+    """All offers that were counted in both periods, most significant first; and those counted in only one.
+
+    Attributes
+    ----------
+    movements : tuple of Movement
+        The test of every offer of both periods, by its p-value.
+    appeared, vanished : tuple of offers
+        The offers that were counted only after, and only before.
+    level : float
+        The level of the test.
+    control : "holm" or "fdr"
+        What the level bounds: see ``drift_report``.
+    items : tuple of ItemMovement
+        The items behind the movements, the clearest first.
+
+    """
 
     movements: tuple[Movement, ...]
     appeared: tuple[tuple[Label, ...], ...]
     vanished: tuple[tuple[Label, ...], ...]
     level: float
     control: Control
+    items: tuple[ItemMovement, ...] = ()
 
     @property
     def moved(self) -> tuple[Movement, ...]:
@@ -68,12 +99,25 @@ def drift_report(
 ) -> DriftReport:
     """Test, offer by offer, whether the choices of two periods can come from the same probabilities.
 
-    The periods must not share choices: with ``cumulative=True``, ``after`` is taken to include ``before``, which is
-    taken off first. Pearson's chi-square test of homogeneity, with rare items pooled until every expected number is at
-    least 5; where nothing is left to compare the p-value is 1. Forgetting counts are tested by their effective numbers,
-    others must hold whole choices, each counted once. ``"holm"`` keeps the probability of any false finding below
-    ``level``, ``"fdr"`` (Benjamini and Hochberg) the expected share of false ones among the findings, for offers
-    independent of each other.
+    By Pearson's chi-square test of homogeneity, with rare items pooled until every expected number is at least 5; where
+    nothing is left to compare the p-value is 1.
+
+    ``DriftReport.items`` says which items are behind that. The clearest one, by Mantel and Haenszel's test over all
+    offers with it, comes first; then its choices are taken out, and the test is made again, until none is left beyond
+    ``level`` (by Bonferroni's method for all items). So one item that gains is one line, not one for each that loses.
+
+    Parameters
+    ----------
+    before, after : ChoiceCounts
+        The choices of two periods that share no choice. Counts that forget are tested by their effective numbers;
+        all others must be whole choices, each counted once.
+    level : float
+        How often the test may be wrong, in the sense of ``control``; strictly between 0 and 1.
+    control : "holm" or "fdr"
+        ``"holm"`` keeps the probability of any false alarm below ``level``; ``"fdr"`` (Benjamini and Hochberg) the
+        expected share of false alarms among all alarms, for offers independent of each other.
+    cumulative : bool
+        Whether ``after`` includes ``before``, which is then subtracted first.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
@@ -81,6 +125,7 @@ def drift_report(
     >>> print(drift_report(before, after))
     1 of 2 offers moved (holm, level 0.05)
     pie +15.0 points in (pie, nothing): p = 8.5e-12
+
     """
     if not 0.0 < number_between("level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")
@@ -103,10 +148,11 @@ def drift_report(
         most = int(np.abs(change).argmax())
         largest = offer[most], float(change[most])
         movements.append(Movement(offer, first, second, *test, allowed, allowed <= level, *largest))
+    items = _moved_items(movements, pairs, level)
     movements.sort(key=lambda movement: movement.p_value)
     appeared = tuple(tuple(now[key]) for key in now if key not in then)
     vanished = tuple(tuple(then[key]) for key in then if key not in now)
-    return DriftReport(tuple(movements), appeared, vanished, level, control)
+    return DriftReport(tuple(movements), appeared, vanished, level, control, items)
 
 
 Tables = dict[frozenset[Label], dict[Label, float]]
@@ -150,6 +196,62 @@ def _homogeneity(pair: Vec) -> tuple[float, int, float]:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     statistic = float(((table - expected) ** 2 / expected).sum())
     return statistic, freedom, float(chi2.sf(statistic, freedom))
+
+
+def _moved_items(movements: list[Movement], pairs: list[Vec], level: float) -> tuple[ItemMovement, ...]:
+    """The items that moved over all offers, one after the other, each with the choices of those before it left out."""
+    from scipy.stats import chi2
+
+    if not movements:
+        return ()
+    labels = list(dict.fromkeys(item for movement in movements for item in movement.offer))
+    code = {item: number for number, item in enumerate(labels)}
+    members = np.array([code[item] for movement in movements for item in movement.offer])
+    owner = np.repeat(np.arange(len(movements)), [len(movement.offer) for movement in movements])
+    tallies = np.concatenate(pairs, axis=1)
+    moved = np.array([movement.moved for movement in movements])[owner]
+    change, left = _mean_change(tallies, owner, members), np.ones(owner.size)
+    found: list[ItemMovement] = []
+    while len(found) < len(labels):
+        surplus, variance, expected = _surplus(tallies * left, owner, members)
+        usable = (expected >= ENOUGH) & (variance > 0.0)
+        values = np.where(usable, surplus**2 / np.where(usable, variance, 1.0), 0.0)
+        clearest = int(values.argmax())
+        p_value = min(1.0, float(chi2.sf(values[clearest], 1)) * len(labels))
+        if p_value > level:
+            break
+        own = members == clearest
+        item = ItemMovement(
+            labels[clearest], float(change[clearest]), p_value, int(own.sum()), int((own & moved).sum())
+        )
+        found.append(item)
+        left[own] = 0.0
+    return tuple(found)
+
+
+def _surplus(tallies: Vec, owner: Codes, members: Codes) -> tuple[Vec, Vec, Vec]:
+    """For each item: how many more than expected chose it later, the variance of that, and the least expected number.
+
+    Summed over offers, as in the test of Mantel and Haenszel; the variance is the hypergeometric one.
+    """
+    first, second = (np.bincount(owner, row) for row in tallies)
+    total = np.maximum(first + second, 1e-300)
+    share = tallies.sum(axis=0) / total[owner]
+    spread = (first * second / np.maximum(total - 1.0, 1.0))[owner] * share * (1.0 - share)
+    low, high = (np.bincount(members, number[owner] * share) for number in (first, second))
+    surplus: Vec = np.bincount(members, tallies[1] - second[owner] * share).astype(np.float64)
+    variance: Vec = np.bincount(members, spread).astype(np.float64)
+    least: Vec = np.minimum(low, high)
+    return surplus, variance, least
+
+
+def _mean_change(tallies: Vec, owner: Codes, members: Codes) -> Vec:
+    """The change of each item's share, offers weighed as a difference of two means weighs them."""
+    first, second = (np.bincount(owner, row)[owner] for row in tallies)
+    weights = first * second / (first + second)
+    change = np.bincount(members, weights * (tallies[1] / second - tallies[0] / first))
+    mean: Vec = change / np.bincount(members, weights)
+    return mean
 
 
 def _pooled(table: Vec) -> Vec:

@@ -23,15 +23,27 @@ class Predicts(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
-    """Where an item's buyers go when it is gone: ``shares[i, k]`` is the part of item i's buyers that takes item k.
+    """Where an item's buyers go when it is gone.
 
-    Rows sum to 1, but for items that nobody buys from the whole offer, whose rows are zero. ``before[i]`` is the share
-    of item i while everything is there.
+    Attributes
+    ----------
+    items : tuple of items
+        The whole offer.
+    before : array
+        ``before[i]`` is the share of item i while everything is there.
+    shares : array
+        ``shares[i, k]`` is the part of item i's buyers that takes item k. Rows sum to 1, but for items that nobody buys
+        from the whole offer and those that were not asked for, whose rows are zero.
+    low, high : array or None
+        The ends of intervals of the shares, where ``Bootstrap.substitution`` made it.
+
     """
 
     items: tuple[Label, ...]
     before: Vec
     shares: Vec
+    low: Vec | None = None
+    high: Vec | None = None
 
     def gains(self, item: Label) -> dict[Label, float]:
         """Who gains when an item goes, largest part first."""
@@ -39,11 +51,22 @@ class Substitution:
         order = [int(place) for place in np.argsort(-row, kind="stable") if self.items[place] != item]
         return {self.items[place]: float(row[place]) for place in order}
 
+    def among(self, kept: Iterable[Label]) -> "Substitution":
+        """The rows and columns of some items alone, in the same order."""
+        wanted = set(kept)
+        places = [place for place, item in enumerate(self.items) if item in wanted]
+        both = np.ix_(places, places)
+        ends = (None if part is None else part[both] for part in (self.low, self.high))
+        return Substitution(tuple(self.items[place] for place in places), self.before[places], self.shares[both], *ends)
 
-def substitution(model: Predicts, offer: Iterable[Label] | None = None) -> Substitution:
+
+def substitution(
+    model: Predicts, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None
+) -> Substitution:
     """What happens to each item's buyers when it is taken out of an offer; of everything, if none is given.
 
-    For a model of rankings the buyers of an item who take another one instead are the rise of that one's share.
+    For a model of rankings the buyers of an item who take another one instead are the rise of that one's share. With
+    ``gone`` only the rows of these items are computed: with thousands of items, all of them take long.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
@@ -54,15 +77,30 @@ def substitution(model: Predicts, offer: Iterable[Label] | None = None) -> Subst
     if len(whole) < 2:
         raise ValueError("An offer of one item leaves nothing to take instead: name at least two items.")
     size = len(whole)
-    without = [whole[:gone] + whole[gone + 1 :] for gone in range(size)]
+    asked = set(whole if gone is None else gone)
+    rows = [place for place, item in enumerate(whole) if item in asked]
+    without = [whole[:place] + whole[place + 1 :] for place in rows]
     found = model.probabilities(Assortments([whole, *without], model.items))
-    before, after = found[:size], found[size:].reshape(size, size - 1)
+    before, after = found[:size], found[size:].reshape(len(rows), size - 1)
     shares = np.zeros((size, size))
-    for gone in range(size):
-        others = np.delete(np.arange(size), gone)
-        if before[gone] > 1e-12:
-            shares[gone, others] = (after[gone] - before[others]) / before[gone]
+    for place, left in zip(rows, after, strict=True):
+        others = np.delete(np.arange(size), place)
+        if before[place] > 1e-12:
+            shares[place, others] = (left - before[others]) / before[place]
     return Substitution(whole, before, shares)
+
+
+def most_chosen(model: Predicts, most: int) -> tuple[Label, ...]:
+    """The items that a model chooses most from everything, in the model's order; all of them, if there are fewer.
+
+    >>> from rankstream import RankingModel
+    >>> most_chosen(RankingModel(["tea", "pie", "no"], [("no", "tea", "pie"), ("tea", "pie", "no")], [0.6, 0.4]), 2)
+    ('tea', 'no')
+    """
+    if len(model.items) <= most:
+        return model.items
+    shares = model.probabilities(Assortments([model.items], model.items))
+    return tuple(model.items[place] for place in np.sort(np.argsort(-shares, kind="stable")[:most]).tolist())
 
 
 @dataclass(frozen=True)
@@ -74,12 +112,12 @@ class Segment:
 
 
 def segments(
-    items: tuple[Label, ...], orders: Codes, weights: Vec, no_choice: int | None, top: int | None = None
+    items: tuple[Label, ...], orders: Codes, weights: Vec, no_choice_code: int | None, top: int | None = None
 ) -> list[Segment]:
     """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
     merged: dict[tuple[int, ...], float] = {}
     for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
-        wanted = tuple(order if no_choice is None else order[: order.index(no_choice)])
+        wanted = tuple(order if no_choice_code is None else order[: order.index(no_choice_code)])
         merged[wanted] = merged.get(wanted, 0.0) + weight
     found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
     return [Segment(tuple(items[code] for code in wanted), share) for wanted, share in found]
@@ -88,7 +126,7 @@ def segments(
 def first_two(moves: Substitution, no_choice: Label | None) -> list[Segment]:
     """Types of customers by their first two choices, largest first: exactly, as a second choice is a substitute.
 
-    Who takes nothing first or second is told by a shorter ranking; ``no_choice`` is None where nothing is no item.
+    Who takes nothing first or second has a shorter ranking; ``no_choice`` is None where no item stands for that.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
@@ -102,6 +140,21 @@ def first_two(moves: Substitution, no_choice: Label | None) -> list[Segment]:
         merged[wanted] = merged.get(wanted, 0.0) + float(moves.before[first] * moves.shares[first, second])
     found = sorted(merged.items(), key=lambda pair: -pair[1])
     return [Segment(wanted, share) for wanted, share in found]
+
+
+def favourites(moves: Substitution, no_choice: Label | None, places: int = 2) -> dict[tuple[Label, ...], float]:
+    """The shares of the types of ``first_two``, largest first; with one place, those of first choices.
+
+    >>> from rankstream import RankingModel
+    >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
+    >>> favourites(model.substitution(), "no", places=1)
+    {('tea',): 1.0}
+    """
+    merged: dict[tuple[Label, ...], float] = {}
+    for segment in first_two(moves, no_choice):
+        first = segment.ranking[:places]
+        merged[first] = merged.get(first, 0.0) + segment.share
+    return dict(sorted(merged.items(), key=lambda pair: -pair[1]))
 
 
 def preflib(items: tuple[Label, ...], orders: Codes, weights: Vec, voters: int) -> str:

@@ -16,6 +16,8 @@ from rankstream.models.answers import Substitution, substitution
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What a file can raise whose content was changed by somebody else."""
+BEGINNING = '{"format'
+NO_MODEL = "is not a rankstream model: if it is a file of choices, make a model of it with 'rankstream fit'."
 
 
 class Model(ABC):
@@ -40,7 +42,7 @@ class Model(ABC):
 
     @abstractmethod
     def to_content(self) -> dict[str, Any]:
-        """What a file holds, besides format and version."""
+        """What is in a file, besides format and version."""
 
     @classmethod
     @abstractmethod
@@ -60,9 +62,12 @@ class Model(ABC):
         labels = list(shares)
         return [labels[pick] for pick in picks]
 
-    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go when it is gone from an offer (of everything, if none is given)."""
-        return substitution(self, offer)
+    def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
+        """Where each item's buyers go when it is gone from an offer (of everything, if none is given).
+
+        With ``gone`` only the rows of these items are computed.
+        """
+        return substitution(self, offer, gone)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -77,6 +82,10 @@ class Model(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
+        write_whole(path, self.to_text())
+
+    def to_text(self) -> str:
+        """The JSON that ``save`` writes."""
         for item in self.items:
             if not can_be_saved(item):
                 raise ValueError(
@@ -88,7 +97,7 @@ class Model(ABC):
             text = json.dumps(content, ensure_ascii=False)
         except TypeError as error:
             raise ValueError(f"What was noted about the model cannot be saved ({error}): note plain values.") from None
-        write_whole(path, text + "\n")
+        return text + "\n"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -110,7 +119,7 @@ class Model(ABC):
             )
         try:
             check_items(content["items"])
-            with np.errstate(all="ignore"):  # of numbers that are too large, the checks tell
+            with np.errstate(all="ignore"):  # the checks refuse numbers that are too large
                 model = cls.from_content(content)
             about = content.get("about", {})
             if not isinstance(about, dict):
@@ -126,13 +135,19 @@ def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not Path(path).is_file():
         raise ValueError(f"There is no model file {path}: name one that 'rankstream fit' or save() wrote.")
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(text)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} {NO_MODEL}") from None
     except (ValueError, RecursionError, MemoryError) as error:
+        begun = text.lstrip("\ufeff \t\r\n")[: len(BEGINNING)]
+        if not BEGINNING.startswith(begun):
+            raise ValueError(f"{path} {NO_MODEL}") from None
         raise ValueError(
             f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
         ) from None
     if not isinstance(content, dict) or not str(content.get("format")).startswith("rankstream-"):
-        raise ValueError(f"{path} is not a rankstream model: it does not say a format such as 'rankstream-model'.")
+        raise ValueError(f"{path} {NO_MODEL}")
     return content
 
 
@@ -141,7 +156,7 @@ def check_items(items: Any) -> None:
     if not (isinstance(items, list) and items and all(can_be_saved(item) for item in items)):
         raise ValueError("its items are not a list of text, whole numbers, true, false and null")
     if len(set(items)) < len(items):
-        raise ValueError("its items hold a label twice")
+        raise ValueError("its items name a label twice")
 
 
 def can_be_saved(item: Label) -> bool:

@@ -2,6 +2,7 @@
 
 from rankstream.plots.decisions import earnings_over_time, runners_up, value_by_size
 from rankstream.plots.fits import comparison, convergence, frontier, predicted_against_true, shares_over_time
+from rankstream.plots.markets import market_map, market_shares
 from rankstream.plots.models import BLUE, GREY, ORANGE, predicted_against_observed, segments, substitution
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "convergence",
     "earnings_over_time",
     "frontier",
+    "market_map",
+    "market_shares",
     "predicted_against_observed",
     "predicted_against_true",
     "runners_up",

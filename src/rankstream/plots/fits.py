@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "os^Dv*"
+LINES = ("-", "--", ":", "-.")
+"""With ten colours: sixty items that differ by colour, or by marker and line."""
 
 
 def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
@@ -93,10 +95,27 @@ def shares_over_time(
     axes: "Axes",
     times: Sequence[float] | None = None,
     models: Sequence[ChoiceModel] | None = None,
+    order: Sequence[Label] | None = None,
 ) -> "Axes":
     """The share of every item of an offer, period by period, with 95 % intervals; lines are the models of those times.
 
     Periods in which nobody was offered it are left out. Without models, lines connect the dots.
+
+    Parameters
+    ----------
+    periods : sequence of ChoiceCounts
+        The choices of each period.
+    offer : sequence
+        The offer, as the counts have it.
+    axes : Axes
+        Where to draw.
+    times : sequence of float, optional
+        When the periods are; 1, 2, ... without them.
+    models : sequence, optional
+        A model of each period.
+    order : sequence, optional
+        Items in the order of their colours, where pictures of several offers stand side by side.
+
     """
     from matplotlib import colormaps
 
@@ -104,16 +123,18 @@ def shares_over_time(
     shares, low, high = _shares(periods, tuple(offer))
     colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
-    seen, names = ~np.isnan(shares).any(axis=1), short_names(offer)
+    known = list(offer if order is None else order)
+    seen, names = ~np.isnan(shares).any(axis=1), short_names(known)
     for column, item in enumerate(offer):
-        colour, mark = colours[column % 10], MARKERS[column // 10 % len(MARKERS)]
+        ten, one = divmod(known.index(item), 10)
+        colour, mark, line = colours[one], MARKERS[ten % len(MARKERS)], LINES[ten % len(LINES)]
         axes.errorbar(
             across[seen], shares[seen, column], [(shares - low)[seen, column], (high - shares)[seen, column]],
-            color=colour, label=names[item], fmt=mark if predicted else f"{mark}-",
-            markersize=6 if len(offer) <= 10 else 4,
+            color=colour, label=names[item], marker=mark, linestyle="none" if predicted else line,
+            markersize=6 if len(offer) <= 10 else 4, elinewidth=1.5 if len(offer) <= 6 else 0.7,
         )  # fmt: skip
         if predicted:
-            axes.plot(across, [prediction[item] for prediction in predicted], color=colour)
+            axes.plot(across, [prediction[item] for prediction in predicted], color=colour, linestyle=line)
     highest = [np.nanmax(high) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
     axes.set(ylim=(0, min(1.0, 1.1 * max(highest))), ylabel="share", title="Shares over time")
     axes.set_xlabel("period" if times is None else "time")

@@ -1,38 +1,37 @@
 """Pictures of one model: its fit to the data, its customer types, and who gains when an item is gone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.terminal import visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.answers import Segment, Substitution, first_two
+from rankstream.models.answers import Predicts, Segment, Substitution, favourites, most_chosen
 from rankstream.models.protocol import ChoiceModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
-MOST_NUMBERS = 12
+MOST_NUMBERS = 20
+MOST_ITEMS = 100
+"""First favourites that customer types are looked for by; with thousands of items, all of them take long."""
 LONGEST = 18
 
 
 class HasSubstitution(Protocol):
     """A model that knows who gains when an item is gone."""
 
-    def substitution(self, offer: Iterable[Label] | None = None) -> Substitution:
+    def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
         """Where each item's buyers go."""
 
 
-class HasSegments(HasSubstitution, Protocol):
+class HasSegments(HasSubstitution, Predicts, Protocol):
     """A model that knows its customer types."""
-
-    @property
-    def items(self) -> tuple[Label, ...]:
-        """The items it knows."""
 
     @property
     def no_choice_code(self) -> int | None:
@@ -47,14 +46,14 @@ def predicted_against_observed(
 ) -> "Axes":
     """One dot per offer and item; bars are Wilson's intervals of the observed share, orange where they miss the model.
 
-    The bars hold the sampling error of the data alone. Of a model that is right, about one in twenty misses at 95 %;
+    The bars are of the sampling error of the data alone. Of a model that is right, about one in twenty misses at 95 %;
     a model fitted to the same data should miss fewer.
     """
     predicted = model.probabilities(counts.assortments)
     totals = counts.effective_totals[counts.assortments.owner]
     seen = totals > 0
     if not seen.any():
-        raise ValueError("The counts hold no observations yet: observe some choices first.")
+        raise ValueError("The counts have no observations yet: observe some choices first.")
     predicted, observed = predicted[seen], counts.frequencies()[seen]
     low, high = wilson(observed, totals[seen], interval)
     hit = (low <= predicted + 1e-12) & (predicted <= high + 1e-12)
@@ -80,7 +79,7 @@ def predicted_against_observed(
 
 
 def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
-    """Wilson's score interval for shares of so many choices; sensible at shares of 0 and 1 too.
+    """Wilson's score interval for shares, from the numbers of choices; sensible at shares of 0 and 1 too.
 
     >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]))
     >>> low.round(3).tolist(), high.round(3).tolist()
@@ -94,41 +93,75 @@ def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
     return np.maximum(0.0, middle - reach), np.minimum(1.0, middle + reach)
 
 
-def segments(model: HasSegments, axes: "Axes", top: int = 10, places: int = 2) -> "Axes":
-    """The largest customer types as bars; the title tells how many others there are, and their share.
+def segments(
+    model: HasSegments,
+    axes: "Axes",
+    top: int = 10,
+    places: int = 2,
+    ends: Mapping[tuple[Label, ...], tuple[float, float]] | None = None,
+) -> "Axes":
+    """The largest customer types as bars; the title says how many others there are, and their share.
 
     Types that agree on their first ``places`` items are one: with many items, whole rankings are too many to show. Up
     to two places are exact for any model; more are those of ``model.segments()``.
+
+    Parameters
+    ----------
+    model : model
+        What is drawn.
+    axes : Axes
+        Where.
+    top : int
+        The most types.
+    places : int
+        How many of their favourites types differ by.
+    ends : mapping, optional
+        For types, the ends of the intervals of their shares, as of ``Bootstrap.favourites``: error bars.
+
     """
     whole_number("places", places, least=1)
-    exact = places <= 2 <= len(model.items)
     nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
-    merged: dict[tuple[Label, ...], float] = {}
-    for segment in first_two(model.substitution(), nothing) if exact else model.segments():
-        first = segment.ranking[:places]
-        merged[first] = merged.get(first, 0.0) + segment.share
+    if places <= 2 <= len(model.items):
+        merged = favourites(model.substitution(None, most_chosen(model, MOST_ITEMS)), nothing, places)
+    else:
+        merged = {}
+        for segment in model.segments():
+            first = segment.ranking[:places]
+            merged[first] = merged.get(first, 0.0) + segment.share
     found = sorted(merged.items(), key=lambda pair: -pair[1])
     shown = found[: whole_number("top", top, least=1)]
     shares = [100 * share for _, share in shown]
     names, last = short_names(model.items), places if nothing is None else places - 1
-    bars = axes.barh(range(len(shown)), shares, color=BLUE)
+    sides = None if ends is None else _sides([(100 * share, *ends[key]) for key, share in shown])
+    bars = axes.barh(range(len(shown)), shares, color=BLUE, xerr=sides, capsize=3, ecolor=ORANGE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
     axes.set_yticks(range(len(shown)), [_ranking(ranking, names, nothing, last) for ranking, _ in shown])
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
-    axes.set(xlabel="share of customers, %", title=f"Customer types by {what}{others}", xlim=(0, 1.12 * max(shares)))
+    known = "" if ends is None else ", with 95 % intervals"
+    furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
+    axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{others}")
+    axes.set_xlim(0, 1.12 * furthest)
     axes.grid(alpha=0.3, axis="x")
     axes.set_axisbelow(True)
     return axes
 
 
+def _sides(rows: "list[tuple[float, float, float]]") -> "list[list[float]]":
+    """How far error bars go to the left and to the right, from shares in percent and ends in parts of 1."""
+    return [
+        [max(0.0, share - 100 * low) for share, low, _ in rows],
+        [max(0.0, 100 * high - share) for share, _, high in rows],
+    ]
+
+
 def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
     """A row for each item that is gone: which part of its buyers takes which other item, darker for more.
 
-    A row's name tells the item's share while everything is there; a grey row is an item that nobody buys then. Up to
-    twelve items have numbers too, in percent.
+    A row's name has the item's share while everything is there; a grey row is an item that nobody buys then. Up to
+    twenty items have numbers too, in percent, and below them the ends of their intervals where these are known.
     """
     moves = found if isinstance(found, Substitution) else found.substitution()
     size = len(moves.items)
@@ -137,7 +170,7 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
     top = max(1.0, float(100 * moves.shares.max()))
     image = axes.imshow(table, cmap="Blues", vmin=0.0, vmax=top, aspect="equal")
     axes.set_facecolor("#dddddd")
-    small = 10 if size <= MOST_NUMBERS else 7
+    small = 10 if size <= 12 else 8 if size <= MOST_NUMBERS else 7
     names = list(short_names(moves.items).values())
     axes.set_xticks(range(size), names, rotation=90 if size > 6 else 35, fontsize=small,
                     ha="center" if size > 6 else "right", rotation_mode=None if size > 6 else "anchor")  # fmt: skip
@@ -147,22 +180,28 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
         for row, column in zip(*np.nonzero(~hidden), strict=True):
             share = float(table[row, column])
             colour = "white" if share > 0.6 * top else "black"
-            axes.text(column, row, f"{share:.0f}", ha="center", va="center", color=colour, fontsize=9)
+            text = f"{share:.0f}"
+            if moves.low is not None and moves.high is not None:
+                text += f"\n{100 * moves.low[row, column]:.0f} to {100 * moves.high[row, column]:.0f}"
+            letters = 9.0 if size <= 12 else 7.0
+            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=letters, linespacing=1.1)
     figure = axes.get_figure()
     if figure is not None:
         figure.colorbar(image, ax=axes, label="% of the buyers", shrink=0.8)
-    axes.set(xlabel="is taken instead", ylabel="is gone (its share)", title="Where the buyers go")
+    title = "Where the buyers go" + ("" if moves.low is None else ", %, with 95 % intervals")
+    axes.set(xlabel="is taken instead", ylabel="is gone (its share)", title=title)
     return axes
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
     """A name that fits beside an axis; dollar signs are text, not mathematics."""
+    text = visible(text, keep="")
     cut = text if len(text) <= most else text[: most - 1].rstrip() + "…"
     return cut.replace("$", r"\$")
 
 
 def short_names(items: Iterable[Label]) -> dict[Label, str]:
-    """Names that fit beside an axis, each its own: where long ones begin alike, what tells them apart is kept.
+    """Names that fit beside an axis, each its own: where long ones begin alike, what differs is kept.
 
     >>> list(short_names(["rye bread from the oven, 250 g", "rye bread from the oven, 500 g", "tea"]).values())
     ['rye brea…250 g', 'rye brea…500 g', 'tea']
@@ -172,7 +211,7 @@ def short_names(items: Iterable[Label]) -> dict[Label, str]:
 
 
 def _apart(texts: list[str], alike: int = 0) -> list[str]:
-    """The texts, which begin alike for so many letters, cut short; again where that makes some the same."""
+    """The texts, whose first ``alike`` letters agree, cut short; again where that makes some the same."""
     half = LONGEST // 2 - 1
     long = alike >= LONGEST - 1
     head = [f"{text[:half].rstrip()}…" if long else "" for text in texts]

@@ -1,0 +1,159 @@
+"""The figures of ``rankstream plot``: as large as their items need, with what they show in their titles."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from rankstream.cli.asking import as_items, require_drawn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from rankstream._core.types import Label
+    from rankstream.cli.asking import Model
+    from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers import Reading
+    from rankstream.estimation.intervals import Bootstrap
+
+EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
+PANELS = 4  # offers whose shares are drawn where none is named
+MOST_ITEMS = 60  # rows of a substitution matrix
+
+
+def draw_fit(model: "Model", counts: "ChoiceCounts") -> "Figure":
+    """Predicted against observed."""
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+
+    figure = Figure(figsize=(6.0, 6.0), layout="constrained")
+    plots.predicted_against_observed(model, counts, figure.subplots())
+    return figure
+
+
+def draw_segments(
+    model: "Model", top: int = 10, places: int = 2, seed: int = 0, many: "Bootstrap | None" = None
+) -> "Figure":
+    """The customer types, with room for their names; of a model of all rankings, more than two places are drawn."""
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+    from rankstream.models.answers import most_chosen
+    from rankstream.models.rankings import RankingModel
+    from rankstream.plots.models import MOST_ITEMS as FIRST
+
+    if places > 2:
+        require_drawn(model, f"--places {places}")
+    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    drawn = model if isinstance(model, RankingModel) or places <= 2 else model.draw(1000, seed)
+    ends = None
+    if many is not None:
+        found = many.favourites(model.no_choice, places, gone=most_chosen(model, FIRST))
+        ends = {key: (share.low, share.high) for key, share in found.items()}
+    axes = plots.segments(drawn, figure.subplots(), top, places, ends)
+    figure.set_figheight(1.4 + 0.32 * len(axes.patches))
+    figure.set_figwidth(max(8.0, 4.5 + 0.08 * max(len(label.get_text()) for label in axes.get_yticklabels())))
+    return figure
+
+
+def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: "Bootstrap | None" = None) -> "Figure":
+    """The substitution matrix, as large as its items need; of a great many items, those that are chosen most."""
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+    from rankstream.models.answers import most_chosen
+
+    whole = model.items if items is None else items
+    kept = most_chosen(model, MOST_ITEMS) if items is None else tuple(items)
+    moves = model.substitution(items, kept) if many is None else many.substitution(items, gone=kept)
+    if len(kept) < len(whole):
+        moves = moves.among(kept)
+    wide = 0.5 - 0.02 * max(0, len(moves.items) - 8) if many is None else 0.75 - 0.02 * max(0, len(moves.items) - 12)
+    side = 3.5 + max(0.22, wide) * len(moves.items)
+    figure = Figure(figsize=(side + 0.8, side), layout="constrained")
+    axes = plots.substitution(moves, figure.subplots())
+    if len(kept) < len(whole):
+        axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
+    return figure
+
+
+def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figure, list[tuple[Label, ...]], int]":
+    """The shares of an offer, period by period; without one, a panel for each of the offers that were made most often.
+
+    Also which offers these are, and how many there are in all.
+    """
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+    from rankstream.data.readers import grouping
+
+    wanted = _wanted(found.counts, offer)
+    form = grouping.PERIODS[period]
+    times = [(datetime.strptime(str(key), form) - EPOCH).total_seconds() / 86_400 for key in found.groups]
+    items = list(dict.fromkeys(item for one in wanted for item in one))
+    rows, columns = -(-len(wanted) // 2), min(2, len(wanted))
+    legend = 1.5 * -(-len(items) // (15 * rows))  # its width
+    figure = Figure(figsize=(7.0 * (1.0 if columns == 1 else 1.4) + legend, 0.6 + 4.2 * rows), layout="constrained")
+    panels = [one for row in figure.subplots(rows, columns, squeeze=False) for one in row]
+    totals = dict(zip(found.counts.assortments.offers, found.counts.totals.tolist(), strict=True))
+    for axes, one in zip(panels, wanted, strict=False):
+        plots.shares_over_time(list(found.groups.values()), one, axes, times, order=items)
+        axes.set_title(f"{_title(one)}\n{totals[one]:,.12g} choices", fontsize="medium")
+        _finish(axes)
+    for axes in panels[len(wanted) :]:
+        axes.remove()
+    _legend(figure, panels[: len(wanted)], rows)
+    every = found.counts.assortments.n_offers
+    which = "" if offer is not None or every == 1 else _which(len(wanted), every)
+    figure.suptitle(f"Shares over time, by {period}{which}")
+    return figure, wanted, every
+
+
+def _which(drawn: int, every: int) -> str:
+    return f": the {'' if drawn == 1 else f'{drawn} '}most frequent of {every:,} offers"
+
+
+def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...]]":
+    offers = counts.assortments
+    if offer is None:
+        order = (-counts.totals).argsort(kind="stable")[:PANELS].tolist()
+        return [offers.offers[place] for place in order if counts.totals[place] > 0.0]
+    items = frozenset(as_items(offer, {str(item): item for item in offers.items}))
+    known = {frozenset(one): one for one in offers.offers}
+    if items not in known:
+        raise ValueError(f"No record offers exactly {offer!r}: choose an offer that occurs in the data.")
+    return [known[items]]
+
+
+def _title(offer: "tuple[Label, ...]", most: int = 8) -> str:
+    """An offer above its panel, in lines that fit."""
+    from rankstream.plots.models import short_names
+
+    names = list(short_names(offer).values())
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return fill(", ".join(names[:most]) + more, 56)
+
+
+def _finish(axes: "Axes") -> None:
+    """Dates that fit, and no legend of its own."""
+    from matplotlib import dates
+
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+    axes.set_xlabel("")
+    locator = dates.AutoDateLocator(minticks=2, maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def _legend(figure: "Figure", panels: "Sequence[Axes]", rows: int) -> None:
+    """One for all panels, beside them."""
+    entries: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    columns = -(-len(entries) // (15 * rows))
+    figure.legend(list(entries.values()), list(entries), loc="outside right upper", frameon=False, ncols=columns)
