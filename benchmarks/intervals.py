@@ -1,74 +1,110 @@
 """How often intervals of predicted shares contain the true one: on offers with data, and on offers nobody has seen.
 
-Markets are the paper's (10 items, 20 or 300 offers, offers shown uniformly at random); every coordinate of every offer
-counts once. Also the mean width of the intervals, the time of a bootstrap beside that of one fit, and how much of it
-warm starts save. Run with
-``python benchmarks/intervals.py [--quick]``.
+    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30]
+
+Truths are those of ``truths.py`` (10 items, 40 offers) and four rankings of 5 items (10 offers of 150 choices, all
+others unseen); every coordinate of every offer counts once. "spread alone" is the interval without what held-out offers
+add; "rescaled" is that one times a constant, chosen with the truth at hand such that it covers as often as ours: an
+interval that is as wide on average has its width in the right places. Markets are those of seeds from 4001 on;
+what is added was settled on others.
 """
 
-import sys
-import time
-from typing import Any
+import os
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import time
+from itertools import combinations
+
+import joblib
 import numpy as np
 
-from rankstream import Bootstrap, ChoiceCounts, models, simulate
+from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
+from rankstream._core.types import Vec
+from truths import TRUTHS, Shares
 
-KINDS: dict[str, dict[str, Any]] = {
-    "max-entropy": {"method": "max-entropy"},
-    "the same, from scratch": {"method": "max-entropy", "warm": False},
-    "the same, prior kept": {"method": "max-entropy", "refit_prior": False},
-    "nearest": {"method": "nearest"},
-}
-
-
-def measure(n_offers: int, choices: int, markets: int, replicates: int) -> None:
-    """Print a row for each kind of bootstrap."""
-    measured: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
-    for seed in range(1000, 1000 + markets):
-        market = simulate.market(seed, n_offers=n_offers, n_test=50, unseen=True)
-        counts = next(market.stream(first=choices))
-        start = time.perf_counter()
-        models.fit_max_entropy(counts)
-        single = time.perf_counter() - start
-        for kind, options in KINDS.items():
-            measured[kind].append(one(market, counts, single, replicates, options))
-    for kind, rows in measured.items():
-        seen, width, unseen, wide, times = np.mean(rows, axis=0)
-        line = f"{n_offers:>7}{choices:>9,}  {kind:22}{seen:>7.1%}{width:>8.3f}{unseen:>9.1%}{wide:>8.3f}{times:>9.0f}"
-        print(line, flush=True)
-    times_of = {kind: sum(row[-1] for row in rows) for kind, rows in measured.items()}
-    ratio = times_of["max-entropy"] / times_of["the same, from scratch"]
-    print(f"{'':18}max-entropy from where the first fit ended takes {ratio:.2f} of the time from scratch", flush=True)
+FIRST_SEED = 4001
+Z = 1.959964
+FEW = "four rankings of 5"
+CELLS = [(FEW, 1_500)] + [
+    (name, choices)
+    for name in ("one logit", "five logits", "ten logits", "ten rankings", "normal taste", "Markov chain")
+    for choices in (2_000, 10_000)
+]
 
 
-def one(
-    market: simulate.Market, counts: ChoiceCounts, single: float, replicates: int, options: dict[str, Any]
-) -> list[float]:
-    """Coverage and width on seen and on unseen offers, and the time in fits."""
-    start = time.perf_counter()
-    found = Bootstrap(counts, replicates=replicates, **options)
-    spent = time.perf_counter() - start
-    row: list[float] = []
-    for offers in (market.assortments, market.test):
-        true = market.truth.probabilities(offers)
-        _, low, high = found.bounds(offers, 0.95)
-        row += [float(((low <= true) & (true <= high)).mean()), float((high - low).mean())]
-    return [*row, spent / single]
+def few_rankings(seed: int) -> tuple[ChoiceCounts, Assortments, Shares]:
+    """Four customers, five items: the truth least like any smooth prior."""
+    random, items = np.random.default_rng(seed), tuple("abcde")
+    every = [offer for size in (2, 3, 4, 5) for offer in combinations(items, size)]
+    order = random.permutation(len(every)).tolist()
+    offers, test = (Assortments([every[k] for k in part], items) for part in (order[:10], order[10:]))
+    orders = np.array([random.permutation(5) for _ in range(4)])
+    model = RankingModel.from_codes(items, orders, random.dirichlet(np.ones(4)))
+    parts = np.split(model.probabilities(offers), offers.indptr[1:-1])
+    tallies = [random.multinomial(150, np.maximum(part, 0.0) / part.sum()) for part in parts]
+    return ChoiceCounts(offers, np.concatenate(tallies)), test, model.probabilities
 
 
-def main(quick: bool) -> None:
+def measure(name: str, choices: int, seed: int, replicates: int) -> tuple[list[tuple[Vec, ...]], float]:
+    """For seen and for unseen offers: share, spread alone, whole reach and truth; and the CPU seconds."""
+    if name == FEW:
+        counts, test, shares = few_rankings(seed)
+    else:
+        truth = TRUTHS[name](seed)
+        counts, test, shares = truth.counts(choices, seed), truth.test, truth.shares
+    start = time.process_time()
+    found = Bootstrap(counts, replicates=replicates, seed=seed)
+    groups: list[tuple[Vec, ...]] = []
+    for offers in (counts.assortments, test):
+        share, error, shift = found.spread(offers)
+        spread = error**2 + shift**2
+        whole = found.misfit.variance(share, spread, found.misfit.has(offers))
+        groups.append((share, Z * np.sqrt(spread), Z * np.sqrt(whole), shares(offers)))
+    return groups, time.process_time() - start
+
+
+def covered(share: Vec, reach: Vec, truth: Vec) -> tuple[float, float]:
+    """How often intervals contain the truth, and how wide they are."""
+    low, high = np.maximum(0.0, share - reach), np.minimum(1.0, share + reach)
+    return float(((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean()), float((high - low).mean())
+
+
+def rescaled(groups: list[tuple[Vec, ...]], wanted: float) -> float:
+    """The width of the spread alone, times the least constant with which it covers as often."""
+    share, spread, _, truth = (np.concatenate(parts) for parts in zip(*groups, strict=True))
+    low, high = 0.0, 1e4
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if covered(share, middle * spread, truth)[0] >= wanted else (middle, high)
+    return covered(share, high * spread, truth)[1]
+
+
+def main() -> None:
     """Print the table."""
-    markets, replicates = (2, 20) if quick else (20, 100)
-    print(f"{markets} markets ({max(2, markets // 5)} with 300 offers), {replicates} replicates, intervals of 95 %")
-    titles = f"{'seen':>7}{'width':>8}{'unseen':>9}{'width':>8}{'fits':>9}"
-    print(f"{'offers':>7}{'choices':>9}  {'refitted by':22}{titles}")
-    small = next(simulate.market(0).stream())
-    for options in KINDS.values():
-        Bootstrap(small, replicates=2, **options)  # compiles
-    for n_offers, choices in ((20, 2_000), (20, 10_000), (300, 10_000)):
-        measure(n_offers, choices, markets if n_offers < 300 else max(2, markets // 5), replicates)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two markets, 10 replicates, three cells")
+    parser.add_argument("--markets", type=int, default=10)
+    parser.add_argument("--replicates", type=int, default=30)
+    options = parser.parse_args()
+    markets, replicates = (2, 10) if options.quick else (options.markets, options.replicates)
+    print(f"{markets} markets each, {replicates} replicates, intervals of 95 %")
+    titles = f"{'covers':>8}{'width':>8}{'spread alone':>14}{'/ rescaled':>12}{'CPU s':>8}"
+    print(f"{'truth':<20}{'choices':>8}  {'offers':<7}{titles}")
+    for name, choices in CELLS[:3] if options.quick else CELLS:
+        seeds = range(FIRST_SEED, FIRST_SEED + markets)
+        runs = joblib.Parallel(n_jobs=-1)(joblib.delayed(measure)(name, choices, k, replicates) for k in seeds)
+        seconds = float(np.median([spent for _, spent in runs]))
+        for place, which in enumerate(("seen", "unseen")):
+            groups = [found[place] for found, _ in runs]
+            share, spread, whole, truth = (np.concatenate(parts) for parts in zip(*groups, strict=True))
+            often, width = covered(share, whole, truth)
+            alone = covered(share, spread, truth)[0]
+            ratio = width / rescaled(groups, often)
+            line = f"{name:<20}{choices:>8,}  {which:<7}{often:>8.1%}{width:>8.3f}{alone:>14.1%}{ratio:>12.2f}"
+            print(line + f"{seconds:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":
-    main("--quick" in sys.argv[1:])
+    main()

@@ -16,6 +16,7 @@ from rankstream.models.entropy import priors
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.problem import TiltProblem
+from rankstream.models.entropy.sampled import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.oracles.lattice import TooManyUnionsError
 
@@ -214,7 +215,7 @@ def test_sampled_rankings_come_near_the_exact_model() -> None:
     counts = next(MARKET.stream(first=2000))
     prior = a_prior(counts.assortments.items, "mixed")
     exact = entropy.fit_max_entropy(counts, prior)
-    law = entropy.SampledLaw(counts.assortments, prior, 20_000, 0)
+    law = SampledLaw(counts.assortments, prior, 20_000, 0)
     problem = TiltProblem(law, counts.frequencies(), counts.totals[counts.assortments.owner] / entropy.TRUST, 1e-3)
     problem.solve(np.zeros(counts.assortments.n_coordinates), 500)
     assert problem.gap <= 1e-3
@@ -271,7 +272,7 @@ def test_many_sparse_items_are_answered_all_the_same() -> None:
     [
         ({"class_weights": np.array([0.5, 0.5])}, "shapes"),
         ({"attraction": np.array([[2.0, -1.0]])}, "negative"),
-        ({"attraction": np.array([[0.5, 0.1]])}, "sum to 1 in every row"),
+        ({"attraction": np.array([[0.5, 0.1]])}, "does not sum to 1"),
     ],
 )
 def test_priors_are_checked(change: dict[str, Vec], message: str) -> None:

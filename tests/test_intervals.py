@@ -90,7 +90,7 @@ def test_offers_without_choices_are_left_out() -> None:
     counts = some().extend([("rum", "no")])
     share, low, high = Bootstrap(counts, replicates=5).predict(("tea", "no"))["tea"]
     assert low < share < high
-    with pytest.raises(ValueError, match="hold no observations"):
+    with pytest.raises(ValueError, match="have no observations"):
         Bootstrap(ChoiceCounts(OFFERS))
 
 

@@ -92,11 +92,37 @@ def test_contests_are_of_finals_and_voters_choose_their_twelve_points() -> None:
         list(eurovision.contests(songs(0).drop(columns="Points")))
 
 
+def test_votes_are_held_against_their_own_offer_and_semi_finals_come_first() -> None:
+    table = pd.DataFrame(
+        {
+            "year": [2008, 2008, 2008],
+            "round": ["Final", "Semi-Final 2", "Semi-Final 1"],
+            "offered": ["a;b", "c;d", "a;c"],
+            "chosen": ["a", "d", "c"],
+        }
+    )
+    found = list(eurovision.contests(table))
+    assert [records[0].offered for _, records in found] == [("a", "c"), ("c", "d"), ("a", "b")]
+    assert {year for year, _ in found} == {2008}
+
+
+def test_a_trial_is_judged_by_the_overall_answer() -> None:
+    answers = {"Yield": (1, 2, 3), "OverallAppreciation": (3, 2, 1)}
+    rows = [("f", item, trait, ranks[place]) for trait, ranks in answers.items() for place, item in enumerate("xyz")]
+    table = pd.DataFrame(rows, columns=["id", "item", "trait", "rank"])
+    assert list(tricot.rankings(table)) == [("z", "y", "x")]
+
+
 @compiled_only
 def test_the_contest_example_streams_with_forgetting(tmp_path: Path) -> None:
     songs(1).to_csv(tmp_path / "votes.csv", index=False)
     told = eurovision.main(str(tmp_path / "votes.csv"), tmp_path)
-    assert told.startswith("6 contests, 48 choices, 10 countries")
+    first, second, uniform, *_ = told.splitlines()
+    assert "than a uniform guess: " in first
+    assert first.startswith("No model") == (
+        max(map(float, first.split(": ")[1].split()[:1])) <= float(uniform.split()[1])
+    )
+    assert second == "6 contests, 48 choices, 10 countries"
     assert (tmp_path / "live" / "model.json").exists()
     assert (tmp_path / "eurovision.png").stat().st_size > 5000
 
@@ -124,12 +150,12 @@ def test_the_real_contest_runs_through_the_stream() -> None:
         years = list(eurovision.contests(pd.read_csv(path)))
     except ValueError as error:
         pytest.skip(f"{path.name} is in a layout that the example does not know: {error}")
-    live = Live(half_life=200)
+    live = Live(half_life=200, served="sparse")
     for _, records in years:
         live.observe(records)
     assert live.records == sum(len(records) for _, records in years)
     assert live.counts is not None
-    assert live.certificate.upper == pytest.approx(weighted_distance(live.model, live.counts))
+    assert live.certificate.upper == pytest.approx(weighted_distance(live.sparse, live.counts))
     told = live.model.predict(years[-1][1][0].offered)
     assert sum(told.values()) == pytest.approx(1.0)
 

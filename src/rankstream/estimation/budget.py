@@ -25,7 +25,7 @@ def fit_within(
     watch: Callable[[str, float], None] | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Estimate[Any]:
-    """``estimate`` in about so many seconds; Ctrl-C ends it early, with the model so far.
+    """``estimate`` in about ``seconds`` seconds; Ctrl-C ends it early, with the model so far.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def fit_within(
     seed : int
         As for ``estimate``.
     watch : callable, optional
-        Is told what is going on and how much of the budget is used.
+        Called with what is going on and how much of the budget is used.
     clock : callable
-        Tells the time in seconds.
+        Returns the time in seconds.
 
     The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
     where that is another), and holds for whatever model there is. The same seed gives the same model unless the fit was
@@ -55,14 +55,14 @@ def fit_within(
         deadline = Deadline(seconds, asked, watch, clock)
         task = Task(counts.assortments, counts, seed, deadline, copy(deadline))
         chosen = make(method, tolerance) or pick(task, tolerance)
-        late = _compile(chosen, clock)
+        late = compile_first(chosen, clock)
         deadline.start += late
         task.proving.start += late  # type: ignore[attr-defined]
         found = run_task(task, chosen)
         return replace(found, converged=found.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 
-def _compile(method: Method, clock: Callable[[], float]) -> float:
+def compile_first(method: Method, clock: Callable[[], float] = monotonic) -> float:
     """Fit a market of three items first, so that what has to be compiled or loaded is; returns how long that took.
 
     So a budget buys the same model with an empty compilation cache as with a full one. Objects among the settings, such

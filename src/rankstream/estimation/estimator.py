@@ -15,7 +15,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import DecayingCounts
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.estimation.methods import Method, PrimalDual, make, pick
+from rankstream.estimation.methods import MaxEntropy, Method, PrimalDual, make, pick
 from rankstream.estimation.rows import (
     AvailabilityRows,
     align,
@@ -29,18 +29,20 @@ from rankstream.estimation.task import Task
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run
 from rankstream.streams.reweighing import catch_up
+from rankstream.streams.served import Served
 
 
 class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     """A non-parametric choice model as a scikit-learn estimator.
 
     ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's columns are the items,
-    else they are 0, 1, ...), and ``y`` holds the chosen items, or, if the columns are not numbers, all their positions.
+    else they are 0, 1, ...), and ``y`` are the chosen items, or, if the columns are not numbers, all their positions.
     Any other number than 0 counts as available, with a warning. Where columns have no names, the position one past the
     last column means "none of these", with a warning too: an outside option that is always available.
 
     ``partial_fit`` plays rounds of the paper's solver on all choices so far, with the distance and learner of a
-    ``methods.PrimalDual``, if that is the method, else the default ones. New offers join those so far.
+    ``methods.PrimalDual``, if that is the method, else the default ones. New offers join those so far. By "auto" and
+    "max-entropy" the model is of maximum entropy from 50 choices on; the rounds prove how near any could be.
 
     Fitted: ``model_``, ``method_`` (the settings that were used), ``rankings_``, ``weights_``, ``certificate_``,
     ``n_rounds_``, ``converged_``, ``items_`` in the order of the columns of X, ``classes_`` (the same, sorted: the
@@ -57,7 +59,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None
         Ties between rankings, and the random starts of priors.
     half_life : float, optional
-        A choice weighs half as much after so many later ones; rows then must be in order of time.
+        A choice weighs half as much after this many later ones; rows then must be in order of time.
     new_items : "refuse" or "add"
         Whether ``partial_fit`` takes named columns that are new; items whose columns are missing are kept.
     rounds_per_batch : int
@@ -76,6 +78,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     method_: Method
     _coded_model: Any
     _run: Run | None
+    _served: Served | None = None
     _refit: str | Method
     _sparse: RankingModel | None
     _bootstrap: Bootstrap | None
@@ -103,6 +106,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices."""
         self._start()
+        self._served = None
         counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True), make=self._counts)
         task = Task(counts.assortments, counts, self._seed())
         self.method_ = make(self.method) or pick(task)
@@ -157,13 +161,15 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
             outside = len(self.items_)
             raise ValueError(f"Position {outside}, none of these, was not among the first batch's choices: fit again.")
         counts, _ = count_availability(*rows, before=None if first else self.counts_, make=self._counts)
-        self._play(counts, items)
+        self._play(counts, items, len(rows[1]))
         if len(items) > self.n_features_in_ and hasattr(self, "feature_names_in_"):
             self.n_features_in_, self.feature_names_in_ = len(items), as_array(items).astype(object)
         return self
 
-    def _play(self, counts: ChoiceCounts, items: list[Label]) -> None:
+    def _play(self, counts: ChoiceCounts, items: list[Label], arrived: int) -> None:
         """Play rounds on the counts, with the run so far or a new one, and keep what comes out.
+
+        By maximum entropy, unless another method was asked for, the model is refreshed as choices come (``Served``).
 
         Weights of offers follow the batches where the distance and the learner can; where not, offers weigh the same,
         as those of the first batch would be wrong for all others.
@@ -178,9 +184,16 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         for _ in range(self.rounds_per_batch):
             if run.advance(target) and run.last["latest_mae"] <= played.tolerance_mae:
                 break
-        self._keep(counts, run.solver.model(run.state), items)
         self._run, self.method_, self._refit = run, played, "nearest"
-        self.certificate_ = run.solver.certificate(run.state, target)
+        self.certificate_, model = run.solver.certificate(run.state, target), None
+        if method is None or isinstance(method, MaxEntropy):
+            self._served = self._served or Served(self._seed())
+            self._served.follow(counts, arrived)
+            if self._served.knows(counts.assortments.items):
+                model = self._served.model
+                self.certificate_ = self._served.certify(self.certificate_, run.solver.distance, counts)
+                self.method_ = self._refit = method or MaxEntropy()
+        self._keep(counts, model or run.solver.model(run.state), items)
         self.n_rounds_, self.converged_ = run.state.round, run.converged
 
     def predict_proba(self, X: Any) -> Vec:
@@ -197,8 +210,9 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, interval: float = 0.95, replicates: int = 100) -> tuple[Vec, Vec]:
         """The low and the high ends of intervals around ``predict_proba``, by a bootstrap (``Bootstrap``).
 
-        That refits the model to simulated choices, so many times, with the first call after a fit; more calls with as
-        many replicates are quick. It needs choices that all count the same: no ``half_life``, no fractional weights.
+        That refits the model to simulated choices, ``replicates`` times, with the first call after a fit; more calls
+        with as many replicates are quick. It needs choices that all count the same: no ``half_life``, no fractional
+        weights.
         """
         offers, row_of = self._offers(X)
         if self._bootstrap is None or len(self._bootstrap.models) != replicates:

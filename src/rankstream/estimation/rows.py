@@ -54,7 +54,7 @@ def column_names(X: Any) -> tuple[list[Label], bool]:
 
 
 def choice_columns(chosen: Any, names: list[Label], named: bool, outside_allowed: bool) -> Codes:
-    """The column of every choice: all by name, or all by position where names are no numbers.
+    """The column of every choice: all by name, or all by position where names are not numbers.
 
     The position one past the last column is the outside option, where that is allowed.
     """
@@ -150,7 +150,7 @@ class AvailabilityRows:
     def _available(self, matrix: Any, outside: bool) -> Mask:
         available: Mask = matrix != 0
         if not np.all((matrix == 0) | (matrix == 1)):
-            warnings.warn("X holds other values than 0 and 1: every number but 0 counts as available.", stacklevel=3)
+            warnings.warn("X has other values than 0 and 1: every number but 0 counts as available.", stacklevel=3)
         if outside:
             available = np.column_stack([available, np.ones(len(available), dtype=bool)])
         empty = np.flatnonzero(~available.any(axis=1))

@@ -17,7 +17,7 @@ from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.oracles import Oracle
 
 EXACT = 100_000.0
-"""Frequencies without counts are taken for those of so many choices from every offer."""
+"""Frequencies without counts are taken for those of this many choices from every offer."""
 Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
 
 
@@ -51,7 +51,7 @@ class Task:
         if isinstance(self.data, ChoiceCounts):
             as_target(self.assortments, self.data)
             if not self.data.observations:
-                raise ValueError("The counts hold no observations yet: observe some choices first.")
+                raise ValueError("The counts have no observations yet: observe some choices first.")
             return self.data
         return ChoiceCounts(self.assortments, EXACT * self.assortments.check_frequencies(self.data))
 
@@ -68,7 +68,7 @@ class Task:
         return oracles.auto(self.assortments, seed=self.seed)
 
     def rows(self, most: int) -> Vec | None:
-        """A stream known in advance, as a checked table of at most so many rounds; None for others."""
+        """A stream known in advance, as a checked table of at most ``most`` rounds; None for others."""
         if hasattr(self.data, "__array__") and np.ndim(self.data) == 2:
             return as_rows(self.assortments, np.asarray(self.data)[:most])
         return None

@@ -1,4 +1,4 @@
-"""Model files: whichever kind of model a file holds."""
+"""Model files: whichever kind of model is in a file."""
 
 import os
 import re
@@ -19,7 +19,7 @@ KINDS = {
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a model; others may hold choices."""
+    """Whether a file says that it is a model; others may be choices."""
     if not Path(path).is_file():
         return False
     with Path(path).open("rb") as file:

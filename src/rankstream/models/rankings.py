@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import whole_number
+from rankstream._core.optional import optional
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, plain
 from rankstream.models.answers import Segment, preflib, segments
@@ -47,7 +48,9 @@ class RankingModel(Model):
         try:
             orders = [[code[item] for item in ranking] for ranking in rankings]
         except KeyError as error:
-            raise ValueError(f"A ranking holds {error.args[0]!r}, which is not among the items.") from None
+            raise ValueError(
+                f"A ranking contains {error.args[0]!r}, which is not among the items: add it there."
+            ) from None
         self._set(labels, orders, weights, no_choice_code)
 
     @classmethod
@@ -61,21 +64,25 @@ class RankingModel(Model):
 
     def _set(self, items: tuple[Label, ...], orders: Any, weights: ArrayLike, no_choice_code: int | None) -> None:
         if len(set(items)) < len(items):
-            raise ValueError(f"The items {items!r} hold a label twice: name each once.")
+            raise ValueError(f"The items {items!r} name a label twice: name each once.")
         every = list(range(len(items)))
         if not _are_permutations(orders, len(items)):
             for row in orders:
                 if sorted(row) != every:
-                    raise ValueError(f"The ranking {list(row)} does not order all {len(items)} items exactly once.")
+                    raise ValueError(
+                        f"The ranking {list(row)} does not order all {len(items)} items exactly once: name each once."
+                    )
         if no_choice_code is not None and no_choice_code not in every:
-            raise ValueError(f"The no-choice code {no_choice_code} is not that of one of the {len(items)} items.")
+            raise ValueError(f"The no-choice code {no_choice_code} is not that of an item: give 0 to {len(items) - 1}.")
         self.items = items
         self.orders = np.array(orders, dtype=np.int64).reshape(-1, len(items))
         self.weights = np.array(weights, dtype=np.float64)
         if self.weights.shape != (len(self.orders),):
-            raise ValueError(f"There are {len(self.orders)} rankings but weights of shape {self.weights.shape}.")
+            raise ValueError(
+                f"There are {len(self.orders)} rankings but weights of shape {self.weights.shape}: give as many."
+            )
         if not (len(self.weights) and np.all(self.weights >= 0.0) and abs(self.weights.sum() - 1.0) <= 1e-9):
-            raise ValueError(f"The weights must be at least 0 and sum to 1; they sum to {self.weights.sum()}.")
+            raise ValueError(f"The weights sum to {self.weights.sum()}: they must be at least 0 and sum to 1.")
         self.no_choice_code = no_choice_code
         kind = np.min_scalar_type(len(items))
         self._position = np.ascontiguousarray(np.argsort(self.orders, axis=1).T.astype(kind))  # items x rankings
@@ -134,10 +141,9 @@ class RankingModel(Model):
 
     def to_frame(self) -> Any:
         """A pandas data frame, a row per ranking: its weight, and the items by place."""
-        import pandas as pd
-
+        frames = optional("pandas", "A data frame of rankings")
         columns = {f"place {place + 1}": [row[place] for row in self.rankings] for place in range(len(self.items))}
-        return pd.DataFrame({"weight": self.weights, **columns})
+        return frames.DataFrame({"weight": self.weights, **columns})
 
     def to_preflib(self, voters: int = 1_000_000) -> str:
         """The model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
@@ -185,7 +191,7 @@ class RankingModel(Model):
         return same.note(**self.about)
 
     def to_content(self) -> dict[str, Any]:
-        """What a file holds."""
+        """What is in a file."""
         return {
             "items": list(self.items),
             "no_choice": self.no_choice_code,

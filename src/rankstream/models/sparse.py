@@ -28,7 +28,7 @@ class Frontier:
     weights: tuple[Vec, ...]
 
     def pick(self, tolerance: float | None = None, max_rankings: int | None = None) -> int:
-        """The smallest mixture within the tolerance, or the most accurate with so many rankings.
+        """The smallest mixture within the tolerance, or the most accurate with ``max_rankings`` rankings.
 
         With both, the number of rankings comes first; a tolerance out of reach gives the most accurate one.
         """

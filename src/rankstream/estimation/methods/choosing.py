@@ -10,7 +10,7 @@ from rankstream.estimation.methods.parametric import LatentClass, Likelihood, Lo
 from rankstream.estimation.methods.primal_dual import PrimalDual
 from rankstream.estimation.methods.protocol import Method
 from rankstream.estimation.task import Task
-from rankstream.models.entropy.fit import has_small_program
+from rankstream.models.entropy.fit import is_quick
 
 METHODS: dict[str, Callable[..., Method]] = {
     kind.name: kind for kind in (MaxEntropy, Nearest, PrimalDual, Logit, LatentClass, MarkovChain, Likelihood)
@@ -48,14 +48,13 @@ def pick(task: Task, tolerance: float | None = None) -> Method:
     """What ``"auto"`` is for these data.
 
     - Data that keep moving: ``PrimalDual``, which plays a round on whatever has come.
-    - Data that stand still and whose exact program is small (up to 400 offers of some 14 items): ``MaxEntropy``, which
-      predicts unseen offers best.
+    - Data that stand still, of up to 400 offers and 64 items: ``MaxEntropy``, which predicts unseen offers best.
     - Larger data with an exact oracle: ``Nearest``, which proves the most with the fewest rankings.
     - Beyond that: ``PrimalDual``, which needs one answer of the oracle at a time.
     """
     if not task.stands_still:
         name = "primal-dual"
-    elif has_small_program(observed(task.counts)):
+    elif is_quick(observed(task.counts)):
         name = "max-entropy"
     else:
         name = "nearest" if hasattr(task.oracle, "cheapest_by_first") else "primal-dual"

@@ -9,6 +9,7 @@ from rankstream.estimation.certified import estimate_of
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.laws import Prior
+from rankstream.models.entropy.pooled import PoolGuide
 from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
@@ -24,7 +25,7 @@ class MaxEntropy:
 
     Parameters
     ----------
-    prior : "held-out", "default", "stacked" or Prior
+    prior : "held-out", "default", "stacked", Prior or PoolGuide
         Where the model goes where the data say nothing. ``"held-out"``: logit, latent classes of several sizes, normal
         taste, Markov chain and uniform, weighed by what they predict of held-out offers. The other two are those of
         version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with weights of their own.
@@ -40,7 +41,7 @@ class MaxEntropy:
 
     name: ClassVar[str] = "max-entropy"
     tolerance: ClassVar[str] = "tolerance_nats"
-    prior: Prior | Literal["held-out", "default", "stacked"] = "held-out"
+    prior: Prior | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out"
     trust: float | Literal["auto"] | None = "auto"
     tolerance_nats: float = 1e-3
     max_evaluations: int = 1000

@@ -18,7 +18,7 @@ from rankstream.solver.runs import Estimate
 class Nearest:
     """The mixture of rankings nearest to data that stand still: few rankings, tight bounds on both sides.
 
-    By the fully corrective engine: after every answer of the oracle, the best weights for all rankings found so far.
+    By the fully corrective engine: after every answer of the oracle, the best weights for all rankings so far.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Nearest:
     gap : float
         The certified gap at which the fit ends, in the units of the distance.
     max_rankings : int, optional
-        Keep at most so many rankings, those that lose least; the certificate is that of the smaller model.
+        The most rankings to keep, those that lose least; the certificate is that of the smaller model.
     oracle : Oracle, optional
         What finds the cheapest ranking; without it ``oracles.auto`` chooses.
     ties : "random", "first" or "last"

@@ -41,7 +41,7 @@ class PrimalDual:
     max_rounds : int
         The most rounds, and the horizon T where the learner needs one.
     certify_every : int, optional
-        Note the certified gap in the history every so many rounds.
+        After how many rounds the certified gap is noted in the history.
 
     """
 

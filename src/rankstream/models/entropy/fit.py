@@ -11,12 +11,14 @@ from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
-from rankstream.models.entropy.laws import Prior, plackett_luce
+from rankstream.models.entropy.guides import GUIDES
+from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.pooled import PoolGuide, guides_with
 from rankstream.models.entropy.priors import fit_prior, stacked_prior
 from rankstream.models.entropy.problem import TiltProblem
 from rankstream.models.entropy.sampled import SampledLaw
-from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice
 from rankstream.models.entropy.stacking import Stack, fit_stack
 from rankstream.models.entropy.trust import choose_trust
 from rankstream.models.rankings import RankingModel
@@ -25,6 +27,8 @@ from rankstream.oracles.lattice import TooManyUnionsError
 TRUST = 30.0
 EXACT = 100_000.0
 SAMPLES = 20_000
+QUICK_STATES = 2**13  # of a program that is to be run some dozens of times without being asked for
+MOST_OFFERS, MOST_ITEMS = 400, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class EntropyFit:
 
 def fit_max_entropy(
     counts: ChoiceCounts,
-    prior: Prior | Stack | Literal["held-out", "default", "stacked"] = "held-out",
+    prior: Prior | Stack | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out",
     *,
     trust: float | Literal["auto"] | None = "auto",
     tolerance: float = 1e-3,
@@ -98,8 +102,9 @@ def fit_max_entropy(
     ----------
     counts : ChoiceCounts
         The choices; offers without any are left out.
-    prior : Prior, Stack or str
-        ``"held-out"`` fits and weighs guides by what they predict of held-out offers (``fit_stack``); ``"default"``
+    prior : Prior, Stack, PoolGuide or str
+        ``"held-out"`` fits and weighs guides by what they predict of held-out offers (``fit_stack``), and a PoolGuide
+        is weighed with them; ``"default"``
         mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"`` weighs these three.
     trust : float, "auto" or None
         ``"auto"`` is chosen on held-out offers, 30 for priors of other kinds; None keeps the prior as it is.
@@ -131,7 +136,8 @@ def fit_max_entropy(
     law_of, stack = _prior(data, prior, seed, until(watch, 0.5))
     offers = data.assortments
     trusts: dict[str, float] = {}
-    program = None if trust is None else _program(offers, law_of)
+    most_states = QUICK_STATES if trust == "auto" and stack is not None else MOST_STATES
+    program = None if trust is None else _program(offers, law_of, most_states)
     if trust == "auto":
         trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))
     stack = None if stack is None else replace(stack, folds=())
@@ -152,10 +158,10 @@ def fit_max_entropy(
     return found
 
 
-def _program(offers: Assortments, prior: Prior) -> SoftLattice | None:
+def _program(offers: Assortments, prior: Prior, most_states: int) -> SoftLattice | None:
     """The exact program over all rankings, where it is not too large."""
     try:
-        return SoftLattice(offers, prior)
+        return SoftLattice(offers, prior, most_states)
     except TooManyUnionsError:
         return None
 
@@ -164,30 +170,26 @@ def _untilted(prior: Prior, offers: Assortments, stack: Stack | None, trusts: di
     """The prior as it is, of any size: its probabilities need no program."""
     duals = np.zeros(offers.n_coordinates)
     model = EntropyModel(prior, offers, duals)
-    return EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 0, True, False, None, stack, trusts)
+    return EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 1, True, False, None, stack, trusts)
 
 
-def _prior(data: ChoiceCounts, prior: Prior | Stack | str, seed: int, watch: Watch) -> tuple[Prior, Stack | None]:
+def _prior(
+    data: ChoiceCounts, prior: Prior | Stack | PoolGuide | str, seed: int, watch: Watch
+) -> tuple[Prior, Stack | None]:
     if isinstance(prior, Prior):
         return prior, None
     if isinstance(prior, Stack):
         return prior.prior, prior
-    if prior == "held-out":
-        stack = fit_stack(data, seed=seed, watch=watch)
+    if isinstance(prior, PoolGuide) or prior == "held-out":
+        guides = guides_with(prior, data) if isinstance(prior, PoolGuide) else GUIDES
+        stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
     if prior in ("default", "stacked"):
         return (stacked_prior if prior == "stacked" else fit_prior)(data, seed=seed, watch=watch), None
     raise ValueError(f"There is no prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")
 
 
-def has_small_program(counts: ChoiceCounts) -> bool:
-    """Whether the exact program is small enough to be run a few dozen times, with room for the offers to predict."""
+def is_quick(counts: ChoiceCounts) -> bool:
+    """Whether the data are few enough to fit and weigh all guides in seconds."""
     offers = counts.assortments
-    if offers.n_offers > 400 or not 1 < offers.n_items <= 64:
-        return False
-    flat = plackett_luce(offers.items, [1.0] * offers.n_items)
-    try:
-        SoftLattice(offers, flat, most_states=2**13)
-    except TooManyUnionsError:
-        return False
-    return True
+    return offers.n_offers <= MOST_OFFERS and 1 < offers.n_items <= MOST_ITEMS

@@ -17,17 +17,22 @@ from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 
 COARSE = 1e-6  # nats per choice at which EM ends with few choices
+PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
 NEGLIGIBLE = 0.01  # an end of EM this much less likely than the best one is dropped
 
 
 @dataclass(frozen=True)
 class Guide:
-    """A kind of model to fit: latent classes by their number and smoothing, or one of the others by its name alone."""
+    """A kind of model to fit: latent classes by their number and smoothing, or one of the others by its name alone.
+
+    ``before`` are choices that it has been right about in advance, where guides are weighed.
+    """
 
     name: str
     family: str
     classes: int = 0
     smoothing: float = 0.5
+    before: float = PSEUDO_CHOICES
 
     def fit(
         self,
@@ -101,9 +106,9 @@ def _law(model: Any) -> Prior:
     return plackett_luce(model.items, model.attraction, getattr(model, "mixture", (1.0,)))
 
 
-LOGIT = Guide("logit", "logit")
+LOGIT = Guide("logit", "logit", before=0.0)
 HEAVY = tuple(Guide(f"{size} classes", "heavy", size, 0.5) for size in (3, 5, 8, 10))
-LIGHT = (Guide("20 classes, light", "light", 20, 0.1), Guide("10 classes, light", "light", 10, 0.02))
+LIGHT = tuple(Guide(f"{n} classes, light", "light", n, least) for n, least in ((20, 0.1), (10, 0.02), (30, 0.005)))
 TASTE = Guide("normal taste", "taste")
 CHAIN = Guide("Markov chain", "chain")
 UNIFORM = Guide("uniform", "uniform")

@@ -2,11 +2,12 @@
 
 States are unions of offers, ascending, so that what follows a state stands before it; the transitions of a state are
 its items in ascending order. ``entries`` lists, transition by transition, the coordinates whose offer is decided by it.
+A *part* lists states whose turn it is: all in a row, or some of those that do not depend on each other.
 """
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, in_any_order
+from rankstream._core.compiling import compiled, in_any_order, released
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.oracles.program_kernels import find
 
@@ -27,21 +28,23 @@ def write_transitions(
     ``coordinate_of[j, i]`` is the coordinate of item i in offer j, whose items are the bits of ``sets[j]``.
     """
     one = np.uint64(1)
-    n_items = coordinate_of.shape[1]
-    writing = items.size > 0
-    count, entry = 0, 0
+    n_items, writing, count, entry = coordinate_of.shape[1], items.size > 0, 0, 0
+    inside = np.empty(sets.size, dtype=np.int64)
     for s in range(states.size):
         first[s] = count
+        n_inside = 0
+        for j in range(sets.size):
+            # the others are decided by an item that came before
+            inside[n_inside] = j
+            n_inside += 0 if sets[j] & ~states[s] else 1
         for i in range(n_items):
             if not states[s] >> np.uint64(i) & one:
                 continue
             after = np.uint64(0)
             if writing:
                 first_entry[count] = entry
-            for j in range(sets.size):
-                # decided by an item that came before
-                if sets[j] & ~states[s]:
-                    continue
+            for k in range(n_inside):
+                j = inside[k]
                 if sets[j] >> np.uint64(i) & one:
                     if writing:
                         entries[entry] = np.uint32(coordinate_of[j, i])
@@ -60,6 +63,25 @@ def write_transitions(
 
 
 @compiled
+def turn_round(first: Codes, following: Codes, first_into: Codes, into: Words, origin: Words) -> None:
+    """List the transitions into every state, the last ones first, and the state that each of them comes from.
+
+    ``first_into`` must be zero; those of state s become ``into[first_into[s] : first_into[s + 1]]``.
+    """
+    for t in range(following.size):
+        first_into[following[t] + 1] += 1
+    for s in range(first_into.size - 1):
+        first_into[s + 1] += first_into[s]
+    place = first_into[:-1].copy()
+    for back in range(first.size - 1):
+        s = first.size - 2 - back
+        for t in range(first[s + 1] - 1, first[s] - 1, -1):
+            e = place[following[t]]
+            into[e], origin[e] = np.uint32(t), np.uint32(s)
+            place[following[t]] += 1
+
+
+@released
 def transition_costs(duals: Vec, first_entry: Codes, entries: Words, costs: Vec) -> None:
     """What every transition costs."""
     for t in range(costs.size):
@@ -69,7 +91,7 @@ def transition_costs(duals: Vec, first_entry: Codes, entries: Words, costs: Vec)
         costs[t] = total
 
 
-@compiled
+@released
 def collect(flow: Vec, first_entry: Codes, entries: Words, out: Vec) -> None:
     """Add every transition's probability to the coordinates that it decides."""
     for t in range(flow.size):
@@ -77,18 +99,17 @@ def collect(flow: Vec, first_entry: Codes, entries: Words, out: Vec) -> None:
             out[entries[e]] += flow[t]
 
 
-@compiled
-def tilts_of(costs: Vec, first: Codes, following: Codes, shifts: Vec, tilts: Vec) -> None:
+@released
+def tilts_of(part: Codes, costs: Vec, first: Codes, following: Codes, shifts: Vec, tilts: Vec) -> None:
     """The factor exp(-cost) of every transition, relative to the cheapest way on from its state.
 
     ``shifts[s]`` is minus the least cost to go from a state. What is left of the factors is at most 1, and 1 on a
     cheapest way, so that products along a ranking neither overflow nor all vanish; the same for all classes, so that
     there is one exp per transition however many classes there are.
     """
-    # the empty state, where all is decided
-    shifts[0] = 0.0
-    for s in range(1, first.size - 1):
-        top = -np.inf
+    for s in part:
+        # in the empty state all is decided
+        top = -np.inf if s > 0 else 0.0
         for t in range(first[s], first[s + 1]):
             tilts[t] = shifts[following[t]] - costs[t]
             top = max(top, tilts[t])
@@ -99,7 +120,7 @@ def tilts_of(costs: Vec, first: Codes, following: Codes, shifts: Vec, tilts: Vec
 
 @in_any_order
 def mixture_values(
-    tilts: Vec, attraction: Vec, totals: Vec, first: Codes, items: Codes, following: Codes, values: Vec
+    part: Codes, tilts: Vec, attraction: Vec, totals: Vec, first: Codes, items: Codes, following: Codes, values: Vec
 ) -> None:
     """E exp(-cost to go) from every state in every Plackett-Luce class, in units of exp(``shifts``).
 
@@ -107,61 +128,60 @@ def mixture_values(
     side, so that the innermost loop takes several at a time.
     """
     n_classes = attraction.shape[1]
-    for k in range(n_classes):
-        values[0, k] = 1.0
-    for s in range(1, first.size - 1):
+    for s in part:
         for k in range(n_classes):
-            values[s, k] = 0.0
+            values[s, k] = 0.0 if s > 0 else 1.0
         for t in range(first[s], first[s + 1]):
             tilt, i, after = tilts[t], items[t], following[t]
             if tilt > 0.0:
                 for k in range(n_classes):
                     values[s, k] += tilt * attraction[i, k] * values[after, k]
-        for k in range(n_classes):
-            values[s, k] /= totals[s, k]
+        if s > 0:
+            for k in range(n_classes):
+                values[s, k] /= totals[s, k]
 
 
 @in_any_order
 def mixture_flow(
+    part: Codes,
     posterior: Vec,
     tilts: Vec,
     attraction: Vec,
     totals: Vec,
-    first: Codes,
+    first_into: Codes,
+    into: Words,
+    origin: Words,
     items: Codes,
-    following: Codes,
     values: Vec,
     reach: Vec,
     flow: Vec,
 ) -> None:
-    """How likely every transition is, given the classes' posterior; ``reach`` must be zero and is left so."""
-    last = first.size - 2
-    n_classes = posterior.size
-    for k in range(n_classes):
-        # all rankings begin at the last state, the union of all offers
-        reach[last, k] = posterior[k]
-    for back in range(last):
-        # against the order of the states: whatever leads to a state stands after it and is done
-        s = last - back
+    """How likely every transition into the states of a part is, given the classes' posterior.
+
+    ``reach[s, k]`` becomes how likely class k comes to state s, over what it expects from there. It is gathered from
+    where the transitions begin, in an order of its own, so that threads can share the states without changing a digit.
+    """
+    last, n_classes = values.shape[0] - 1, posterior.size
+    for s in part:
         for k in range(n_classes):
-            # a value that vanished belongs to a class whose posterior did, too
-            reach[s, k] = reach[s, k] / (totals[s, k] * values[s, k]) if values[s, k] > 0.0 else 0.0
-        for t in range(first[s], first[s + 1]):
-            tilt, i, after = tilts[t], items[t], following[t]
-            total = 0.0
+            # all rankings begin at the last state, the union of all offers
+            reach[s, k] = posterior[k] if s == last else 0.0
+        for e in range(first_into[s], first_into[s + 1]):
+            t, before = into[e], origin[e]
+            tilt, i, total = tilts[t], items[t], 0.0
             if tilt > 0.0:
                 for k in range(n_classes):
-                    part = reach[s, k] * tilt * attraction[i, k] * values[after, k]
-                    reach[after, k] += part
-                    total += part
-            flow[t] += total
-        for k in range(n_classes):
-            reach[s, k] = 0.0
-    for k in range(n_classes):
-        reach[0, k] = 0.0
+                    share = reach[before, k] * tilt * attraction[i, k] * values[s, k]
+                    reach[s, k] += share
+                    total += share
+            flow[t] = total
+        if s > 0:
+            for k in range(n_classes):
+                # a value that vanished belongs to a class whose posterior did, too
+                reach[s, k] = reach[s, k] / (totals[s, k] * values[s, k]) if values[s, k] > 0.0 else 0.0
 
 
-@compiled
+@released
 def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, hits: Vec) -> None:
     """Where a chain first meets a state's items, from every item outside (and, in the last row, from its start).
 
@@ -169,12 +189,12 @@ def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, 
     is stable here: the matrix is I minus part of a stochastic one.
     """
     n_items = arrival.size
-    left = np.empty((n_items, n_items))
-    right = np.empty((n_items, n_items))
+    left, right = np.empty((n_items, n_items)), np.empty((n_items, n_items))
     outside = np.empty(n_items, dtype=np.int64)
-    # state 0 is empty: there is nothing to hit
-    for s in range(1, states.size):
+    for s in range(states.size):
         size = first[s + 1] - first[s]
+        if size == 0:  # in the empty state there is nothing to hit
+            continue
         n_out = 0
         for i in range(n_items):
             if not states[s] >> np.uint64(i) & np.uint64(1):
@@ -212,15 +232,17 @@ def hitting(states: Bits, arrival: Vec, moves: Vec, first: Codes, items: Codes, 
             hits[base + n_items * size + c] = total
 
 
-@compiled
+@released
 def chain_values(
-    costs: Vec, hits: Vec, first: Codes, items: Codes, following: Codes, values: Vec, tilts: Vec, sums: Vec
+    part: Codes, costs: Vec, hits: Vec, first: Codes, items: Codes, following: Codes, values: Vec, tilts: Vec, sums: Vec
 ) -> None:
     """The same for a Markov chain, from every state and last item (or the start, the last row)."""
     n_rows = values.shape[1]
-    for row in range(n_rows):
-        values[0, row] = 0.0
-    for s in range(1, first.size - 1):
+    for s in part:
+        if s == 0:
+            for row in range(n_rows):
+                values[0, row] = 0.0
+            continue
         size = first[s + 1] - first[s]
         # one factor for all rows of the state: the tilts do not depend on where the chain comes from
         top = -np.inf
@@ -239,17 +261,34 @@ def chain_values(
             values[s, row] = top + np.log(total) if total > 0.0 else -np.inf
 
 
-@compiled
+@released
 def chain_flow(
-    weight: float, hits: Vec, first: Codes, items: Codes, following: Codes, tilts: Vec, sums: Vec, reach: Vec, flow: Vec
+    part: Codes,
+    weight: float,
+    hits: Vec,
+    first: Codes,
+    items: Codes,
+    first_into: Codes,
+    into: Words,
+    tilts: Vec,
+    sums: Vec,
+    reach: Vec,
+    flow: Vec,
 ) -> None:
-    """How likely every transition is, times the chain's posterior weight; ``reach`` must be zero and is left so."""
+    """How likely every transition out of the states of a part is, times the chain's posterior weight."""
     n_rows = reach.shape[1]
-    last = first.size - 2
-    reach[last, n_rows - 1] = weight
-    for back in range(last):
-        s = last - back
+    for s in part:
+        if s == 0:
+            continue
+        for row in range(n_rows):
+            reach[s, row] = 0.0
+        if s == reach.shape[0] - 1:
+            reach[s, n_rows - 1] = weight
+        for e in range(first_into[s], first_into[s + 1]):
+            reach[s, items[into[e]]] += flow[into[e]]
         size = first[s + 1] - first[s]
+        for t in range(first[s], first[s + 1]):
+            flow[t] = 0.0
         for row in range(n_rows):
             if reach[s, row] == 0.0:
                 continue
@@ -257,9 +296,4 @@ def chain_flow(
             base = n_rows * first[s] + row * size
             for c in range(size):
                 t = first[s] + c
-                part = factor * hits[base + c] * tilts[t]
-                reach[following[t], items[t]] += part
-                flow[t] += part
-            reach[s, row] = 0.0
-    for row in range(n_rows):
-        reach[0, row] = 0.0
+                flow[t] += factor * hits[base + c] * tilts[t]

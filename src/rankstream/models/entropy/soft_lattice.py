@@ -1,10 +1,12 @@
 """Expectations over tilted rankings, exactly: the dynamic program of the maximum-entropy model."""
 
+from contextlib import AbstractContextManager
 from copy import copy
 
 import numpy as np
 
-from rankstream._core.types import Vec
+from rankstream._core.threads import Crew, crew
+from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
 from rankstream.models.entropy.laws import Prior
@@ -12,6 +14,9 @@ from rankstream.oracles.lattice import TooManyUnionsError, unions
 
 MOST_STATES = 2**16
 MOST_BYTES = 2**31
+SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking
+PARTS = 4  # of a layer for each thread, so that one that is late has less to do
+RANGES = 16  # of a program that threads share, what can be computed in any order is in this many ranges
 
 
 class SoftLattice:
@@ -42,7 +47,7 @@ class SoftLattice:
             self.states, sets, where, self.first, none, none, none, np.zeros(0, dtype=np.uint32)
         )
         n_moves, rows = int(self.first[-1]), len(prior.chain_weights) * (n_items + 1)
-        needed = 4 * n_entries + 8 * n_moves * (6 + rows) + 24 * self.states.size * len(prior.class_weights)
+        needed = 4 * n_entries + 8 * n_moves * (8 + rows) + 24 * self.states.size * len(prior.class_weights)
         if needed > MOST_BYTES:
             raise TooManyUnionsError(
                 f"The exact program needs {needed / 2**30:.1f} GB for its tables, more than 2 GB: use fewer offers."
@@ -53,6 +58,10 @@ class SoftLattice:
         kernels.write_transitions(
             self.states, sets, where, self.first, self.items, self.following, self.first_entry, self.entries
         )
+        self.first_into = np.zeros(self.states.size + 1, dtype=np.int64)
+        self.into, self.origin = np.zeros((2, n_moves), dtype=np.uint32)
+        kernels.turn_round(self.first, self.following, self.first_into, self.into, self.origin)
+        self._parts: dict[int, list[list[Codes]]] = {}
         self._prepare()
 
     def with_prior(self, prior: Prior) -> "SoftLattice":
@@ -76,45 +85,121 @@ class SoftLattice:
         self.shifts = np.zeros(n_states)
         self.values, self.reach = np.zeros((n_states, n_classes)), np.zeros((n_states, n_classes))
         self.hits = [np.zeros(n_rows * n_moves) for _ in prior.chain_weights]
-        for arrival, moves, hits in zip(prior.arrivals, prior.moves, self.hits, strict=True):
-            kernels.hitting(self.states, arrival, moves, self.first, self.items, hits)
         self.chain_values = [np.zeros((n_states, n_rows)) for _ in self.hits]
         self.tilts = [np.zeros(n_moves) for _ in self.hits]
         self.sums = [np.zeros((n_states, n_rows)) for _ in self.hits]
+        self.chain_flow = [np.zeros(n_moves) for _ in self.hits]
         self.chain_reach = np.zeros((n_states, n_rows))
+        self._terms = n_moves * (n_classes + n_rows * len(self.hits))
+        with self._crew() as threads:
+
+            def hit(task: int) -> None:
+                states = self._range(task, n_states)
+                shape = self.first[states.start : states.stop + 1], self.items
+                for arrival, moves, hits in zip(prior.arrivals, prior.moves, self.hits, strict=True):
+                    kernels.hitting(self.states[states], arrival, moves, *shape, hits)
+
+            threads.run(hit, self._n_ranges if self.hits else 0)
+
+    def _crew(self) -> AbstractContextManager[Crew]:
+        """The threads to use: all of them where they are worth waking."""
+        return crew(self._terms >= SHARED_FROM)
+
+    @property
+    def _n_ranges(self) -> int:
+        """How many ranges to sum by; as many whatever the number of threads, so that sums come out the same."""
+        return RANGES if self._terms >= SHARED_FROM else 1
+
+    def _range(self, task: int, size: int) -> slice:
+        """One of the equal ranges."""
+        return slice(task * size // self._n_ranges, (task + 1) * size // self._n_ranges)
+
+    def _layers(self, n_threads: int) -> list[list[Codes]]:
+        """The states in an order in which they can be computed: in parts that threads can share, layer by layer.
+
+        What follows a state has no item that the state lacks. So states with the same upper half of their bits form a
+        block that follows from itself and from blocks with fewer of these bits. Blocks are ranges of the states, which
+        lie side by side in memory, and are never cut.
+        """
+        if n_threads not in self._parts:
+            numbers = np.arange(self.states.size)
+            half = np.uint64(self.assortments.n_items // 2)
+            blocks = self.states >> half
+            sizes = np.bitwise_count(blocks)
+            layers = [numbers[sizes == size] for size in np.unique(sizes)]
+            shared = [_cut(layer, blocks[layer], PARTS * n_threads) for layer in layers]
+            self._parts[n_threads] = shared if n_threads > 1 else [[numbers]]
+        return self._parts[n_threads]
 
     def evaluate(self, duals: Vec) -> tuple[float, Vec]:
         """Log E exp(-<duals, a(ranking)>) under the prior, and the choice probabilities of the tilted law.
 
         The second is minus the gradient of the first.
         """
+        with self._crew() as threads:
+            self._sweep_up(threads, duals)
+            with np.errstate(divide="ignore"):
+                tops = (np.log(self.values[-1]) + self.shifts[-1]).tolist()
+                tops += [values[-1, -1] for values in self.chain_values]
+                logs = np.log(np.concatenate([self.prior.class_weights, self.prior.chain_weights])) + np.array(tops)
+            top = float(logs.max())
+            posterior = np.exp(logs - top)
+            value = top + float(np.log(posterior.sum()))
+            posterior /= posterior.sum()
+            self.posterior = posterior
+            return value, self._sweep_down(threads)
+
+    def _sweep_up(self, threads: Crew, duals: Vec) -> None:
+        """What the prior expects from every state, the small ones first."""
         steps = (self.first, self.items, self.following)
-        kernels.transition_costs(duals, self.first_entry, self.entries, self.costs)
-        kernels.tilts_of(self.costs, self.first, self.following, self.shifts, self.class_tilts)
+
+        def cost(task: int) -> None:
+            moves = self._range(task, self.costs.size)
+            entries = self.first_entry[moves.start : moves.stop + 1], self.entries
+            kernels.transition_costs(duals, *entries, self.costs[moves])
+
+        threads.run(cost, self._n_ranges)
         mixture = (self.class_tilts, self.attraction, self.totals, *steps, self.values)
-        kernels.mixture_values(*mixture)
-        with np.errstate(divide="ignore"):
-            tops = (np.log(self.values[-1]) + self.shifts[-1]).tolist()
-        for hits, values, tilts, sums in zip(self.hits, self.chain_values, self.tilts, self.sums, strict=True):
-            kernels.chain_values(self.costs, hits, *steps, values, tilts, sums)
-            tops.append(values[-1, -1])
-        weights = np.concatenate([self.prior.class_weights, self.prior.chain_weights])
-        with np.errstate(divide="ignore"):
-            logs = np.log(weights) + np.array(tops)
-        top = float(logs.max())
-        posterior = np.exp(logs - top)
-        value = top + float(np.log(posterior.sum()))
-        posterior /= posterior.sum()
-        self.posterior = posterior
+        for layer in self._layers(threads.size):
+
+            def expect(task: int, layer: list[Codes] = layer) -> None:
+                part = layer[task]
+                kernels.tilts_of(part, self.costs, self.first, self.following, self.shifts, self.class_tilts)
+                kernels.mixture_values(part, *mixture)
+                for hits, values, tilts, sums in zip(self.hits, self.chain_values, self.tilts, self.sums, strict=True):
+                    kernels.chain_values(part, self.costs, hits, *steps, values, tilts, sums)
+
+            threads.run(expect, len(layer))
+
+    def _sweep_down(self, threads: Crew) -> Vec:
+        """How likely every transition is under the posterior, from the whole state down; what is chosen with that."""
         n_classes = len(self.prior.class_weights)
-        self.flow[:] = 0.0
-        kernels.mixture_flow(posterior[:n_classes], *mixture, self.reach, self.flow)
-        for number, (hits, tilts, sums) in enumerate(zip(self.hits, self.tilts, self.sums, strict=True)):
-            weight = float(posterior[n_classes + number])
-            kernels.chain_flow(weight, hits, *steps, tilts, sums, self.chain_reach, self.flow)
-        chosen = np.zeros(self.assortments.n_coordinates)
-        kernels.collect(self.flow, self.first_entry, self.entries, chosen)
-        return value, chosen
+        classes, chains = self.posterior[:n_classes], self.posterior[n_classes:]
+        into = self.first_into, self.into
+        mixture = (classes, self.class_tilts, self.attraction, self.totals, *into, self.origin, self.items, self.values)
+        parts = list(zip(chains.tolist(), self.hits, self.tilts, self.sums, self.chain_flow, strict=True))
+        for layer in reversed(self._layers(threads.size)):
+
+            def follow(task: int, layer: list[Codes] = layer) -> None:
+                part = layer[task][::-1]
+                kernels.mixture_flow(part, *mixture, self.reach, self.flow)
+                for weight, hits, tilts, sums, flow in parts:
+                    shape = self.first, self.items, *into
+                    kernels.chain_flow(part, weight, hits, *shape, tilts, sums, self.chain_reach, flow)
+
+            threads.run(follow, len(layer))
+        chosen = np.zeros((self._n_ranges, self.assortments.n_coordinates))
+
+        def choose(task: int) -> None:
+            moves = self._range(task, self.flow.size)
+            for flow in self.chain_flow:
+                self.flow[moves] += flow[moves]
+            entries = self.first_entry[moves.start : moves.stop + 1], self.entries
+            kernels.collect(self.flow[moves], *entries, chosen[task])
+
+        threads.run(choose, self._n_ranges)
+        total: Vec = chosen.sum(axis=0) if len(chosen) > 1 else chosen[0]
+        return total
 
     def shares_at(self, state: int, kind: int) -> Vec:
         """How likely a class is to go on from a state by each of its transitions, under the duals evaluated last."""
@@ -123,3 +208,11 @@ class SoftLattice:
         weights: Vec = self.class_tilts[moves] * self.attraction[self.items[moves], kind] * after
         weights /= weights.sum()
         return weights
+
+
+def _cut(states: Codes, blocks: Bits, most: int) -> list[Codes]:
+    """At most so many parts of about the same size; cut only where another block begins."""
+    ends = np.append(np.flatnonzero(blocks[1:] != blocks[:-1]) + 1, states.size)
+    wanted = np.arange(1, most) * states.size / most
+    cuts = np.unique(ends[np.searchsorted(ends, wanted)])
+    return [part for part in np.split(states, cuts.tolist()) if part.size]

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from rankstream.models.entropy.laws import Prior, mix
 
 LOG = logging.getLogger("rankstream")
 FOLDS, FEW = 10, 5
+POOL = "pool"  # the family of what was learned from other markets
 STARTS, FOLD_STARTS = 4, 2
 FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
-PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
-GATE = 1.0  # nats by which a mixture must beat a single guide on held-out offers to be half believed
+GATE, LOGIT_GATE = 1.0, 2.0  # nats by which a mixture must beat the best guide, and the logit, to be half believed
 LEAST = 0.01  # a guide with less weight is dropped
 MATTERS = 0.05  # one with less is not fitted again with the others
 
@@ -29,13 +29,15 @@ class Stack:
     """Fitted guides, their weights, and what held-out offers said about them.
 
     ``scores`` are log-likelihoods of the held-out choices in nats, less that of a uniform guess; none where there were
-    too few offers to hold any out.
+    too few offers to hold any out. ``misfit`` is the squared error of the mixture on them beyond the sampling noise of
+    their frequencies, in units of share * (1 - share).
     """
 
     guides: tuple[FittedGuide, ...]
     weights: Vec
     folds: "tuple[Fold, ...]" = ()
     scores: dict[str, float] = field(default_factory=dict)
+    misfit: float | None = None
 
     @property
     def prior(self) -> Prior:
@@ -48,24 +50,32 @@ class Stack:
         pairs = zip(self.guides, self.weights.tolist(), strict=True)
         return float(sum(weight for guide, weight in pairs if guide.guide is LOGIT))
 
-    def refit(self, counts: ChoiceCounts, seed: int = 0, warm: bool = True, watch: Watch = unwatched) -> "Stack":
-        """The same guides with the same weights, fitted to other counts of the same items.
+    @property
+    def pool_weight(self) -> float:
+        """What the pool of other markets counts for."""
+        pairs = zip(self.guides, self.weights.tolist(), strict=True)
+        return float(sum(weight for guide, weight in pairs if guide.guide.family == POOL))
 
-        Guides that hardly count stay as they are.
+    def refit(self, counts: ChoiceCounts, seed: int = 0, warm: bool = True, watch: Watch = unwatched) -> "Stack":
+        """The same guides with the same weights, fitted to other counts; to those of other items only without ``warm``.
+
+        Warm, they begin where they are, and those that hardly count stay there.
         """
         again = tuple(
             guide.guide.fit(counts, seed, nats=FOLD_NATS, watch=watch, before=guide if warm else None)
-            if weight >= MATTERS
+            if weight >= MATTERS or not warm
             else guide
             for guide, weight in zip(self.guides, self.weights.tolist(), strict=True)
         )
-        return Stack(again, self.weights, scores=self.scores)
+        return Stack(again, self.weights, scores=self.scores, misfit=self.misfit)
 
     def describe(self) -> dict[str, Any]:
         """What a prediction rests on, as what JSON can write."""
         names = [guide.guide.name for guide in self.guides]
         weights = {name: round(weight, 4) for name, weight in zip(names, self.weights.tolist(), strict=True)}
-        return {"weights": weights, "held_out_nats": {name: round(score, 2) for name, score in self.scores.items()}}
+        nats = {name: round(score, 2) for name, score in self.scores.items()}
+        misfit = {} if self.misfit is None else {"held_out_misfit": round(self.misfit, 6)}
+        return {"weights": weights, "held_out_nats": nats} | misfit
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,19 +97,34 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
 
     Of a family with several sizes only the one that predicts best is kept. The weights maximise the held-out
     likelihood, with a third of a choice for each guide in advance; then the mixture has to beat the best single guide,
-    and after that the logit, by more than noise of about a nat, or most of the weight goes there. With fewer than
-    five offers nothing can be held out: all guides count the same. When ``watch`` says that it is enough, the folds so
-    far decide, and fits end where they are.
+    and after that the logit, by more than noise of a nat or two, or most of the weight goes there; a pool of other
+    markets among the guides takes the place of the logit in this, and has to be beaten by as many nats as it has
+    choices in advance. With fewer than five offers nothing can be held out: all guides count the same, or the pool
+    alone. When ``watch`` says that it is enough, the folds so far decide, and fits end where they are.
     """
     n_offers = counts.assortments.n_offers
     if n_offers < FEW:
+        guides = [guide for guide in guides if guide.family == POOL] or guides
         fitted = tuple(guide.fit(counts, seed, STARTS, watch=watch) for guide in guides)
         return Stack(fitted, np.full(len(fitted), 1.0 / len(fitted)))
     folds = _fit_folds(counts, guides, seed, until(watch, 0.8))
     scored = _Scored(guides, folds)
     kept, weights = scored.weights()
     chosen = tuple(guide.fit(counts, seed, STARTS, watch=watch) for guide in kept)
-    return Stack(chosen, weights, folds, scored.scores)
+    return Stack(chosen, weights, folds, scored.scores, _misfit(folds, kept, weights))
+
+
+def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float:
+    """How far the mixture, as fitted without them, is from the frequencies of held-out offers beyond their noise."""
+    beyond = total = 0.0
+    for fold in folds:
+        offers = fold.test.assortments
+        parts = [fold.guides[guide.name].probabilities(offers) for guide in kept]
+        share: Vec = np.asarray(weights @ np.array(parts))
+        noise = share * (1.0 - share)
+        beyond += float(((share - fold.test.frequencies()) ** 2 - noise / fold.test.totals[offers.owner]).sum())
+        total += float(noise.sum())
+    return max(0.0, beyond) / max(total, 1e-300)
 
 
 def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:
@@ -139,11 +164,14 @@ class _Scored:
         """The guides to keep, and their weights."""
         kept = [place for place, guide in enumerate(self.guides) if place == self._best_of(guide.family)]
         predicted, heights = self.predicted[kept], self.heights[kept]
-        logit = [self.guides[place] is LOGIT for place in kept]
-        weights = best_weights(predicted, self.tallies, np.where(logit, 0.0, PSEUDO_CHOICES))
-        weights = self._gated(weights, predicted, heights, int(np.argmax(heights)))
-        if any(logit):
-            weights = self._gated(weights, predicted, heights, logit.index(True))
+        families = [self.guides[place].family for place in kept]
+        weights = best_weights(predicted, self.tallies, np.array([self.guides[place].before for place in kept]))
+        weights = self._gated(weights, predicted, heights, int(np.argmax(heights)), GATE)
+        home = POOL if POOL in families else LOGIT.family
+        if home in families:
+            place = families.index(home)
+            gate = self.guides[kept[place]].before if home == POOL else LOGIT_GATE
+            weights = self._gated(weights, predicted, heights, place, gate)
         enough = weights >= LEAST
         guides = [self.guides[place] for place, keep in zip(kept, enough.tolist(), strict=True) if keep]
         return guides, weights[enough] / weights[enough].sum()
@@ -152,13 +180,30 @@ class _Scored:
         members = [place for place, guide in enumerate(self.guides) if guide.family == family]
         return max(members, key=lambda place: float(self.heights[place]))
 
-    def _gated(self, weights: Vec, predicted: Vec, heights: Vec, single: int) -> Vec:
+    def _gated(self, weights: Vec, predicted: Vec, heights: Vec, single: int, gate: float) -> Vec:
         """Weight for one guide alone as far as the mixture does not beat it on held-out offers."""
         gain = float(np.log(weights @ predicted) @ self.tallies - heights[single])
-        share = 1.0 / (1.0 + np.exp(np.clip(gain - GATE, -50.0, 50.0)))
+        share = 1.0 / (1.0 + np.exp(np.clip(gain - gate, -50.0, 50.0)))
         gated: Vec = (1.0 - share) * weights
         gated[single] += share
         return gated
+
+
+def score_pool(folds: Sequence[Fold], guides: Sequence[Guide], before: Sequence[float]) -> Vec:
+    """The log-likelihood of held-out choices, in nats, for each number of choices that the pool is given in advance.
+
+    Every fold is predicted with the weights that the other folds give, so that a number has to pay for itself.
+    """
+    scores = np.zeros(len(before))
+    for place, number in enumerate(before):
+        told = [replace(guide, before=number) if guide.family == POOL else guide for guide in guides]
+        for held, fold in enumerate(folds):
+            kept, weights = _Scored(told, [*folds[:held], *folds[held + 1 :]]).weights()
+            parts = np.array([fold.guides[guide.name].probabilities(fold.test.assortments) for guide in kept])
+            chosen = fold.test.tallies > 0.0
+            likely = np.maximum((weights @ parts)[chosen], 1e-300)
+            scores[place] += float(fold.test.tallies[chosen] @ np.log(likely))
+    return scores
 
 
 def best_weights(predicted: Vec, chosen: Vec, before: Vec | float = 0.0, steps: int = 2000) -> Vec:

@@ -26,8 +26,8 @@ def choose_trust(
 ) -> tuple[float | None, dict[str, float]]:
     """The trust on the path with the highest held-out likelihood, and what each step that was tried scored.
 
-    One nat is asked for every step away from 100 (from no tilt, if the logit has most of the weight). Without folds, or
-    with more than 3,000 unions of offers, where every step takes long, it is 100.
+    One nat is asked for every step away from 100 (from no tilt, if logit or pool have most of the weight). Without
+    folds, or with more than 3,000 unions of offers, where every step takes long, it is 100.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def choose_trust(
     """
     if not stack.folds or (program is not None and program.states.size > MOST_STATES):
         return MODERATE, {}
-    begin = 0 if program is None or stack.logit_weight > 0.5 else PATH.index(MODERATE)
+    settled = max(stack.logit_weight, stack.pool_weight) > 0.5
+    begin = 0 if program is None or settled else PATH.index(MODERATE)
     step = max(1, len(stack.folds) // MOST_FOLDS)
     tests = []
     for fold in stack.folds[::step][:MOST_FOLDS]:

@@ -13,7 +13,7 @@ def mixture_step(
     """The log-likelihood of a mixture of logits, and the two sides of its next attractions, both items by classes.
 
     Adds to ``top`` how many choices of an item are expected to be of a class, and to ``bottom`` what the item's
-    attraction must be worth: the sum over the offers that hold it of the class's customers per attraction offered.
+    attraction must be worth: the sum over the offers with it of the class's customers per attraction offered.
     """
     classes = mixture.size
     sums, customers, share = np.empty(classes), np.empty(classes), np.empty(classes)
@@ -50,7 +50,7 @@ def mixture_step(
 
 @compiled
 def absent(indptr: Codes, members: Codes, offer: int, held: Codes, out: Codes) -> int:
-    """Write the items that an offer does not hold, and mark in ``held`` those that it does; how many are absent."""
+    """Write the items that are not in an offer, and mark in ``held`` those that it does; how many are absent."""
     # numbers, not truths: factorise multiplies by them
     held[:] = 0
     for place in range(indptr[offer], indptr[offer + 1]):

@@ -54,7 +54,7 @@ class Fitted(Model):
         if not np.isfinite(found).all():
             offer = assortments.offers[assortments.owner[np.argmin(np.isfinite(found))]]
             raise ValueError(
-                f"The model cannot tell what is chosen from the offer {offer!r}: it never comes to any of it."
+                f"The model cannot predict the offer {offer!r}, as its chain comes to none of it: add another item."
             )
         return found
 
@@ -85,7 +85,7 @@ class Fitted(Model):
         return replace(self, items=labels).note(**self.about)
 
     def to_content(self) -> dict[str, Any]:
-        """What a file holds: every field, arrays as lists."""
+        """What is in a file: every field, arrays as lists."""
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in LEFT_OUT}
         return {
             name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in own.items()
@@ -109,7 +109,7 @@ class Fitted(Model):
             raise ValueError(f"its {' and '.join(cls.ARRAYS)} are of different numbers of classes")
         height = float(content["log_likelihood"])
         if np.isnan(height) or type(content["converged"]) is not bool:
-            raise ValueError("its log-likelihood is no number, or it does not say whether it converged")
+            raise ValueError("its log-likelihood is not a number, or it does not say whether it converged")
         return cls(
             items=items, no_choice_code=code, log_likelihood=height, converged=content["converged"],
             **numbers, **arrays,

@@ -23,7 +23,30 @@ CHUNK = 300  # steps of EM between two looks at the watch
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatentClassModel(Fitted):
-    """A mixture of logits: ``mixture[k]`` is the share of class k, ``attraction[k, i]`` what it thinks of item i."""
+    """A mixture of logits, one for each class of customers.
+
+    Attributes
+    ----------
+    items : tuple of items
+        What the model knows.
+    log_likelihood : float
+        That of the choices it was fitted to, in nats, without any smoothing term.
+    iterations : int
+        How many steps the fit took, over all starts.
+    converged : bool
+        Whether the best start met the tolerance.
+    n_parameters : int
+        How many free numbers the model has.
+    no_choice_code : int or None
+        The number of the item that is in every offer, where there is one.
+    mixture : array
+        ``mixture[k]`` is the share of class k.
+    attraction : array
+        ``attraction[k, i]`` is what item i is worth to class k.
+    heights : tuple of floats
+        The objective at the points that the best start went through; it never falls.
+
+    """
 
     FORMAT: ClassVar[str] = "rankstream-latent-class-model"
     ARRAYS: ClassVar[dict[str, str]] = {"mixture": "k", "attraction": "kn"}
@@ -62,12 +85,32 @@ def fit_latent_class(
 ) -> LatentClassModel:
     """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
-    The number of ``classes`` is given, or is the one of ``tried`` with the highest likelihood of offers held out ("cv",
-    in so many ``folds``) or with the least Bayesian information criterion ("bic"), which keeps to fewer. In each class
-    every item gets ``smoothing`` imaginary choices from an offer of all items, as in ``fit_mnl``, and each class as
-    many customers. A start ends when three steps gain less than ``tolerance`` nats per observation, all of them when
-    ``watch`` says that it is enough. With a ``start``, a mixture fitted to nearly the same counts, that is the only
-    one, and its number of classes is kept.
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices; offers without any are left out.
+    classes : int, "cv" or "bic"
+        How many classes; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with
+        the least Bayesian information criterion ("bic"), which prefers fewer.
+    tried : sequence of int
+        The numbers of classes that "cv" and "bic" try, until two in a row were worse.
+    starts : int
+        How many random starts; the best end counts. One while "cv" tries numbers.
+    smoothing : float
+        In each class every item gets this many imaginary choices from an offer of all items, as in ``fit_mnl``, and
+        each class as many customers.
+    tolerance : float
+        A start ends when three steps gain less than this, in nats per observation.
+    max_steps : int
+        The most steps of a start.
+    folds : int
+        How many parts of the offers "cv" holds out in turn.
+    seed : int
+        Seed for the starts and the folds.
+    watch : Watch
+        Asked every few steps whether that is enough; the fit then ends with what it has.
+    start : LatentClassModel, optional
+        A mixture fitted to nearly the same counts: the only start then, whose number of classes is kept.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -75,6 +118,7 @@ def fit_latent_class(
     >>> fit = fit_latent_class(counts, classes=2)
     >>> fit.n_classes, {item: round(share, 1) for item, share in fit.predict(("tea", "pie", "cake")).items()}
     (2, {'tea': 0.5, 'pie': 0.0, 'cake': 0.5})
+
     """
     number_between("smoothing", smoothing, 1e-9)
     number_between("tolerance", tolerance, 0.0)
@@ -164,7 +208,7 @@ def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClassMode
         log_likelihood=value,
         iterations=sum(end.steps for end in climbs),
         converged=best.converged,
-        no_choice_code=offers.no_choice,
+        no_choice_code=offers.no_choice_code,
         n_parameters=classes * (offers.n_items - 1) + classes - 1,
         mixture=mixture,
         attraction=attraction,

@@ -22,8 +22,30 @@ SMOOTHING = 3.0
 class MarkovChainModel(Fitted):
     """Arrivals and transitions (Blanchet, Gallego and Goyal 2016).
 
-    A customer arrives at item i with probability ``arrival[i]``; while the item at hand is not on offer, the customer
-    moves from it to item k with probability ``transitions[i, k]``. The first offered item on the way is chosen.
+    A customer arrives at an item, and moves on from it while it is not on offer. The first offered item on the way is
+    chosen.
+
+    Attributes
+    ----------
+    items : tuple of items
+        What the model knows.
+    log_likelihood : float
+        That of the choices it was fitted to, in nats, without any smoothing term.
+    iterations : int
+        How many steps the fit took, over all starts.
+    converged : bool
+        Whether the best start met the tolerance.
+    n_parameters : int
+        How many free numbers the model has.
+    no_choice_code : int or None
+        The number of the item that is in every offer, where there is one.
+    arrival : array
+        ``arrival[i]`` is the probability of arriving at item i.
+    transitions : array
+        ``transitions[i, k]`` is the probability of moving from item i, if it is missing, to item k.
+    heights : tuple of floats
+        The objective at the points that the best start went through; it never falls.
+
     """
 
     FORMAT: ClassVar[str] = "rankstream-markov-chain-model"
@@ -67,16 +89,34 @@ def fit_markov_chain(
     """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
-    are random. Transitions are many: for each item, ``smoothing`` imaginary moves follow the logit's, so that what the
-    data cannot tell is as in the logit, and the optimum exists. A start ends when three steps gain less than
-    ``tolerance`` nats per observation, all of them when ``watch`` says that it is enough. With a
-    ``start``, a chain fitted to nearly the same counts, that is the only one.
+    are random.
+
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices; offers without any are left out.
+    starts : int
+        How many starts; the best end counts.
+    smoothing : float
+        For each item, this many imaginary moves follow the logit's: there are many transitions, and what the data
+        leave open is then as in the logit, and the optimum exists.
+    tolerance : float
+        A start ends when three steps gain less than this, in nats per observation.
+    max_steps : int
+        The most steps of a start.
+    seed : int
+        Seed for the random starts.
+    watch : Watch
+        Asked every few steps whether that is enough; the fit then ends with what it has.
+    start : MarkovChainModel, optional
+        A chain fitted to nearly the same counts: the only start then.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
     >>> fit = fit_markov_chain(ChoiceCounts(offers, [50, 30, 20, 80, 20, 30, 70]), smoothing=0.01)
     >>> {item: round(share, 2) for item, share in fit.predict(("tea", "no")).items()}
     {'tea': 0.8, 'no': 0.2}
+
     """
     number_between("smoothing", smoothing, 1e-9)
     number_between("tolerance", tolerance, 0.0)
@@ -106,7 +146,7 @@ def fit_markov_chain(
         log_likelihood=data_log_likelihood(data, shares),
         iterations=sum(end.steps for end in climbs),
         converged=best.converged,
-        no_choice_code=offers.no_choice,
+        no_choice_code=offers.no_choice_code,
         n_parameters=offers.n_items - 1 + once_absent * max(0, offers.n_items - 2),
         arrival=arrival,
         transitions=transitions,

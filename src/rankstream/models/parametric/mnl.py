@@ -16,7 +16,26 @@ SMOOTHING = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogitModel(Fitted):
-    """A multinomial logit: ``attraction[i]`` belongs to ``items[i]``; they sum to 1."""
+    """A multinomial logit: every item is chosen in proportion to its attraction.
+
+    Attributes
+    ----------
+    items : tuple of items
+        What the model knows.
+    log_likelihood : float
+        That of the choices it was fitted to, in nats, without any smoothing term.
+    iterations : int
+        How many Newton steps the fit took.
+    converged : bool
+        Whether the last step was small enough.
+    n_parameters : int
+        How many free numbers the model has.
+    no_choice_code : int or None
+        The number of the item that is in every offer, where there is one.
+    attraction : array
+        ``attraction[i]`` belongs to ``items[i]``; they sum to 1.
+
+    """
 
     FORMAT: ClassVar[str] = "rankstream-logit-model"
     ARRAYS: ClassVar[dict[str, str]] = {"attraction": "n"}
@@ -69,7 +88,7 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: in
         ),
         iterations=step_number,
         converged=bool(converged),
-        no_choice_code=data.assortments.no_choice,
+        no_choice_code=data.assortments.no_choice_code,
         n_parameters=len(attraction) - 1,
     )
 

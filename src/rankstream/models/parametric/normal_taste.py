@@ -104,7 +104,7 @@ def fit_normal_taste(
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
     return LatentClassModel(
         items=offers.items,
-        no_choice_code=offers.no_choice,
+        no_choice_code=offers.no_choice_code,
         log_likelihood=data_log_likelihood(data, shares),
         iterations=int(found.nit),
         converged=bool(found.success),

@@ -1,0 +1,135 @@
+"""A pool as a guide: a law learned from other markets, restricted to the items of one, that joins its own guides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.watch import Watch, unwatched
+from rankstream.data.counts import ChoiceCounts
+from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
+from rankstream.models.entropy.laws import Prior, plackett_luce
+from rankstream.models.parametric.mnl import fit_mnl
+
+FEW_CHOICES = 300
+"""With fewer of its own, a market with a pool does without normal taste, which takes nearly all of the time."""
+LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PoolGuide(Guide):
+    """The law of other markets as a guide; ``before`` are choices it has been right about in advance.
+
+    It is not fitted to the market's own choices, but for items that it does not know: these are added as the market's
+    own logit has them.
+    """
+
+    name: str = "pool"
+    family: str = "pool"
+    prior: Prior = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
+
+    def fit(
+        self,
+        counts: ChoiceCounts,
+        seed: int = 0,
+        starts: int = 1,
+        nats: float = 5e-4,
+        watch: Watch = unwatched,
+        before: FittedGuide | None = None,
+    ) -> FittedGuide:
+        """The law over the items of these counts."""
+        return FittedGuide(self, (self.law(counts),), np.ones(1))
+
+    def law(self, counts: ChoiceCounts) -> Prior:
+        """The pool over the items of these counts, in their order."""
+        items, known = counts.assortments.items, set(self.prior.items)
+        common = [item for item in items if item in known]
+        if len(common) == len(items):
+            return restrict_law(self.prior, items)
+        worth = dict(zip(items, fit_mnl(counts).attraction.tolist(), strict=True))
+        if not common:
+            return plackett_luce(items, [worth[item] for item in items])
+        return extend_law(restrict_law(self.prior, common), items, worth)
+
+
+def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
+    """The guides of a market that has a pool."""
+    own = GUIDES if counts.observations >= FEW_CHOICES else tuple(guide for guide in GUIDES if guide is not TASTE)
+    return (*own, pool)
+
+
+def restrict_law(prior: Prior, items: Sequence[Label]) -> Prior:
+    """The law of the rankings of some of the items, as they follow each other in rankings of all.
+
+    A Plackett-Luce class keeps its attractions; a chain is watched only while it is at one of the items.
+
+    >>> law = plackett_luce(["tea", "pie", "cake"], [2.0, 1.0, 1.0])
+    >>> restrict_law(law, ["pie", "tea"]).attraction.round(2).tolist()
+    [[0.33, 0.67]]
+    """
+    place = {item: number for number, item in enumerate(prior.items)}
+    kept = np.array([place[item] for item in items], dtype=np.int64)
+    attraction = np.maximum(prior.attraction[:, kept], LEAST)
+    chains = [_watched(arrival, moves, kept) for arrival, moves in zip(prior.arrivals, prior.moves, strict=True)]
+    size = len(items)
+    return Prior(
+        tuple(items), prior.class_weights, attraction / attraction.sum(axis=1, keepdims=True), prior.chain_weights,
+        np.array([arrival for arrival, _ in chains]).reshape(-1, size),
+        np.array([moves for _, moves in chains]).reshape(-1, size, size),
+    )  # fmt: skip
+
+
+def _watched(arrival: Vec, moves: Vec, kept: Codes) -> tuple[Vec, Vec]:
+    """A chain that is seen only at some states: where it is first seen, and next seen elsewhere."""
+    hidden = np.setdiff1d(np.arange(len(arrival)), kept)
+    first, after = arrival[kept], moves[np.ix_(kept, kept)]
+    if hidden.size:
+        back = np.linalg.solve(np.eye(hidden.size) - moves[np.ix_(hidden, hidden)], moves[np.ix_(hidden, kept)])
+        first, after = first + arrival[hidden] @ back, after + moves[np.ix_(kept, hidden)] @ back
+    return _shares(first), _moving(after)
+
+
+def _moving(moves: Vec) -> Vec:
+    """Moves without staying, which changes no order of first visits; from a dead end it goes anywhere."""
+    others: Vec = np.maximum(moves, LEAST)
+    if len(others) > 1:
+        np.fill_diagonal(others, 0.0)
+    return _shares(others)
+
+
+def _shares(numbers: Vec) -> Vec:
+    positive = np.maximum(numbers, 0.0)
+    total: Vec = np.maximum(positive.sum(axis=-1, keepdims=True), 1e-300)
+    shares: Vec = positive / total
+    return shares
+
+
+def extend_law(prior: Prior, items: Sequence[Label], worth: Mapping[Any, float]) -> Prior:
+    """The law with more items, each as attractive beside those it knows as ``worth`` says.
+
+    >>> law = extend_law(plackett_luce(["tea"], [1.0]), ["pie", "tea"], {"tea": 1.0, "pie": 3.0})
+    >>> law.attraction.tolist()
+    [[0.75, 0.25]]
+    """
+    place = {item: number for number, item in enumerate(prior.items)}
+    total = max(sum(worth[item] for item in prior.items), LEAST)
+    size, new = len(items), np.array([item not in place for item in items])
+    old = np.array([place.get(item, -1) for item in items], dtype=np.int64)
+    added = np.array([worth[item] / total if item not in place else 0.0 for item in items])
+
+    def spread(row: Vec) -> Vec:
+        return np.where(new, added * row.sum(), row[old])
+
+    attraction = np.array([spread(row) for row in prior.attraction]).reshape(-1, size)
+    arrivals, moves = [], []
+    for arrival, steps in zip(prior.arrivals, prior.moves, strict=True):
+        begin = _shares(spread(arrival))
+        arrivals.append(begin)
+        table = [begin if new[row] else spread(steps[old[row]]) for row in range(size)]
+        moves.append(_moving(np.array(table)))
+    return Prior(
+        tuple(items), prior.class_weights, _shares(attraction), prior.chain_weights,
+        np.array(arrivals).reshape(-1, size), np.array(moves).reshape(-1, size, size),
+    )  # fmt: skip
