@@ -37,7 +37,7 @@ def revenue_by_sampling(
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
     labels = known_offer(offer, observed.whole)
-    gains = price_list(labels, prices)
+    gains = price_list(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     columns = Columns(whole)
     random = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ def revenue_by_relaxation(
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
     labels = known_offer(offer, observed.whole)
-    gains = price_list(labels, prices)
+    gains = price_list(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     program = _Relaxed(whole, observed.frequencies, ball(observed.assortments, norm))
     radius = max(tolerance, program.least(program.radius_cost(), np.inf)) + FEASIBLE

@@ -1,4 +1,5 @@
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,8 +10,9 @@ from naive_decide import Constraints, ranked_offers, worth
 from rankstream import Assortments, EntropyModel, RankingModel
 from rankstream._core.types import Label
 from rankstream._core.watch import unwatched
-from rankstream.decide import best_offer, value
+from rankstream.decide import best_offer, branch, value
 from rankstream.decide.engines import all_offers, branch_and_bound, by_sampling, one_by_one
+from rankstream.decide.lists import make_lists
 from rankstream.decide.problem import make_problem
 from rankstream.decide.referee import best_by_milp
 from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
@@ -116,23 +118,38 @@ def test_the_best_offers_are_those_of_brute_force(case: tuple[Any, dict[Label, f
     assert found.shares == pytest.approx(model.predict(found.menu) if found.menu else {})
 
 
-@settings(max_examples=120)
-@given(cases(("rankings",)), st.integers(1, 3))
+@settings(max_examples=150)
+@given(cases(("rankings",)), st.integers(1, 3), st.sampled_from([0, 2, 20]))
 def test_branch_and_bound_finds_and_proves_the_best_offers(
-    case: tuple[Any, dict[Label, float], Constraints], top: int
+    case: tuple[Any, dict[Label, float], Constraints], top: int, table: int
 ) -> None:
     model, margins, said = case
     wanted = ranked_offers(model, margins, said)
     if not wanted:
         return
     problem = make_problem(model, margins, **said)
-    found = branch_and_bound(problem, top, 60.0, 0, unwatched)
+    with patch.object(branch, "TABLE", table):  # the most items of a part that are decided by a table
+        found = branch_and_bound(problem, top, 60.0, 0, unwatched)
     assert found.proven
     assert found.values == pytest.approx([pair[0] for pair in wanted[:top]], abs=1e-7)
     assert found.bound == found.values[0]
     assert all(problem.is_feasible(held) for held in found.offers)
     assert callable(found.sizes)
     assert max(found.sizes().values()) == pytest.approx(wanted[0][0], abs=1e-7)
+
+
+def test_a_table_of_a_part_keeps_the_room_that_is_left() -> None:
+    model = RankingModel(
+        ("a", "b", "c", "no"), [("b", "no", "a", "c"), ("c", "no", "a", "b")], [0.5, 0.5], no_choice_code=3
+    )
+    problem = make_problem(model, 1.0, space={"a": 2, "b": 1.5, "c": 1.5}, capacity=4)
+    search = branch.Branching(make_lists(model, problem), problem)
+    whole = branch.Node(
+        np.zeros(3, dtype=np.int8), np.arange(3), search.lists.start, search.lists.item, search.lists.weight,
+        search.lists.end, np.zeros(search.lists.item.size), 0.0, np.inf,
+    )  # fmt: skip
+    search._try_all(search._shrunk(whole, np.array([1, 0, 0], dtype=np.int8)))
+    assert list(search.found.values()) == [0.5]  # beside a there is room for b or c, not for both
 
 
 @settings(max_examples=30)
@@ -226,7 +243,7 @@ def test_one_margin_or_a_series_serve_as_well() -> None:
         (1, {"top": 0}, "top is 0"),
         (1, {"top": 2000}, "at most 1000"),
         (1, {"budget": -1}, "budget is -1"),
-        (1, {"no_choice": "soup"}, "no-choice item 'soup' is none of the model's"),
+        (1, {"no_choice": "soup"}, "no-choice item 'soup' is not one of the model's"),
     ],
 )
 @pytest.mark.parametrize("kind", ["rankings", "logit"])

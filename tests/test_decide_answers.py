@@ -66,7 +66,7 @@ def test_counts_give_an_interval_and_say_when_a_lead_is_noise() -> None:
     assert unsure.lead is not None
     assert unsure.interval[0] < unsure.value < unsure.interval[1]
     assert unsure.lead.is_noise
-    assert "the data do not tell" in str(unsure)
+    assert "the data do not show" in str(unsure)
     sure = best_offer(estimate(many, method="mnl").model, MARGINS | {"cake": 9.0}, at_most=1, counts=many)
     assert sure.lead is not None
     assert not sure.lead.is_noise
@@ -128,8 +128,9 @@ def test_large_ranking_models_go_to_branch_and_bound() -> None:
     assert not found.knows_sizes
     assert "by_size" not in found.to_content()
     assert found.by_size[len(found.offer)] == pytest.approx(found.value)
-    more = np.array([random.permutation(31) for _ in range(400)])
-    larger = RankingModel.from_codes(range(31), more, random.dirichlet(np.ones(400)), 30)
+    more = np.array([random.permutation(61) for _ in range(400)])
+    larger = RankingModel.from_codes(range(61), more, random.dirichlet(np.ones(400)), 60)
+    margins = dict(enumerate(random.uniform(size=60)))
     hurried = best_offer(larger, margins, at_most=6, budget=0.0)
     assert not hurried.proven
     assert hurried.bound >= best_offer(larger, margins, at_most=6).value >= hurried.value
@@ -137,19 +138,42 @@ def test_large_ranking_models_go_to_branch_and_bound() -> None:
 
 
 @compiled_only
+def test_the_engine_is_the_one_that_is_predicted_to_be_quicker() -> None:
+    random = np.random.default_rng(1)
+    margins: dict[Label, float] = dict(enumerate(random.uniform(size=20)))
+    orders = np.array([random.permutation(21) for _ in range(2000)])
+    few = RankingModel.from_codes(range(21), orders[:40], np.full(40, 1 / 40), 20)
+    many = RankingModel.from_codes(range(21), orders, np.full(2000, 1 / 2000), 20)
+    quick = best_offer(few, margins, at_most=10)
+    assert quick.engine == "branch and bound"
+    assert quick.proven
+    assert quick.knows_sizes  # a table for them takes milliseconds
+    same = best_offer(few, margins, at_most=10, excludes=[(0, 1)])
+    assert same.engine == "all offers"  # how long a search takes with pairs is hard to predict
+    slow = best_offer(few, margins, at_most=10, top=50)
+    assert slow.engine == "all offers"
+    assert slow.value == pytest.approx(quick.value)
+    assert slow.by_size == pytest.approx(quick.by_size)
+    assert best_offer(many, margins, at_most=10).engine == "all offers"
+    assert best_offer(few, margins, at_most=10, top=50, budget=1e-4).engine == "branch and bound"
+
+
+@compiled_only
 def test_large_models_of_other_kinds_are_sampled() -> None:
     model = make_model("logit", 28, True, 0)
     margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
-    found = best_offer(model, margins, at_most=5, budget=2.0)
+    costly: dict[str, Any] = {"listing_costs": 1e-9}  # without any, a logit is sorted
+    found = best_offer(model, margins, at_most=5, budget=2.0, **costly)
     assert found.engine.startswith("sampling")
     assert not found.proven
     assert found.bound == 27.0
     assert found.error > 0.0
     assert "sampling error" in str(found)
     ordered = sorted(margins, key=lambda item: -margins[item])  # without a limit, a logit's best is by margin
-    free = best_offer(model, margins, budget=2.0)
+    free = best_offer(model, margins, budget=2.0, **costly)
     exact = max(float(values(make_problem(model, margins), [held(ordered[:k], model.items)])[0]) for k in range(28))
     assert free.value >= exact - 3.0 * free.error
+    assert best_offer(model, margins).value == pytest.approx(exact)
 
 
 def held(offer: Any, items: tuple[Label, ...]) -> Any:
@@ -198,7 +222,7 @@ def test_what_is_wrong_with_a_safe_offer() -> None:
         safe_offer(counts(), 1.0, model=make_model("logit", 4, True, 0))
     big = make_model("logit", 27, True, 0)
     many = ChoiceCounts(Assortments([big.items]), np.ones(27))
-    with pytest.raises(ValueError, match="at most 24 items"):
+    with pytest.raises(ValueError, match="can decide about 24 items"):
         safe_offer(many, 1.0, model=big)
 
 
@@ -247,12 +271,12 @@ def test_before_any_data_the_next_offer_is_a_random_feasible_one() -> None:
 
 
 def test_the_next_offer_works_with_a_live_model() -> None:
-    live = Live()
+    live = Live(served="sparse")
     live.observe([Record(("tea", "no"), "tea"), Record(("pie", "no"), "no"), Record(("pie", "no"), "pie")])
     found = next_offer(live, {"tea": 1.0, "pie": 2.0}, method="mnl")
     assert set(found.menu) <= {"tea", "pie", "no"}
     with pytest.raises(ValueError, match="no counts to learn from"):
-        next_offer(Live(), 1.0)
+        next_offer(Live(served="sparse"), 1.0)
     with pytest.raises(ValueError, match="no way 'luck'"):
         next_offer(counts(), 1.0, "luck")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="changes with the data"):

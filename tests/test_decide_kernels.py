@@ -1,13 +1,19 @@
 """Kernels of decisions against slow twins: subset sums, single changes, and bounds at any prices."""
 
 import hypothesis.strategies as st
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from naive_decide import decomposed_bound, list_earns, offers_of_bits
-from rankstream._core.types import Codes, Vec
-from rankstream.decide import branch_kernels, list_kernels, table_kernels
+from rankstream import RankingModel
+from rankstream._core.types import Bytes, Codes, Vec
+from rankstream.decide import branch_kernels, list_kernels, table_kernels, tables
+from rankstream.decide.lists import make_lists
+from rankstream.decide.problem import make_problem
+from rankstream.decide.referee import linear_bound
+from rankstream.decide.rules import FreeRules
 from strategies import compiled_only
 
 
@@ -89,3 +95,86 @@ def test_at_any_prices_the_bound_holds_with_and_without_every_item(n: int, seed:
     assert best - 1e-9 <= lower <= bound + 1e-9
     again = branch_kernels.penalties(*lists, cost, space, slots, room, better, into, out)
     assert again == pytest.approx(lower)
+
+
+@compiled_only
+@pytest.mark.parametrize("bits", [18, 20])
+def test_subset_sums_are_the_same_bit_for_bit_whatever_the_number_of_threads(bits: int) -> None:
+    table = np.random.default_rng(bits).normal(size=2**bits)
+    plain = table.copy()
+    table_kernels.subset_sums(plain, bits)
+    allowed = numba.get_num_threads()
+    try:
+        for threads in {1, allowed}:
+            numba.set_num_threads(threads)
+            shared = table.copy()
+            tables.subset_sums(shared, bits)
+            assert (shared == plain).all()
+    finally:
+        numba.set_num_threads(allowed)
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_equal_lists_are_merged(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    orders = np.array([random.permutation(n + 1) for _ in range(12)])
+    weights = random.dirichlet(np.ones(12))
+    model = RankingModel.from_codes((*range(n), "no"), orders, weights, n)
+    margins = random.uniform(size=n)
+    found = make_lists(model, make_problem(model, dict(enumerate(margins))))
+    rows = [tuple(found.item[low:high]) for low, high in zip(found.start[:-1], found.start[1:], strict=True)]
+    wanted: dict[tuple[int, ...], float] = {}
+    for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
+        key = tuple(order[: order.index(n)])
+        wanted[key] = wanted.get(key, 0.0) + weight
+    assert dict(zip(rows, found.weight.tolist(), strict=True)) == pytest.approx(wanted)
+    assert len(rows) == len(wanted)
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_a_climb_ends_where_no_feasible_change_pays(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lists = random_lists(random, n)
+    cost, space = random.uniform(0, 0.3, n), random.integers(0, 4, n).astype(np.float64)
+    needs, bans = (random.permutation(n)[: 2 * int(random.integers(0, 2))].reshape(-1, 2) for _ in range(2))
+    rules = FreeRules(space, float(random.integers(2, 9)), 0, int(random.integers(1, 3)), needs, bans)
+
+    def fits(offer: Bytes) -> bool:
+        alone = any(offer[first] and not offer[second] for first, second in needs)
+        both = any(offer[first] and offer[second] for first, second in bans)
+        return bool(offer.sum() <= rules.most and space @ offer <= rules.room and not alone and not both)
+
+    starts = [offer for offer in offers_of_bits(n) if fits(offer)]
+    held = starts[int(random.integers(0, len(starts)))]  # from a full one, an exchange may be all that is left
+    steps, values = np.zeros((64, n), dtype=np.int8), np.zeros(64)
+    given = (*lists, *rules.arrays)
+    done = list_kernels.climb(*given, cost, 1e-12, held, steps, values)
+    assert 1 <= done < 64
+    assert (np.diff(values[:done]) > 0.0).all()
+    for step in range(done):
+        assert values[step] == pytest.approx(list_earns(lists, steps[step]) - float(cost @ steps[step]))
+        assert fits(steps[step])
+    for other in offers_of_bits(n):
+        assert list_kernels.fits(other, *rules.arrays) == fits(other)
+        changed = other - held
+        if fits(other) and (changed > 0).sum() <= 1 and (changed < 0).sum() <= 1:
+            assert list_earns(lists, other) - float(cost @ other) <= values[done - 1] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_prices_come_to_the_bound_of_the_linear_program(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    orders = np.array([random.permutation(7) for _ in range(6)])
+    model = RankingModel.from_codes(range(7), orders, random.dirichlet(np.ones(6)), 6)
+    problem = make_problem(model, dict(enumerate(random.uniform(size=6))), at_most=2, listing_costs=0.01)
+    lists, linear = make_lists(model, problem), linear_bound(model, problem)
+    best = max(lists.value(held) for held in offers_of_bits(6) if problem.is_feasible(lists.whole(problem, held)))
+    price, better, offer = np.zeros(lists.item.size), np.zeros(lists.item.size), np.zeros(6)
+    limits = (lists.cost, np.zeros(6), 2, np.inf)
+    for pace in (1.0, 0.3, 0.1, 0.03):
+        bound = branch_kernels.descend(*lists.arrays, *limits, linear - 1e-6, 1500, pace, price, better, offer)
+        price = better.copy()
+    assert best - 1e-9 <= linear
+    assert linear - 1e-9 <= bound <= linear + 1e-3

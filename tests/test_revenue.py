@@ -49,6 +49,10 @@ def questions(draw: st.DrawFn) -> tuple[rs.Assortments, Vec, tuple[Any, ...], di
     return offers, p, offer, prices, draw(st.sampled_from([0.0, 0.01, 0.3]))
 
 
+def brings(model: rs.RankingModel, offer: tuple[Any, ...], prices: dict[Any, float]) -> float:
+    return sum(share * prices[item] for item, share in model.predict(offer).items())
+
+
 @given(questions(), st.sampled_from(["l1", "linf"]))
 @settings(max_examples=60)
 def test_agrees_with_one_program_over_all_rankings(
@@ -63,6 +67,10 @@ def test_agrees_with_one_program_over_all_rankings(
     assert found.high == pytest.approx(high, abs=SLACK)
     assert found.low - SLACK <= found.predicted <= found.high + SLACK
     assert found.feasible == (found.tolerance == tolerance)
+    for end, model in ((found.low, found.worst), (found.high, found.best)):
+        assert brings(model, offer, prices) == pytest.approx(end, abs=1e-6 * max(1.0, *map(abs, gains)) + 1e-9)
+        away = np.abs(model.probabilities(offers) - p)
+        assert (away.sum() if norm == "l1" else away.max()) <= found.tolerance + 1e-7
     inner = revenue_by_sampling(p, offer, prices, found.tolerance, assortments=offers, norm=norm, samples=200)
     outer = revenue_by_relaxation(p, offer, prices, found.tolerance, assortments=offers, norm=norm)
     if inner[2] <= found.tolerance + 1e-8:
@@ -115,6 +123,12 @@ def test_confidence_region_holds_the_truth() -> None:
     assert found.proven
     assert found.tolerance == 1.0
     assert found.low <= share <= found.high
+    assert found.worst.predict(offer)[item] == pytest.approx(found.low, abs=1e-6)
+    assert found.best.predict(offer)[item] == pytest.approx(found.high, abs=1e-6)
+    radii = rs.certificate.confidence_radii(counts, 0.9)
+    for model in (found.worst, found.best):
+        away = np.abs(model.probabilities(counts.assortments) - counts.frequencies())
+        assert (np.add.reduceat(away, counts.assortments.indptr[:-1]) <= radii + 1e-7).all()
 
 
 @pytest.mark.parametrize("about", odd_data())

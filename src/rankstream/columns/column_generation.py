@@ -45,12 +45,36 @@ def fit_column_generation(
 
     By the engine of ``corrective.fit_nearest``: first the rankings of the nearest model in l2, then linear programs,
     solved by the primal simplex method from their last basis, whose prices the oracle answers with a column per first
-    item. ``weighted`` weighs offers by the roots of their observations.
+    item.
+
+    Parameters
+    ----------
+    data : ChoiceCounts, or array of frequencies
+        The choices; frequencies need ``assortments`` as well.
+    assortments : Assortments, optional
+        The offers that frequencies belong to.
+    norm : "l1" or "linf"
+        The norm of the distance.
+    weighted : bool
+        Whether an offer counts by the root of its observations; needs ChoiceCounts.
+    tolerance : float
+        The proven gap at which the search ends, in units of the distance.
+    max_iterations : int
+        How often the oracle is asked at most.
+    max_seconds : float
+        The most seconds; what is not proven by then is reported as such.
+    oracle : callable, optional
+        From assortments to an oracle; without it ``oracles.auto``.
+    ties : "random", "first" or "last"
+        Which of the rankings that choose alike from all offers is kept.
+    seed : int
+        Seed for the ties.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit_column_generation([0.4, 0.6, 0.5, 0.2, 0.3], offers)  # tea gains when nothing joins
     >>> found.proven, round(found.value, 6), round(found.bound, 6)
     (True, 0.2, 0.2)
+
     """
     started = perf_counter()
     number_between("tolerance", tolerance, 0.0)

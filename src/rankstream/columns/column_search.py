@@ -164,7 +164,7 @@ class ColumnSearch:
         heaviest = used[np.argsort(-master.weights[used], kind="stable")]
         orders = by_tie_rule(assortments, self.pricing.oracle, master.orders[heaviest])
         model = RankingModel.from_codes(
-            assortments.items, orders, master.weights[heaviest] / master.weights.sum(), assortments.no_choice
+            assortments.items, orders, master.weights[heaviest] / master.weights.sum(), assortments.no_choice_code
         )
         certificate = self.certificate(master)
         history = History(*np.frombuffer(self.rows).reshape(-1, len(COLUMNS)).T.copy())

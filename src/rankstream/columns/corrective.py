@@ -1,4 +1,4 @@
-"""The fully corrective engine: after every oracle call, the best weights for all rankings found so far."""
+"""The fully corrective engine: after every oracle call, the best weights for all rankings so far."""
 
 from dataclasses import replace
 from typing import cast
@@ -42,8 +42,8 @@ def fit_nearest(
     the nearest point of a polytope, for l1 and l-infinity by linear programs that start from the l2 rankings, which
     data that some model fits do not need. Rankings that lose their weight are dropped, and come back if the oracle
     finds them again. A weight per offer goes with the distance object. It ends with tight bounds on both sides, whether
-    a ranking model fits the data or not; earlier if ``watch``, told the round, the error and the number of rankings,
-    says that it is enough.
+    a ranking model fits the data or not; earlier if ``watch``, which hears the round, the error and the number of
+    rankings, says that it is enough.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit_nearest(offers, [0.4, 0.6, 0.5, 0.2, 0.3])  # tea gains when nothing joins: no ranking does
@@ -76,7 +76,7 @@ def fit_nearest(
 
 
 def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:
-    """Run the engine that is best for the norm of the search, and return what holds the rankings and weights it found.
+    """Run the engine that is best for the norm of the search, and return its rankings and weights.
 
     ``offer_weights`` are those of the norm, but 0 for offers that nobody has seen.
     """
@@ -95,7 +95,7 @@ def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:
 
 
 def with_fewer(found: Estimate[RankingModel], target: Target, distance: Distance, most: int) -> Estimate[RankingModel]:
-    """The same fit with at most so many rankings, those that lose least, certified as the smaller model it is."""
+    """The same fit with at most ``most`` rankings, those that lose least, certified as the smaller model it is."""
     assortments = cast(PlainNorm, distance).assortments
     model = found.model.sparsify(max_rankings=whole_number("max_rankings", most, least=1), assortments=assortments)
     point = model.probabilities(assortments)

@@ -54,7 +54,7 @@ class Observed:
         for order, weight in zip(kept.tolist(), weights[used].tolist(), strict=True):
             mass[tuple(order)] = mass.get(tuple(order), 0.0) + weight
         values = np.array(list(mass.values()))
-        return RankingModel.from_codes(self.whole.items, list(mass), values / values.sum(), self.whole.no_choice)
+        return RankingModel.from_codes(self.whole.items, list(mass), values / values.sum(), self.whole.no_choice_code)
 
 
 def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = None) -> Observed:
@@ -70,7 +70,7 @@ def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = No
 
 
 class Columns:
-    """Rankings found so far and their vertices; a vertex is kept once."""
+    """Rankings so far and their vertices; a vertex is kept once."""
 
     def __init__(self, assortments: Assortments) -> None:
         self.assortments = assortments

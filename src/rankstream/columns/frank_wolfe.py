@@ -42,14 +42,36 @@ def fit_frank_wolfe(
 ) -> FrankWolfe:
     """Move towards the ranking that the loss's gradient asks for, as far as is best, until the gap is small enough.
 
-    ``loss`` is ``"squared-l2"`` or ``"kl"``. Plain steps gain one digit for ten times the work; ``corrective`` spreads
-    the weights over all rankings found so far anew at every step, which reaches any tolerance in a few dozen: by
-    Wolfe's method for the first, by interior-point steps for the second.
+    Parameters
+    ----------
+    data : ChoiceCounts, or array of frequencies
+        The choices; frequencies need ``assortments`` as well.
+    assortments : Assortments, optional
+        The offers that frequencies belong to.
+    loss : "squared-l2" or "kl"
+        What is minimised, averaged over the observations.
+    corrective : bool
+        Whether the weights of all rankings so far are chosen anew at every step, by Wolfe's method for
+        ``"squared-l2"`` and by interior-point steps for ``"kl"``: that reaches any tolerance in a few dozen steps,
+        where plain ones gain one digit for ten times the work.
+    tolerance : float
+        The proven gap at which it ends, in units of the loss.
+    max_iterations : int
+        How often the oracle is asked at most.
+    max_seconds : float
+        The most seconds; what is not proven by then is reported as such.
+    oracle : callable, optional
+        From assortments to an oracle; without it ``oracles.auto``.
+    ties : "random", "first" or "last"
+        Which of the rankings that choose alike from all offers is kept.
+    seed : int
+        Seed for the ties.
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit_frank_wolfe([0.4, 0.6, 0.5, 0.2, 0.3], offers, corrective=True, tolerance=1e-9)
     >>> found.proven, round(found.value, 4)
     (True, 0.0043)
+
     """
     started = perf_counter()
     number_between("tolerance", tolerance, 0.0)

@@ -25,7 +25,7 @@ class Ball:
     budgets: Vec
 
     def distance(self, residual: Vec) -> float:
-        """The smallest radius whose ball holds frequencies + residual."""
+        """The smallest radius whose ball contains frequencies + residual."""
         spent = np.bincount(self.groups, weights=self.weights * np.abs(residual), minlength=self.budgets.size)
         open_groups = self.budgets > 0.0
         return float((spent[open_groups] / self.budgets[open_groups]).max(initial=0.0))

@@ -44,11 +44,33 @@ def fit_mle(
     by at most log(max over rankings of sum of q a / x), by Jensen's inequality, and that is 0 exactly at the optimum
     (where the paper's rule says K, read 1). Items that were never chosen from an offer need no probability there.
 
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices; frequencies are refused, as they do not weigh offers.
+    tolerance : float
+        The proven gap at which the search ends, in nats per choice.
+    warm_rounds : int
+        How many rounds of mirror descent find the first rankings.
+    max_iterations : int
+        How often the oracle is asked at most.
+    max_seconds : float
+        The most seconds; what is not proven by then is reported as such.
+    oracle : callable, optional
+        From assortments to an oracle; without it ``oracles.auto``.
+    ties : "random", "first" or "last"
+        Which of the rankings that choose alike from all offers is kept.
+    seed : int
+        Seed for the ties and the first rankings.
+    watch : Watch
+        Asked every few steps whether that is enough; the fit then ends with what it has.
+
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "nothing")]), [40, 60, 5, 2, 3])
     >>> found = fit_mle(counts)
     >>> found.proven, 0.0 <= found.gap <= 1e-4, found.log_likelihood < 0.0
     (True, True, True)
+
     """
     started = perf_counter()
     if not isinstance(counts, ChoiceCounts):

@@ -14,11 +14,12 @@ from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice
 from rankstream.oracles.ties import TIE_RULES
 
-PAIRS_FROM = 2**22  # so many states take longer to run through than a column per pair takes to read and to weigh
+PAIRS_FROM = 2**23  # running through this many states takes longer than columns of pairs take to read and to weigh
+PAIRS_KEPT = 8  # columns of pairs for each item, the cheapest: all of them would take longer to weigh than they save
 
 
 class Priced(NamedTuple):
-    """Rankings, one per row, and a bound on the least cost of any; exact if a ranking of that cost was found."""
+    """Rankings, one per row, and a bound on the least cost of any; exact if one of the rankings has that cost."""
 
     rankings: Codes
     bound: float
@@ -39,7 +40,8 @@ class Cheapest(NamedTuple):
 class Pricing:
     """One run of an oracle's dynamic program, read many times: the best ranking for each first item.
 
-    Where the program is expensive, for each first pair; an oracle that cannot be read again gives one ranking.
+    Where the program is expensive, for each first pair, of which the cheapest are kept; an oracle that cannot be read
+    again gives one ranking.
     """
 
     def __init__(self, oracle: Oracle, assortments: Assortments) -> None:
@@ -47,6 +49,7 @@ class Pricing:
         self.assortments = assortments
         states, n_items = getattr(oracle, "n_states", 0), assortments.n_items
         length = 2 if states >= PAIRS_FROM and n_items > 1 else 1
+        self._most = PAIRS_KEPT * n_items if length == 2 else n_items + 1
         self._beginnings = np.array(list(permutations(range(n_items), length)), dtype=np.int64)
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
 
@@ -57,7 +60,7 @@ class Pricing:
             least = columns_on_lattice(costs, *self.oracle.tables, self._beginnings, rankings)
             if np.isnan(least):
                 self.oracle.cheapest(costs)  # which says what is wrong with them
-            return Priced(rankings, least, True)
+            return Priced(self._kept(costs, rankings), least, True)
         if self._read is None:
             answer = self.oracle.cheapest(costs)
             return Priced(np.asarray(answer.ranking, dtype=np.int64)[np.newaxis], answer.bound, answer.exact)
@@ -65,12 +68,23 @@ class Pricing:
         best = min(answers, key=lambda answer: float(answer.value))
         bound = min(float(answer.bound) for answer in answers)
         rankings = np.array([answer.ranking for answer in answers], dtype=np.int64)
-        return Priced(rankings, bound, best.exact and bound == best.bound)
+        return Priced(self._kept(costs, rankings), bound, best.exact and bound == best.bound)
+
+    def _kept(self, costs: Vec, rankings: Codes) -> Codes:
+        """The cheapest of too many rankings; as they are if there are not."""
+        if len(rankings) <= self._most:
+            return rankings
+        order = np.argsort(self._values(costs, rankings), kind="stable")
+        return rankings[order[: self._most]]
+
+    def _values(self, costs: Vec, rankings: Codes) -> Vec:
+        values: Vec = costs[winning_coordinates(self.assortments, rankings)].sum(axis=1)
+        return values
 
     def cheapest(self, costs: Vec, below: float = np.inf) -> Cheapest:
         """The columns that cost less than ``below``, cheapest first."""
         priced = self(costs)
-        values = costs[winning_coordinates(self.assortments, priced.rankings)].sum(axis=1)
+        values = self._values(costs, priced.rankings)
         order = np.argsort(values, kind="stable")
         kept = order[values[order] < below]
         rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
@@ -79,7 +93,7 @@ class Pricing:
 
 def completed(assortments: Assortments, orders: Codes, ties: Ties, seed: int) -> Codes:
     """The rankings of the same vertices that a tie rule keeps."""
-    nothing = -1 if assortments.no_choice is None else assortments.no_choice
+    nothing = -1 if assortments.no_choice_code is None else assortments.no_choice_code
     free, kept = np.zeros(assortments.n_coordinates), np.array(orders, dtype=np.int64)
     for ranking in kept:
         kernels.keep_by_rule(

@@ -43,7 +43,7 @@ class Rationality:
     observed and modelled frequencies; ``divergence`` encloses the same for the Kullback-Leibler divergence, in nats.
     ``statistic`` is observations * least loss. ``p_value`` is that of a bootstrap (None: not asked for), valid for many
     observations, ``anytime_p_value`` one that holds for any number of them and at any time of looking; a small one says
-    that no distribution over rankings made these choices. ``offers`` holds the misfit of each offer that was seen, the
+    that no distribution over rankings made these choices. ``offers`` has the misfit of each offer that was seen, the
     worst ratio first; ``model`` is the nearest.
     """
 

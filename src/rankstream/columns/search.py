@@ -82,6 +82,8 @@ class RangeSearch:
             best = Optimum(best.weights, best.value, best_bound)
             if not added or best.gap <= limits.tolerance or perf_counter() - began > limits.max_seconds:
                 break
+            if limits.watch(f"{len(self.columns):,} rankings, gap {best.gap:.2g}"):
+                break
         return best
 
     def _costs(self, dual: Vec) -> Vec:

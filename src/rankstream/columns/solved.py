@@ -21,7 +21,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was found."""
+    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was reached."""
 
     orders: Codes
     weights: Vec

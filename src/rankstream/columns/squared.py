@@ -17,7 +17,7 @@ from rankstream.models.nearest import NearestMixture
 
 @dataclass(frozen=True, eq=False)
 class SquaredMinimum(Minimum):
-    """The nearest mixture, and what found it, from which a search with another aim can go on."""
+    """The nearest mixture, and the search behind it, from which a search with another aim can go on."""
 
     mixture: NearestMixture
 

@@ -13,7 +13,7 @@ from rankstream.solver.runs import Run
 
 
 def warm_start(observed: Observed, rounds: int, seed: int) -> Codes:
-    """The rankings that mirror descent finds for the l2 distance in so many rounds, one per row."""
+    """The rankings that mirror descent finds for the l2 distance in ``rounds`` rounds, one per row."""
     offers = observed.assortments
     if not rounds:
         return np.empty((0, offers.n_items), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Which offer to make: the best one by a model, one that is safe by the data, and the one to try next.
 
-``best_offer`` is the door; ``value`` tells what given offers earn, ``safe_offer`` the offer with the best worst case,
+``best_offer`` is the door; ``value`` says what given offers earn, ``safe_offer`` the offer with the best worst case,
 ``next_offer`` what to try while learning.
 """
 

@@ -8,14 +8,24 @@ import numpy as np
 from rankstream._core.types import Bytes, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.decide import branch_kernels as kernels
+from rankstream.decide import list_kernels, table_kernels
 from rankstream.decide.lists import Lists
 from rankstream.decide.local import Found, climb, local_search
-from rankstream.decide.problem import FREE, IN, OUT, OfferProblem, propagate
+from rankstream.decide.problem import FREE, IN, OUT, OfferProblem
+from rankstream.decide.rules import rules_of
 
 CLOSE = 1e-9
 """Relative to the largest margin: nearer than this, values count as equal."""
-FIRST_STEPS, STEPS, PACE = 250, 30, 0.3
-"""Steps of a whole problem and of a part of it, and how bold the first of them are."""
+ROUNDS, STEPS, PACE, SLOWER = 5, 40, 0.3, 0.8
+"""Rounds of the whole problem before it is split, steps of each round, how bold the first is and how much less the
+next.
+"""
+LESS, AGAIN = 8, 0.5
+"""Steps of a part, from the prices of the whole it was split from, and how bold they are."""
+TABLE, WORTH = 20, 50
+"""The most items that are decided by a table of all offers of a part, and how many of its terms are worth one term of a
+step: a part needs several rounds, and its own parts.
+"""
 
 
 class Node(NamedTuple):
@@ -47,19 +57,13 @@ class Branching:
     def __post_init__(self) -> None:
         margins = np.append(np.abs(self.lists.margin), np.abs(self.lists.end).max(initial=0.0))
         self.close = CLOSE * max(float(margins.max()), 1e-300)
-        self.space = self.problem.space[self.lists.free]
-        place = {int(code): number for number, code in enumerate(self.lists.free)}
-        self.pairs = [
-            (place[a], place[b], required)
-            for pairs, required in ((self.problem.requires, True), (self.problem.excludes, False))
-            for a, b in pairs.tolist()
-            if a in place and b in place
-        ]
-        self.room = self.problem.room - float(self.problem.space[self.problem.state == IN].sum())
+        self.rules = rules_of(self.problem)
 
     @property
     def threshold(self) -> float:
         """What a part must be able to exceed to be looked into: the least of the best ``top`` values."""
+        if self.top == 1:
+            return max(self.found.values(), default=-np.inf)
         values = sorted(self.found.values(), reverse=True)
         return values[self.top - 1] if len(values) >= self.top else -np.inf
 
@@ -89,21 +93,22 @@ class Branching:
 
     def _explore(self, node: Node) -> None:
         """Bound a part, decide what the bound decides, and split what is left in two."""
-        steps = FIRST_STEPS if not self.nodes else STEPS
+        rounds, steps, pace = (1, LESS, AGAIN) if self.nodes else (ROUNDS, STEPS, PACE)
         self.nodes += 1
-        smaller: Node | None = self._shrunk(node, node.state)
-        while smaller is not None:
-            node = smaller
-            slots = self.problem.most - self.problem.must.size - int((node.state == IN).sum())
+        node = self._shrunk(node, node.state)
+        while True:
+            slots = self.rules.most - int((node.state == IN).sum())
             if not node.codes.size or slots <= 0:
                 self._keep((node.state == IN).astype(np.int8))
                 return
+            if node.codes.size <= TABLE and self._table_pays(node, steps):
+                self._try_all(node)
+                return
             arrays = self._arrays(node, slots)
-            threshold = self.threshold
-            target = threshold + self.close - node.constant
+            target = self.threshold + self.close - node.constant
             best_price, offer = np.empty_like(node.price), np.zeros(node.codes.size)
             bound = kernels.descend(
-                *arrays, target if np.isfinite(target) else 0.0, steps, PACE, node.price, best_price, offer
+                *arrays, target if np.isfinite(target) else 0.0, steps, pace, node.price, best_price, offer
             )
             bound = min(bound + node.constant, node.bound)
             self._round(node, offer, slots)
@@ -115,18 +120,20 @@ class Branching:
             state = self._decided(node, into, out)
             if state is None:
                 return
-            if (state == node.state).all():
+            rounds -= 1
+            pace *= SLOWER
+            changed = (state != node.state).any()
+            if rounds <= 0 and not changed:
                 self._split(node, into, out)
                 return
-            smaller = self._shrunk(node, state)
-            steps = STEPS // 2
+            if changed:
+                node = self._shrunk(node, state)
 
     def _arrays(self, node: Node, slots: int) -> tuple[Codes, Codes, Vec, Vec, Vec, Vec, Vec, int, float]:
-        room = self.room - float(self.space[node.state == IN].sum())
-        where = node.codes
+        where, room = node.codes, self.rules.room - float(self.rules.space[node.state == IN].sum())
         return (
             node.start, node.item, node.weight, node.end, self.lists.margin[where], self.lists.cost[where],
-            self.space[where], slots, room if self.problem.capacity < np.inf else np.inf,
+            self.rules.space[where], slots, room,
         )  # fmt: skip
 
     def _decided(self, node: Node, into: Vec, out: Vec) -> Bytes | None:
@@ -138,29 +145,7 @@ class Branching:
         if (state[needed] == OUT).any():
             return None
         state[needed] = IN
-        return self._implied(state)
-
-    def _implied(self, state: Bytes) -> Bytes | None:
-        """With all that follows from constraints; None where they cannot be kept."""
-        while True:
-            before = state.copy()
-            for first, second, required in self.pairs:
-                propagate(state, first, second, required)
-                wrong = OUT if required else IN
-                if state[first] == IN and state[second] == wrong:
-                    return None
-            left = self.room - float(self.space[state == IN].sum())
-            if left < 0.0 and self.problem.capacity < np.inf:
-                return None
-            if self.problem.capacity < np.inf:
-                state[(state == FREE) & (self.space > left)] = OUT
-            fixed = self.problem.must.size
-            if fixed + int((state == IN).sum()) > self.problem.most:
-                return None
-            if fixed + int((state != OUT).sum()) < self.problem.least:
-                return None
-            if (state == before).all():
-                return state
+        return state if self.rules.follow(state) else None
 
     def _split(self, node: Node, into: Vec, out: Vec) -> None:
         """Two smaller parts, with and without the item on which the bound depends most; the better one is next."""
@@ -170,9 +155,8 @@ class Branching:
         for mark, bound in ((OUT, out[item]), (IN, into[item])):
             state = node.state.copy()
             state[node.codes[item]] = mark
-            implied = self._implied(state)
-            if implied is not None:
-                parts.append(node._replace(state=implied, bound=min(node.bound, node.constant + float(bound))))
+            if self.rules.follow(state):
+                parts.append(node._replace(state=state, bound=min(node.bound, node.constant + float(bound))))
         self.open += sorted(parts, key=lambda part: part.bound)
 
     def _shrunk(self, node: Node, state: Bytes) -> Node:
@@ -189,20 +173,44 @@ class Branching:
         entered = node.codes[local == IN]
         size = int(start[rows])
         return Node(
-            state, codes, start[: rows + 1].copy(), item[:size].copy(), weight[:rows].copy(), end[:rows].copy(),
-            price[:size].copy(), node.constant + done - float(self.lists.cost[entered].sum()), node.bound,
+            state, codes, start[: rows + 1], item[:size], weight[:rows], end[:rows], price[:size],
+            node.constant + done - float(self.lists.cost[entered].sum()), node.bound,
         )  # fmt: skip
+
+    def _table_pays(self, node: Node, steps: int) -> bool:
+        """Whether a table of all offers takes no longer than the next steps would, by the number of terms of each."""
+        return bool(2**node.codes.size * (node.codes.size + 8) <= WORTH * steps * node.item.size)
+
+    def _try_all(self, node: Node) -> None:
+        """The best offers of a part from a table of all that it leaves open."""
+        codes, bits = node.codes, node.codes.size
+        table = np.zeros(2**bits)
+        table_kernels.spread(node.start, node.item, node.weight, node.end, self.lists.margin[codes], table)
+        table_kernels.subset_sums(table, bits)
+        best, picks = np.full(self.top, -np.inf), np.zeros(self.top, dtype=np.uint64)
+        rules, inside = self.rules, node.state == IN
+        taken, room = int(inside.sum()), rules.room - float(rules.space[inside].sum())
+        table_kernels.scan(
+            table, 2**bits - 1, bits, self.lists.cost[codes], rules.space[codes], room, rules.least - taken,
+            rules.most - taken, *rules.pair_masks(codes), best, picks, np.full(bits + 1, -np.inf),
+        )  # fmt: skip
+        threshold = self.threshold
+        for value, pick in zip(best.tolist(), picks.tolist(), strict=True):
+            if value + node.constant > threshold:
+                held = inside.astype(np.int8)
+                held[codes] = [pick >> bit & 1 for bit in range(bits)]
+                self.found[held.tobytes()] = self.lists.value(held)
 
     def _round(self, node: Node, offer: Vec, slots: int) -> None:
         """The offer that the prices suggest, improved while that pays, may be a better one."""
         held = (node.state == IN).astype(np.int8)
         held[node.codes[np.argsort(-offer, kind="stable")[: min(slots, int((offer > 0.5).sum()))]]] = 1
-        if held.tobytes() in self.found or not self.problem.is_feasible(self.lists.whole(self.problem, held)):
+        if held.tobytes() in self.found or not list_kernels.fits(held, *self.rules.arrays):
             return
         best = max(self.found.values(), default=-np.inf)
         if self.lists.value(held) > best - 0.02 * abs(best):
-            climb(self.lists, self.problem, held, self.found)
+            climb(self.lists, self.rules, held, self.found)
 
     def _keep(self, held: Bytes) -> None:
-        if self.problem.is_feasible(self.lists.whole(self.problem, held)):
+        if list_kernels.fits(held, *self.rules.arrays):
             self.found[held.tobytes()] = self.lists.value(held)

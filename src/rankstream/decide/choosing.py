@@ -1,45 +1,36 @@
 """best_offer: which offer to make, by any model and under any of the constraints."""
 
-from collections.abc import Iterable
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Label
-from rankstream._core.watch import Deadline, Watch
+from rankstream._core.watch import Deadline, Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
+from rankstream.decide.constraints import Constraints, constrained
 from rankstream.decide.decision import Decision, RunnerUp
 from rankstream.decide.engines import EngineAnswer, solve
 from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, Pairs, make_problem
+from rankstream.decide.problem import OfferProblem, make_problem
 from rankstream.decide.uncertainty import with_interval
 from rankstream.estimation.intervals import Bootstrap
 
 MOST_TOP = 1000
 
 
+@constrained
 def best_offer(
     model: Any,
     margins: Numbers,
     *,
-    at_most: int | None = None,
-    at_least: int | None = None,
-    must: Iterable[Label] = (),
-    never: Iterable[Label] = (),
-    requires: Pairs = (),
-    excludes: Pairs = (),
-    listing_costs: Numbers | None = None,
-    space: Numbers | None = None,
-    capacity: float | None = None,
-    no_choice: Label | None = None,
     top: int = 1,
     budget: float = 10.0,
     counts: ChoiceCounts | Bootstrap | None = None,
     interval: float = 0.95,
     seed: int = 0,
     watch: Watch | None = None,
+    **constraints: Unpack[Constraints],
 ) -> Decision:
     """The offer of the highest expected margin per customer, less listing costs, among all that are feasible.
 
@@ -50,7 +41,7 @@ def best_offer(
     margins : dict, Series or number
         What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
     at_most, at_least : int, optional
-        How many items an offer may hold, the no-choice item not counted.
+        How many items an offer may have, the no-choice item not counted.
     must, never : items
         What has to be, and cannot be, in the offer.
     requires : pairs of items
@@ -67,15 +58,15 @@ def best_offer(
     top : int
         How many of the best offers: the best one and ``top - 1`` runners-up.
     budget : float
-        Seconds; what is not proven by then is given with its bound.
+        Seconds for the search; what is not proven by then is given with its bound. Intervals take their own time.
     counts : ChoiceCounts or Bootstrap, optional
         The data behind the model: the decision then has an interval of its value and of its lead.
     interval : float
-        How often those intervals are to hold.
+        How often those intervals are to cover.
     seed : int
         What is drawn at random: starts of searches, samples, simulated choices.
     watch : callable, optional
-        Is told what is going on, and may end the search.
+        Called with what is going on; may end the search, or the refits of an interval, by returning True.
 
     >>> from rankstream import RankingModel
     >>> rankings = [("tea", "pie", "no", "cake"), ("cake", "tea", "no", "pie"), ("pie", "cake", "tea", "no")]
@@ -87,10 +78,7 @@ def best_offer(
     (('pie',), {0: 0.0, 1: 2.1, 2: 2.7, 3: 1.7})
 
     """
-    problem = make_problem(
-        model, margins, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
-        excludes=excludes, listing_costs=listing_costs, space=space, capacity=capacity, no_choice=no_choice,
-    )  # fmt: skip
+    problem = make_problem(model, margins, **constraints)
     if whole_number("top", top, least=1) > MOST_TOP:
         raise ValueError(f"top is {top}: it must be at most {MOST_TOP}.")
     number_between("budget", budget, 0.0)
@@ -116,7 +104,7 @@ def decide(
 
     answer = solve(problem, max(top, 2) if counts is not None else top, budget, seed, enough)
     found = _decision(problem, answer, perf_counter() - began)
-    return found if counts is None else with_interval(found, counts, interval, seed, top, enough)
+    return found if counts is None else with_interval(found, counts, interval, seed, top, watch or unwatched)
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer, seconds: float) -> Decision:
@@ -126,4 +114,5 @@ def _decision(problem: OfferProblem, answer: EngineAnswer, seconds: float) -> De
     return Decision(
         offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners,
         problem.model.predict(menu) if menu else {}, seconds, problem, answer.error, sizes=answer.sizes,
+        sizes_quick=answer.sizes_quick,
     )  # fmt: skip

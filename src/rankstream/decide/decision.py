@@ -30,18 +30,45 @@ class Lead:
 
     @property
     def is_noise(self) -> bool:
-        """Whether the data do not tell which of the two is better."""
+        """Whether the data do not show which of the two is better."""
         return self.low <= 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The best offer found, as ``best_offer`` returns it.
+    """The best offer, as ``best_offer`` returns it.
 
-    ``offer`` holds the items to show, without the no-choice item; ``menu`` is what a customer sees, with it. ``value``
-    is the expected margin per customer less listing costs; no feasible offer is worth more than ``bound``, which is
-    ``value`` where ``proven`` (to 1e-9 of the largest margin). ``error`` is the standard error of a value by sampling,
-    0 where nothing was sampled. ``interval`` and ``lead`` are there where counts were given.
+    Attributes
+    ----------
+    offer : tuple of items
+        The items to show, without the no-choice item; ``menu`` is what a customer sees, with it.
+    value : float
+        The expected margin per customer, less listing costs.
+    bound : float
+        No feasible offer is worth more.
+    proven : bool
+        Whether ``bound`` is ``value``, to 1e-9 of the largest margin.
+    engine : str
+        What searched, in words.
+    runners_up : tuple of RunnerUp
+        The next best offers, where ``top`` asked for them.
+    shares : dict
+        The share of every item of the menu.
+    seconds : float
+        How long it took.
+    problem : OfferProblem
+        Model, margins and constraints.
+    error : float
+        The standard error of a value by sampling; 0 where nothing was sampled.
+    interval : pair of floats or None
+        The ends of an interval of the value, where counts were given.
+    lead : Lead or None
+        How far the runner-up is behind, where counts were given.
+    sizes : dict, or callable that makes it
+        What ``by_size`` is read from.
+    sizes_quick : bool
+        Whether that callable is quick.
+
     """
 
     offer: tuple[Label, ...]
@@ -57,6 +84,7 @@ class Decision:
     interval: tuple[float, float] | None = None
     lead: Lead | None = None
     sizes: dict[int, float] | Callable[[], dict[int, float]] = field(default_factory=dict, repr=False)
+    sizes_quick: bool = field(default=False, repr=False)
 
     @property
     def menu(self) -> tuple[Label, ...]:
@@ -73,22 +101,22 @@ class Decision:
     def by_size(self) -> dict[int, float]:
         """The best value for each number of items that is feasible: the worth of shelf space.
 
-        Found with the offer where all offers were looked at, else by more searches when it is first asked for, for as
+        Known with the offer where all offers were looked at, else by more searches when it is first asked for, for as
         long as the budget was; sizes that are not done by then are left out.
         """
         return self.sizes() if callable(self.sizes) else self.sizes
 
     @property
     def knows_sizes(self) -> bool:
-        """Whether ``by_size`` is there already."""
-        return not callable(self.sizes) or "by_size" in self.__dict__
+        """Whether ``by_size`` is there already, or in no time."""
+        return not callable(self.sizes) or self.sizes_quick or "by_size" in self.__dict__
 
     def explain(self) -> str:
         """What each item of the offer adds, and what the nearest rejected item would have cost, in sentences."""
         return "\n".join(explanation(self))
 
     def to_content(self) -> dict[str, Any]:
-        """What JSON can hold of it."""
+        """What JSON can write of it."""
         content: dict[str, Any] = {
             "offer": [str(item) for item in self.offer],
             "value": self.value,
@@ -134,7 +162,7 @@ def summary(found: Decision) -> list[str]:
         text = f"The next best, {named(found.runners_up[0].offer)}, is worth {lead:.2g} less"
         if found.lead is not None:
             text += f" [{found.lead.low:.2g}, {found.lead.high:.2g}]"
-            text += ": the data do not tell which is better" if found.lead.is_noise else ": a lead beyond noise"
+            text += ": the data do not show which is better" if found.lead.is_noise else ": a lead beyond noise"
         lines.append(f"{text}.")
     return lines
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankstream._core.types import Mask
 from rankstream._core.watch import Deadline, Watch
+from rankstream.decide import logit
 from rankstream.decide.branch import Branching
 from rankstream.decide.lists import Lists, make_lists
 from rankstream.decide.problem import IN, OfferProblem
@@ -18,10 +19,18 @@ from rankstream.decide.valuing import values
 from rankstream.models.rankings import RankingModel
 
 QUICK = 0.2
-"""A ranking model gets a table of all offers that takes no longer; else branch and bound, which proves as much."""
+"""Seconds: a table that takes no longer is made for the best values by size, or where constraints or many runners-up
+make a search hard to predict.
+"""
 FEW = 12
-"""Free items of a model of another kind, all of whose offers are asked for one by one."""
+"""Free items of a model of another kind, all of whose offers are asked for one by one; and of a logit that is not
+sorted.
+"""
 CANDIDATES = 20
+SEARCH, PER_ENTRY, USUAL = 1e-3, 6e-7, 3
+"""About how many seconds a search among some 20 items takes, at least and for every entry of the lists; for up to this
+many of the best offers.
+"""
 
 Sizes = dict[int, float] | Callable[[], dict[int, float]]
 
@@ -37,24 +46,39 @@ class EngineAnswer:
     engine: str
     sizes: Sizes
     error: float = 0.0
+    sizes_quick: bool = False
 
 
 def solve(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """The best offers by the engine that suits the model and the number of free items.
+    """The best offers by the engine that suits the model and is predicted to prove them soonest.
 
-    - A table of all offers where it is quick, or fits the budget and the model has no other exact way.
+    - A table of all offers where it fits the budget and nothing exact is quicker.
+    - Sorting for a logit of more than a few items, unless listing costs, space or pairs are in the way.
     - Branch and bound for ranking models.
     - All offers one by one for models that are not the package's own, of few items.
     - Sampling beyond.
     """
     model, seconds = problem.model, predicted_seconds(problem)
-    if seconds <= (min(QUICK, budget) if isinstance(model, RankingModel) else budget):
-        return all_offers(problem, top)
+    if logit.suits(problem) and problem.free.size > FEW:
+        return by_sorting(problem, top, watch)
     if isinstance(model, RankingModel):
+        if seconds <= min(predicted_search(problem, top), budget):
+            return all_offers(problem, top)
         return branch_and_bound(problem, top, budget, seed, watch)
+    if seconds <= budget:
+        return all_offers(problem, top)
     if np.isinf(seconds) and problem.free.size <= FEW:
         return one_by_one(problem, top)
     return by_sampling(problem, top, budget, seed, watch)
+
+
+def predicted_search(problem: OfferProblem, top: int) -> float:
+    """About how long branch and bound would take with as few items as a table can have; at least ``QUICK`` where more
+    is asked for than sizes and a few offers.
+    """
+    seconds = SEARCH + PER_ENTRY * float(problem.model.orders.size) / 2
+    plain = problem.capacity == np.inf and not len(problem.requires) and not len(problem.excludes)
+    return seconds if plain and top <= USUAL else max(QUICK, seconds)
 
 
 def all_offers(problem: OfferProblem, top: int) -> EngineAnswer:
@@ -65,6 +89,15 @@ def all_offers(problem: OfferProblem, top: int) -> EngineAnswer:
     worths = [value + shift for value in found.values]
     sizes = found.by_size | {int(found.offers[0].sum()): exact[0]}
     return EngineAnswer(found.offers, worths, exact[0], True, "all offers", sizes)
+
+
+def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
+    """The best offers of a logit."""
+    found = logit.sorting(problem).ranked(problem.state, max(1, top), watch)
+    worth = [value for value, _ in found]
+    return EngineAnswer(
+        [held for _, held in found], worth, worth[0], True, "sorting", logit.sizes_of(problem), sizes_quick=True
+    )
 
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
@@ -100,16 +133,21 @@ def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, 
     worth = [value for _, value in best]
     bound = worth[0] if proven else max(search.bound, worth[0])
     return EngineAnswer(
-        offers, worth, bound, proven, "branch and bound", lambda: _sizes(problem, lists, budget, seed, {})
-    )
+        offers, worth, bound, proven, "branch and bound", lambda: _sizes(problem, lists, budget, seed),
+        sizes_quick=predicted_seconds(problem) <= QUICK,
+    )  # fmt: skip
 
 
-def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int, known: dict[int, float]) -> dict[int, float]:
-    """The best value of every size, each by a search of its own; sizes not proven within the budget are left out."""
+def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dict[int, float]:
+    """The best value of every size: from a table if that is quick, else each by a search of its own.
+
+    Sizes that are not proven within the budget are left out.
+    """
+    if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK:
+        return scan(table_of(problem), problem).by_size
     watch = Deadline(budget)
-    found = dict(known)
-    low = max(problem.least, problem.must.size)
-    for size in range(low, min(problem.most, problem.must.size + lists.margin.size) + 1):
+    found: dict[int, float] = {}
+    for size in problem.possible_sizes:
         try:
             search = Branching(lists, problem.of_size(size), 1, watch)
             if search.run(2, seed):
@@ -136,5 +174,5 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
     bound = max(most_possible(problem), float(worth[order[0]]))
     return EngineAnswer(
         picked, worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
-        lambda: _sizes(problem, lists, budget, seed, {}), error,
+        lambda: _sizes(problem, lists, budget, seed), error,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from rankstream._core.types import Bytes, Codes, Vec
 def lowest(mask: int) -> int:
     """The number of the lowest bit that is set."""
     bit = 0
+    # shift until the bit stands last, where & 1 sees it
     while not mask >> bit & 1:
         bit += 1
     return bit
@@ -27,6 +28,8 @@ def states_of(codes: Codes, first: Codes, items: Codes, following: Codes, out: C
     out[0] = first.size - 2
     for mask in range(1, out.size):
         bit = lowest(mask)
+        # without its lowest bit the set is a smaller number, so that its state is known; an item that no offer has
+        # makes no transition, and leaves the state as it is
         state = out[mask ^ (1 << bit)]
         out[mask] = state
         for t in range(first[state], first[state + 1]):
@@ -65,6 +68,7 @@ def add_class(
             continue
         state, rest = state_of[mask], 0.0
         for i in range(n):
+            # what has no bit ends a ranking, and is never in the set
             left = bit_of[i] < 0 or not mask >> bit_of[i] & 1
             chance[i] = attraction[i] if left else 0.0
             rest += chance[i]
@@ -79,8 +83,11 @@ def add_class(
                 continue
             bit = bit_of[i]
             if bit >= 0:
+                # the set with one bit more is a larger number: its turn is yet to come
                 reach[mask | 1 << bit] += mass
             if bit < 0 or inside >> bit & 1:
+                # i is sold by offers that miss all of the set and not i: g(set) gains what g(set with i) loses. Items
+                # that are never offered are missed by every offer, so that & inside may forget them
                 table[mask & inside] += mass * margins[i]
                 if bit >= 0:
                     table[(mask | 1 << bit) & inside] -= mass * margins[i]
@@ -99,6 +106,7 @@ def absorb(moves: Vec, inside: Bytes, hits: Vec, new: int, out: Vec) -> None:
     for a in range(n):
         if inside[a]:
             back += moves[new, a] * hits[a, new]
+    # coming back once, twice, ... is a geometric series
     stays = 1.0 / max(1.0 - back, 1e-300)
     for c in range(n):
         total = 0.0
@@ -143,6 +151,7 @@ def add_chain(
             held[codes[b]] = mask >> b & 1
             size += mask >> b & 1
         if mask:
+            # the set without its lowest bit was the last one of its size: it still stands in the stack
             new = codes[lowest(mask)]
             held[new] = 0
             absorb(moves, held, stack[size - 1], new, stack[size])
@@ -160,6 +169,7 @@ def add_chain(
             gain[i] = 0.0 if held[i] else np.exp(gain[i] - top)
             mass[i] = 0.0
         for last in range(-1, bits):
+            # the empty set has no last item: -1 stands for arriving
             here = (weight if last < 0 else 0.0) if mask == 0 else (0.0 if last < 0 else reach[mask, last])
             if here <= 0.0:
                 continue

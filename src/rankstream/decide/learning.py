@@ -1,19 +1,20 @@
 """next_offer: which offer to try next, to learn and to earn."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.decide.choosing import decide
+from rankstream.decide.constraints import Constraints, constrained
 from rankstream.decide.decision import Decision
 from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, Pairs, make_problem
+from rankstream.decide.problem import OfferProblem, make_problem
 from rankstream.decide.referee import some_offer
 from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
 from rankstream.estimation.methods import Method, make
@@ -30,10 +31,21 @@ PSEUDO = 0.5
 
 @dataclass(frozen=True, eq=False)
 class NextOffer:
-    """The offer to show to the next customers: ``offer`` without the no-choice item, ``menu`` with it.
+    """The offer to show to the next customers; hand it to the next call as ``start``, to begin where this one ended.
 
-    ``decision`` is the best offer by the model that was drawn, None for a first offer at random, before any data. Hand
-    the whole object to the next call as ``start``, so that its fits begin where these ended.
+    Attributes
+    ----------
+    offer, menu : tuple of items
+        The offer without the no-choice item, and with it.
+    how : str
+        The way it was chosen, or that it is a first offer at random.
+    decision : Decision or None
+        The best offer by the model that was fitted; None before any data.
+    guides : tuple of models or None
+        The fitted guides of the prior, for the next call.
+    fit : EntropyFit or None
+        The last fit by maximum entropy, for the next call.
+
     """
 
     offer: tuple[Label, ...]
@@ -44,7 +56,7 @@ class NextOffer:
     fit: EntropyFit | None = None
 
     def to_content(self) -> dict[str, Any]:
-        """What JSON can hold of it."""
+        """What JSON can write of it."""
         decision = None if self.decision is None else self.decision.to_content()
         return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision}
 
@@ -53,6 +65,7 @@ class NextOffer:
         return f"Next, offer {items} ({self.how})."
 
 
+@constrained
 def next_offer(
     counts: Any,
     margins: Numbers,
@@ -61,19 +74,11 @@ def next_offer(
     method: str | Method = "max-entropy",
     redraws: int = 10,
     optimism: float = 1.0,
-    at_most: int | None = None,
-    at_least: int | None = None,
-    must: Iterable[Label] = (),
-    never: Iterable[Label] = (),
-    requires: Pairs = (),
-    excludes: Pairs = (),
-    listing_costs: Numbers | None = None,
-    space: Numbers | None = None,
-    capacity: float | None = None,
-    no_choice: Label | None = None,
     budget: float = 10.0,
     seed: int = 0,
     start: NextOffer | None = None,
+    watch: Watch | None = None,
+    **constraints: Unpack[Constraints],
 ) -> NextOffer:
     """Which offer to show to the next batch of customers.
 
@@ -104,6 +109,8 @@ def next_offer(
         What is redrawn.
     start : NextOffer, optional
         What the call before returned.
+    watch : callable, optional
+        Called with what is going on; may end fits and search by returning True: the offer is then the best so far.
 
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [90, 10, 20, 80])
@@ -120,20 +127,17 @@ def next_offer(
     if not isinstance(held, ChoiceCounts):
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
     offers = held.assortments
-    label = offers.items[offers.no_choice] if no_choice is None and offers.no_choice is not None else no_choice
-    flat = _Known(offers.items, label)
-    problem = make_problem(
-        flat, margins, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
-        excludes=excludes, listing_costs=listing_costs, space=space, capacity=capacity, no_choice=label,
-    )  # fmt: skip
+    if constraints.get("no_choice") is None and offers.no_choice_code is not None:
+        constraints["no_choice"] = offers.items[offers.no_choice_code]
+    problem = make_problem(_Known(offers.items, constraints.get("no_choice")), margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
     if not held.observations:
         return _at_random(problem, random)
-    learner = _Learner(observed(held), method, seed, start)
+    learner = _Learner(observed(held), method, seed, start, watch or unwatched)
     if how == "ucb":
-        return _optimistic(problem, learner, redraws, optimism, random, budget, seed)
+        return _optimistic(problem, learner, redraws, optimism, random, budget)
     model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
-    found = decide(replace(problem, model=model), 1, budget, seed)
+    found = decide(replace(problem, model=model), 1, budget, seed, watch)
     return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last)
 
 
@@ -158,8 +162,10 @@ def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
 class _Learner:
     """Fits to counts and to redrawn ones, each from where the one before ended."""
 
-    def __init__(self, counts: ChoiceCounts, method: str | Method, seed: int, start: NextOffer | None) -> None:
-        self.counts, self.seed = counts, seed
+    def __init__(
+        self, counts: ChoiceCounts, method: str | Method, seed: int, start: NextOffer | None, watch: Watch
+    ) -> None:
+        self.counts, self.seed, self.watch = counts, seed, watch
         self.dense = method == "max-entropy"
         self.method = None if self.dense else make(method)
         same = start is not None and start.guides is not None and start.guides[0].items == counts.assortments.items
@@ -171,32 +177,37 @@ class _Learner:
         if not self.dense:
             if self.method is None:
                 raise ValueError("The method 'auto' changes with the data: name one, such as 'max-entropy'.")
-            return self.method.model(Task(counts.assortments, counts, self.seed))
-        self.guides = fit_guides(counts, seed=self.seed, start=self.guides)
+            return self.method.model(Task(counts.assortments, counts, self.seed, self.watch))
+        self.guides = fit_guides(counts, seed=self.seed, start=self.guides, watch=self.watch)
         prior = of_guides(self.guides, WEIGHTS)
-        self.last = fit_max_entropy(counts, prior, start=self.last, tolerance=GAP, seed=self.seed)
+        self.last = fit_max_entropy(counts, prior, start=self.last, tolerance=GAP, seed=self.seed, watch=self.watch)
         return self.last.model
 
 
 def _optimistic(
-    problem: OfferProblem, learner: _Learner, redraws: int, optimism: float, random: np.random.Generator, budget: float,
-    seed: int,
-) -> NextOffer:  # fmt: skip
-    """The offer of the highest value plus so many standard deviations, over all offers."""
+    problem: OfferProblem, learner: _Learner, redraws: int, optimism: float, random: np.random.Generator, budget: float
+) -> NextOffer:
+    """The offer of the highest value plus ``optimism`` standard deviations, over all offers.
+
+    Where whoever watches has had enough, over fewer redraws; with fewer than two there is nothing to add.
+    """
     if problem.free.size > MOST_BITS:
-        raise ValueError(f"'ucb' needs at most {MOST_BITS} items to decide about, not {problem.free.size}.")
+        raise ValueError(
+            f"'ucb' can decide about {MOST_BITS} items, not {problem.free.size}: use 'thompson', or never= for some."
+        )
     model = learner.fit(learner.counts)
     middle = table_of(replace(problem, model=model))
-    sums, squares = np.zeros_like(middle.values), np.zeros_like(middle.values)
-    for _ in range(redraws):
+    sums, squares, done = np.zeros_like(middle.values), np.zeros_like(middle.values), 0
+    while done < redraws and not learner.watch(f"redrawn {done} of {redraws} times"):
         table = table_of(replace(problem, model=learner.fit(redrawn(learner.counts, random))))
         drawn: Vec = table.values if table.flip == middle.flip else table.values[::-1]
         sums += drawn
         squares += drawn**2
-    spread = np.sqrt(np.maximum(squares - sums**2 / redraws, 0.0) / (redraws - 1))
+        done += 1
+    spread = np.sqrt(np.maximum(squares - sums**2 / max(1, done), 0.0) / max(1, done - 1))
     held = scan(OfferTable(middle.values + optimism * spread, middle.flip), problem).offers[0]
     own = tuple(problem.items[code] for code in np.flatnonzero(held))
-    found = decide(replace(problem, model=model), 1, budget, seed)
+    found = decide(replace(problem, model=model), 1, budget, learner.seed, learner.watch)
     return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
 
 

@@ -4,28 +4,78 @@ The list of ranking r is ``item[start[r]:start[r + 1]]``, best first; ``weight[r
 ``end[r]`` what is earned if nothing of it is offered.
 """
 
-from rankstream._core.compiling import compiled
+import numpy as np
+
+from rankstream._core.compiling import compiled, inner
 from rankstream._core.types import Bytes, Codes, Vec
+
+MODULUS = (1 << 42) - 11
 
 
 @compiled
-def cut(orders: Codes, place: Codes, ends: Vec, start: Codes, item: Codes, end: Vec) -> None:
+def cut(orders: Codes, place: Codes, ends: Vec, start: Codes, item: Codes, end: Vec, mark: Codes) -> None:
     """Write the lists of whole rankings; ``place[i]`` is the new number of a free item, -1 for one that is never
-    offered, -2 for one that always is and earns ``ends[i]``.
+    offered, -2 for one that always is and earns ``ends[i]``. Equal lists get equal marks.
     """
     at = 0
     for r in range(orders.shape[0]):
         start[r] = at
         end[r] = 0.0
+        # the list read as digits in base 1,000,003, modulo a number near 2^42 so that the product stays below 2^63:
+        # lists that differ rarely share it
+        code = 0
         for k in range(orders.shape[1]):
             i = orders[r, k]
             if place[i] == -2:
                 end[r] = ends[i]
+                code = (code * 1_000_003 + orders.shape[1] + i + 1) % MODULUS
                 break
             if place[i] >= 0:
                 item[at] = place[i]
                 at += 1
+                code = (code * 1_000_003 + i + 1) % MODULUS
+        mark[r] = code
     start[orders.shape[0]] = at
+
+
+@compiled
+def merge(start: Codes, item: Codes, weight: Vec, end: Vec, mark: Codes, order: Codes) -> int:
+    """Make equal lists one, in place; ``order`` sorts the marks, and is stable. Returns how many lists are left.
+
+    Lists with the same mark stand side by side in that order, and each is compared with the first of them: a mark that
+    two different lists share by chance costs a merge, never an answer.
+    """
+    n = weight.size
+    gone = np.zeros(n, dtype=np.int8)
+    head = order[0] if n else 0
+    for k in range(1, n):
+        r = order[k]
+        same = mark[r] == mark[head] and end[r] == end[head]
+        size = start[r + 1] - start[r]
+        same = same and size == start[head + 1] - start[head]
+        if same:
+            for p in range(size):
+                if item[start[r] + p] != item[start[head] + p]:
+                    same = False
+                    break
+        if same:
+            weight[head] += weight[r]
+            gone[r] = 1
+        else:
+            head = r
+    rows, at = 0, 0
+    for r in range(n):
+        # what is kept moves to the front, never beyond where it is read from
+        low, high = start[r], start[r + 1]
+        if gone[r]:
+            continue
+        for p in range(low, high):
+            item[at + p - low] = item[p]
+        start[rows], weight[rows], end[rows] = at, weight[r], end[r]
+        at += high - low
+        rows += 1
+    start[rows] = at
+    return rows
 
 
 @compiled
@@ -85,3 +135,96 @@ def changes(
             else:
                 swap[first, i] += weight[r] * (margin[i] - second)
     return total
+
+
+@compiled
+def fits(held: Bytes, space: Vec, room: float, least: int, most: int, requires: Codes, excludes: Codes) -> bool:
+    """Whether an offer of free items keeps all rules."""
+    size, filled = 0, 0.0
+    for i in range(held.size):
+        if held[i] > 0:
+            size += 1
+            filled += space[i]
+    good = least <= size <= most and filled <= room
+    for k in range(requires.shape[0]):
+        if held[requires[k, 0]] > 0 and held[requires[k, 1]] <= 0:
+            good = False
+    for k in range(excludes.shape[0]):
+        if held[excludes[k, 0]] > 0 and held[excludes[k, 1]] > 0:
+            good = False
+    return good
+
+
+@inner
+def better(
+    held: Bytes, gone: int, new: int, space: Vec, room: float, least: int, most: int, requires: Codes, excludes: Codes
+) -> bool:
+    """Whether the offer keeps all rules without ``gone`` and with ``new`` (-1: none); the offer is left as it was."""
+    if gone >= 0:
+        held[gone] = 0
+    if new >= 0:
+        held[new] = 1
+    good = fits(held, space, room, least, most, requires, excludes)
+    if gone >= 0:
+        held[gone] = 1
+    if new >= 0:
+        held[new] = 0
+    return good
+
+
+@compiled
+def climb(
+    start: Codes,
+    item: Codes,
+    weight: Vec,
+    end: Vec,
+    margin: Vec,
+    space: Vec,
+    room: float,
+    least: int,
+    most: int,
+    requires: Codes,
+    excludes: Codes,
+    cost: Vec,
+    pays: float,
+    held: Bytes,
+    steps: Bytes,
+    values: Vec,
+) -> int:
+    """Take the best feasible change of ``held`` as long as one pays: add an item, drop one, or exchange two.
+
+    Every offer on the way goes into a row of ``steps``, what it is worth into ``values``. Returns how many there are;
+    if that fills ``steps``, there may be more to gain.
+    """
+    n = margin.size
+    add, drop, swap = np.zeros(n), np.zeros(n), np.zeros((n, n))
+    for step in range(values.size):
+        value = changes(start, item, weight, end, margin, held, add, drop, swap)
+        for i in range(n):
+            steps[step, i] = held[i]
+            if held[i] > 0:
+                value -= cost[i]
+        values[step] = value
+        best, gone, new = pays, -1, -1
+        # row n stands for dropping nothing, column n for adding nothing
+        for f in range(n + 1):
+            if f < n and held[f] <= 0:
+                continue
+            lost = drop[f] + cost[f] if f < n else 0.0
+            for i in range(n + 1):
+                if i < n and held[i] > 0:
+                    continue
+                gain = lost + (add[i] - cost[i] if i < n else 0.0)
+                if f < n and i < n:
+                    gain += swap[f, i]
+                if gain > best:
+                    out, into = f if f < n else -1, i if i < n else -1
+                    if better(held, out, into, space, room, least, most, requires, excludes):
+                        best, gone, new = gain, out, into
+        if gone < 0 and new < 0:
+            return step + 1
+        if gone >= 0:
+            held[gone] = 0
+        if new >= 0:
+            held[new] = 1
+    return values.size

@@ -1,6 +1,6 @@
 """Wish lists: what a ranking model says of the items that are still to be decided about."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankstream.models.rankings import RankingModel
 class Lists:
     """Rankings of the free items, each cut at what is always on offer; see ``list_kernels``. Equal ones are merged.
 
-    ``free`` holds the free items' numbers in the model, ``margin`` and ``cost`` their margins and listing costs,
+    ``free`` are the free items' numbers in the model, ``margin`` and ``cost`` their margins and listing costs,
     ``fixed_cost`` the listing costs of what must be offered.
     """
 
@@ -52,28 +52,12 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
     if problem.nothing >= 0:
         place[problem.nothing] = -2
     kept = model.weights > 0.0
-    orders = np.ascontiguousarray(model.orders[kept])
+    orders, weight = np.ascontiguousarray(model.orders[kept]), np.array(model.weights[kept])
     start, end = np.zeros(len(orders) + 1, dtype=np.int64), np.zeros(len(orders))
-    item = np.zeros(orders.size, dtype=np.int64)
-    kernels.cut(orders, place, problem.margins, start, item, end)
-    found = Lists(
-        free, start, item[: start[-1]].copy(), np.array(model.weights[kept]), end, problem.margins[free],
+    item, mark = np.zeros(orders.size, dtype=np.int64), np.zeros(len(orders), dtype=np.int64)
+    kernels.cut(orders, place, problem.margins, start, item, end, mark)
+    rows = kernels.merge(start, item, weight, end, mark, np.argsort(mark, kind="stable"))
+    return Lists(
+        free, start[: rows + 1], item[: start[rows]].copy(), weight[:rows], end[:rows], problem.margins[free],
         problem.costs[free], float(problem.costs[problem.state == IN].sum()),
     )  # fmt: skip
-    return _merged(found)
-
-
-def _merged(lists: Lists) -> Lists:
-    """Lists that are equal, ends included, as one with the sum of their weights."""
-    bounds, ends = lists.start.tolist(), lists.end.tolist()
-    first: dict[tuple[bytes, float], int] = {}
-    owner = [
-        first.setdefault((lists.item[low:high].tobytes(), gain), len(first))
-        for low, high, gain in zip(bounds[:-1], bounds[1:], ends, strict=True)
-    ]
-    if len(first) == len(owner):
-        return lists
-    parts = [np.frombuffer(key, dtype=np.int64) for key, _ in first]
-    start = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int64)
-    weight = np.bincount(owner, weights=lists.weight, minlength=len(first)).astype(np.float64)
-    return replace(lists, start=start, item=np.concatenate(parts), weight=weight, end=np.array([g for _, g in first]))

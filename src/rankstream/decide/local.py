@@ -8,47 +8,25 @@ from rankstream.decide import list_kernels as kernels
 from rankstream.decide.lists import Lists
 from rankstream.decide.problem import OfferProblem
 from rankstream.decide.referee import some_offer
+from rankstream.decide.rules import FreeRules, rules_of
 
 PAYS = 1e-12
+AT_A_TIME = 64
+"""Steps between two questions whether there is still time."""
 Found = dict[bytes, float]
 """Feasible offers of free items and their values."""
 
 
-def climb(lists: Lists, problem: OfferProblem, held: Bytes, found: Found, watch: Watch = unwatched) -> Bytes:
+def climb(lists: Lists, rules: FreeRules, held: Bytes, found: Found, watch: Watch = unwatched) -> None:
     """From a feasible offer to one that no single change improves; every step is kept in ``found``."""
-    n = lists.margin.size
-    add, drop, swap = np.zeros(n), np.zeros(n), np.zeros((n, n))
+    steps, values = np.zeros((AT_A_TIME, held.size), dtype=np.int8), np.zeros(AT_A_TIME)
+    given = (*lists.arrays, *rules.arrays)
     while True:
-        value = kernels.changes(*lists.arrays, held, add, drop, swap)
-        found[held.tobytes()] = value - float(lists.cost @ held) - lists.fixed_cost
-        move = _best_move(lists, problem, held, add - lists.cost, drop + lists.cost, swap)
-        if move is None or watch("local search"):
-            return held
-        held = move
-
-
-def _best_move(
-    lists: Lists, problem: OfferProblem, held: Bytes, add: np.ndarray, drop: np.ndarray, swap: np.ndarray
-) -> Bytes | None:
-    """The best feasible change, if one pays."""
-    n = held.size
-    inside, outside = np.flatnonzero(held > 0), np.flatnonzero(held == 0)
-    both = drop[inside, np.newaxis] + add[outside] + swap[np.ix_(inside, outside)]
-    gains = np.concatenate([add[outside], drop[inside], both.ravel()])
-    for pick in np.argsort(-gains):
-        if gains[pick] <= PAYS:
-            return None
-        after = held.copy()
-        if pick < outside.size:
-            after[outside[pick]] = 1
-        elif pick < n:
-            after[inside[pick - outside.size]] = 0
-        else:
-            row, column = divmod(int(pick) - n, outside.size)
-            after[inside[row]], after[outside[column]] = 0, 1
-        if problem.is_feasible(lists.whole(problem, after)):
-            return after
-    return None
+        done = kernels.climb(*given, lists.cost, PAYS, held, steps, values)
+        for number in range(done):
+            found[steps[number].tobytes()] = float(values[number]) - lists.fixed_cost
+        if done < AT_A_TIME or watch("local search"):
+            return
 
 
 def local_search(
@@ -60,20 +38,21 @@ def local_search(
     problem is a ValueError.
     """
     random, n = np.random.default_rng(seed), lists.margin.size
+    rules = rules_of(problem)
     found: Found = {}
     for number in range(starts):
         held = np.zeros(n, dtype=np.int8)
         if number:
             order = random.permutation(n)
-            for code in order[: max(1, problem.most - problem.must.size)]:
+            for code in order[: max(1, rules.most)]:
                 held[code] = 1
-                if not problem.is_feasible(lists.whole(problem, held)):
+                if not kernels.fits(held, *rules.arrays):
                     held[code] = 0
-        if not problem.is_feasible(lists.whole(problem, held)):
+        if not kernels.fits(held, *rules.arrays):
             if found:
                 continue
             held = some_offer(problem)[lists.free].astype(np.int8)
-        climb(lists, problem, held, found, watch)
+        climb(lists, rules, held, found, watch)
         if watch("local search"):
             break
     return found

@@ -16,7 +16,7 @@ def no_choice_of(model: Any, no_choice: Label | None) -> Label | None:
     """The item that is always on offer and earns 0: the one named, or the model's own."""
     label = plain(no_choice) if no_choice is not None else getattr(model, "no_choice", None)
     if label is not None and label not in model.items:
-        raise ValueError(f"The no-choice item {label!r} is none of the model's: they are {listed(model.items)}.")
+        raise ValueError(f"The no-choice item {label!r} is not one of the model's: they are {listed(model.items)}.")
     return label
 
 

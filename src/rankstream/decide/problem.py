@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Bytes, Codes, Label, Mask, Vec
 from rankstream.data.assortments import plain
+from rankstream.decide.constraints import Pairs
 from rankstream.decide.margins import Numbers, listed, margin_vector, no_choice_of, number_vector
 
-Pairs: TypeAlias = Iterable[Any] | Mapping[Any, Any]
-"""Pairs of items in a list, one pair, or a dict."""
 IN, FREE, OUT = 1, 0, -1
 FITS = 1e-9
 """Relative to the capacity: sums of spaces that exceed it by no more than rounding still fit."""
@@ -20,7 +19,7 @@ FITS = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class OfferProblem:
-    """A model, what its items earn, cost and fill, and which offers are feasible; items are told by their numbers.
+    """A model, what its items earn, cost and fill, and which offers are feasible; items are known by their numbers.
 
     ``state`` says of every item whether it must be (1), cannot be (-1) or may be (0) in the offer, with all that
     follows from the constraints thought through. ``nothing`` is the number of the no-choice item, or -1: it is not
@@ -61,7 +60,7 @@ class OfferProblem:
         return self.capacity * (1.0 + FITS) + FITS * float(self.space.max(initial=0.0))
 
     def is_feasible(self, held: Mask) -> bool:
-        """Whether an offer keeps all constraints; ``held`` tells for every item whether it is in it."""
+        """Whether an offer keeps all constraints; ``held`` says for every item whether it is in it."""
         own = held.copy()
         if self.nothing >= 0:
             own[self.nothing] = False
@@ -80,8 +79,13 @@ class OfferProblem:
         own = tuple(item for item, there in zip(self.items, held, strict=True) if there)
         return own if self.nothing < 0 else (*own, self.items[self.nothing])
 
+    @property
+    def possible_sizes(self) -> range:
+        """How many items an offer can have, by sizes alone: pairs and space may exclude more."""
+        return range(max(self.least, self.must.size), min(self.most, self.must.size + self.free.size) + 1)
+
     def of_size(self, size: int) -> "OfferProblem":
-        """The same for offers of exactly so many items."""
+        """The same for offers of exactly ``size`` items."""
         return replace(self, least=size, most=size)
 
 
@@ -163,10 +167,10 @@ def _pairs(name: str, items: tuple[Label, ...], number: dict[Label, int], nothin
     found = []
     for pair in given:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ValueError(f"{name} holds {pair!r}: give pairs of items, such as ('cream', 'tea').")
+            raise ValueError(f"{name} contains {pair!r}: give pairs of items, such as ('cream', 'tea').")
         first, second = (_code(name, number, nothing, item) for item in pair)
         if first == second:
-            raise ValueError(f"{name} holds the pair of {items[first]!r} with itself: name two items.")
+            raise ValueError(f"{name} contains the pair of {items[first]!r} with itself: name two items.")
         found.append((first, second))
     return np.array(found, dtype=np.int64).reshape(-1, 2)
 
@@ -198,11 +202,13 @@ def _thought_through(problem: OfferProblem) -> OfferProblem:
     needed, possible = int((state == IN).sum()), int((state != OUT).sum())
     if problem.least > problem.most or needed > problem.most:
         raise ValueError(
-            f"The offer must hold at least {max(problem.least, needed)} items and at most {problem.most}: "
+            f"The offer must have at least {max(problem.least, needed)} items and at most {problem.most}: "
             "the constraints contradict each other."
         )
     if possible < problem.least:
-        raise ValueError(f"The offer must hold at least {problem.least} items, and only {possible} may be in it.")
+        raise ValueError(
+            f"The offer must have at least {problem.least} items, and only {possible} may be in it: ask for fewer."
+        )
     return replace(problem, state=state)
 
 

@@ -20,7 +20,7 @@ class Program:
         import highspy
 
         self.problem, self.infinity = problem, highspy.kHighsInf
-        self._integer = highspy.HighsVarType.kInteger
+        self._integer, self._continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in {"output_flag": False, "mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "threads": 1}.items():
             self.highs.setOptionValue(option, value)
@@ -54,6 +54,11 @@ class Program:
     def row(self, columns: list[int], factors: list[float], low: float, high: float) -> None:
         """One more constraint."""
         self.highs.addRow(low, high, len(columns), np.array(columns, np.int32), np.array(factors, np.float64))
+
+    def relax(self) -> None:
+        """Let every variable be any number between 0 and 1: a linear program, whose value no offer exceeds."""
+        for number in range(self.free.size):
+            self.highs.changeColIntegrality(number, self._continuous)
 
     def solve(self, seconds: float = np.inf) -> "Solved":
         """Run; what cannot be kept is a ValueError."""
@@ -107,6 +112,15 @@ def best_by_milp(
     found = program.solve(seconds)
     more = constant - lists.fixed_cost
     return Solved(found.held, found.value + more, found.bound + more, found.optimal)
+
+
+def linear_bound(model: RankingModel, problem: OfferProblem) -> float:
+    """The value of Bertsimas and Mišić's program without integrality: what branch and bound's best prices come to."""
+    lists = make_lists(model, problem)
+    program = Program(problem)
+    constant = _shares(program, lists) - lists.fixed_cost
+    program.relax()
+    return program.solve().value + constant
 
 
 def _shares(program: Program, lists: Lists) -> float:

@@ -1,23 +1,23 @@
 """safe_offer: the offer with the best worst case over all ranking models that fit the data."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline, Watch
-from rankstream.columns.revenue import Region
+from rankstream.columns.fitting import Fitting, Region, fitting_to
+from rankstream.columns.solved import Limits
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.choosing import decide
+from rankstream.decide.constraints import Constraints, constrained
 from rankstream.decide.decision import Decision, named
 from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, Pairs, make_problem
+from rankstream.decide.problem import OfferProblem, make_problem
 from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
 from rankstream.decide.valuing import values
-from rankstream.decide.worst import WorstCases
 from rankstream.estimation.estimate import estimate
 from rankstream.models.rankings import RankingModel
 
@@ -26,10 +26,29 @@ from rankstream.models.rankings import RankingModel
 class SafeOffer:
     """An offer that is worth at least ``low`` whatever ranking model in the region is true, beside the best one.
 
-    ``expected`` is its value by the model, ``bound`` what no offer's worst case exceeds, ``scenarios`` how many worst
-    models it took, ``worst`` the model behind ``low``. ``best`` is the decision by the model alone, and ``best_low``
-    the worst case of that. ``feasible`` is False where no ranking model is in the region: then those count that come
-    nearest.
+    Attributes
+    ----------
+    offer : tuple of items
+        The items to show, without the no-choice item.
+    low : float
+        What it is worth in the worst case.
+    expected : float
+        What it is worth by the model.
+    bound : float
+        No offer's worst case is better.
+    proven : bool
+        Whether ``low`` and ``bound`` are as near as ``accuracy`` asked for.
+    scenarios : int
+        How many worst models it took.
+    worst : RankingModel
+        The model behind ``low``.
+    best : Decision
+        The best offer by the model alone.
+    best_low : float
+        The worst case of that.
+    feasible : bool
+        False where no ranking model is in the region; the nearest ones then count.
+
     """
 
     offer: tuple[Label, ...]
@@ -54,7 +73,7 @@ class SafeOffer:
         return "\n".join(lines)
 
     def to_content(self) -> dict[str, Any]:
-        """What JSON can hold of it."""
+        """What JSON can write of it."""
         return {
             "offer": [str(item) for item in self.offer], "low": self.low, "expected": self.expected,
             "bound": self.bound, "proven": self.proven, "scenarios": self.scenarios, "feasible": self.feasible,
@@ -62,6 +81,7 @@ class SafeOffer:
         }  # fmt: skip
 
 
+@constrained
 def safe_offer(
     counts: ChoiceCounts,
     margins: Numbers,
@@ -72,23 +92,14 @@ def safe_offer(
     model: Any = None,
     accuracy: float = 1e-4,
     max_scenarios: int = 50,
-    at_most: int | None = None,
-    at_least: int | None = None,
-    must: Iterable[Label] = (),
-    never: Iterable[Label] = (),
-    requires: Pairs = (),
-    excludes: Pairs = (),
-    listing_costs: Numbers | None = None,
-    space: Numbers | None = None,
-    capacity: float | None = None,
-    no_choice: Label | None = None,
     budget: float = 60.0,
     seed: int = 0,
     watch: Watch | None = None,
+    **constraints: Unpack[Constraints],
 ) -> SafeOffer:
     """The offer whose worst case over all ranking models in a region around the data is best, beside the best offer.
 
-    By scenarios: the best offer against the worst models found so far, then the worst model for that offer, until the
+    By scenarios: the best offer against the worst models so far, then the worst model for that offer, until the
     two meet. It is cautious: use it beside ``best_offer``, to see what caution costs.
 
     Parameters
@@ -114,7 +125,7 @@ def safe_offer(
     seed : int
         Ties between rankings, and the fit.
     watch : callable, optional
-        Is told what is going on, and may end the search.
+        Called with what is going on; may end the search by returning True.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "no"), ("pie", "no"), ("tea", "pie", "no")])
@@ -129,28 +140,41 @@ def safe_offer(
     fitted = estimate(counts, seed=seed).model if model is None else model
     if set(fitted.items) != set(counts.assortments.items):
         raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
-    problem = make_problem(
-        fitted, margins, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
-        excludes=excludes, listing_costs=listing_costs, space=space, capacity=capacity, no_choice=no_choice,
-    )  # fmt: skip
+    problem = make_problem(fitted, margins, **constraints)
     if problem.free.size > MOST_BITS:
-        raise ValueError(f"A safe offer needs at most {MOST_BITS} items to decide about, not {problem.free.size}.")
-    cases = WorstCases(counts, region, tolerance, level, 0.1 * accuracy, seed)
+        raise ValueError(
+            f"A safe offer can decide about {MOST_BITS} items, not {problem.free.size}: use must= or never= for some."
+        )
     deadline = Deadline(number_between("budget", budget, 0.0))
 
-    def enough(text: str) -> bool:
-        return deadline(text) or (watch is not None and watch(text))
+    def enough(text: str, share: float = 1.0) -> bool:
+        return deadline(text, share) or (watch is not None and watch(text, share))
 
-    return _search(problem, cases, accuracy, max_scenarios, enough, decide(problem, 1, budget, seed, watch))
+    cases = _WorstCases(problem, fitting_to(counts, region, tolerance, level, seed=seed), accuracy, enough)
+    return _search(problem, cases, max_scenarios, decide(problem, 1, budget, seed, watch))
 
 
-def _search(
-    problem: OfferProblem, cases: WorstCases, accuracy: float, most: int, enough: Any, best: Decision
-) -> SafeOffer:
+class _WorstCases:
+    """The worst that offers are worth over the distributions that fit, one offer after the other."""
+
+    def __init__(self, problem: OfferProblem, fitting: Fitting, accuracy: float, watch: Watch) -> None:
+        self.problem, self.fitting, self.watch = problem, fitting, watch
+        self.close = accuracy * max(float(np.abs(problem.margins).max()), 1e-300)
+        self.limits, self.feasible = Limits(0.1 * accuracy, watch=watch), True
+        self.gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
+
+    def __call__(self, held: Mask) -> tuple[float, RankingModel]:
+        """The worst that an offer is worth, proven, and the model that does it."""
+        menu = self.problem.labels(held)
+        found, fits = self.fitting.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
+        self.feasible &= fits
+        return found.bound - float(self.problem.costs[held].sum()), found.model
+
+
+def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision) -> SafeOffer:
     """Scenario after scenario, until what some offer guarantees is what no offer can exceed."""
-    close = accuracy * max(float(np.abs(problem.margins).max()), 1e-300)
-    offer = best.held
-    low, worst = _worst(problem, cases, offer)
+    offer, close = best.held, cases.close
+    low, worst = cases(offer)
     best_low, kept, table = low, (low, offer, worst), None
     bound, number = np.inf, 0
     while number < most:
@@ -164,10 +188,10 @@ def _search(
         bound, offer = found.values[0], found.offers[0]
         if bound <= kept[0] + close:
             break
-        low, worst = _worst(problem, cases, offer)
+        low, worst = cases(offer)
         if low > kept[0]:
             kept = (low, offer, worst)
-        if bound <= kept[0] + close or enough(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
+        if bound <= kept[0] + close or cases.watch(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
             break
     expected = float(values(problem, [kept[1]])[0])
     items = tuple(problem.items[code] for code in np.flatnonzero(kept[1]))
@@ -175,14 +199,6 @@ def _search(
     return SafeOffer(
         items, kept[0], expected, bound, bound <= kept[0] + close, number, kept[2], best, best_low, cases.feasible
     )
-
-
-def _worst(problem: OfferProblem, cases: WorstCases, held: Mask) -> tuple[float, RankingModel]:
-    """The worst that an offer is worth, and the model that does it."""
-    menu = problem.labels(held)
-    gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
-    low, model = cases(menu, np.array([gain[item] for item in menu]))
-    return low - float(problem.costs[held].sum()), model
 
 
 def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:

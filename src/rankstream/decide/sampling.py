@@ -1,4 +1,4 @@
-"""Sampling: where no table holds all offers of a model, the best offer of rankings drawn from it."""
+"""Sampling: where no table has all offers of a model, the best offer of rankings drawn from it."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from rankstream.decide.problem import OfferProblem
 from rankstream.models.entropy.completion import TiltedRankings
 from rankstream.models.entropy.laws import Prior, markov_chain, plackett_luce
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -39,7 +38,7 @@ def draw(model: Any, seed: int, watch: Watch, size: int = DRAWN) -> tuple[Rankin
     """Rankings from a model, as a model, and how many: ``size``, or fewer batches when whoever watches says so."""
     random = np.random.default_rng(seed)
     if isinstance(model, EntropyModel):
-        tilted = TiltedRankings(SoftLattice(model.assortments, model.prior), model.duals)
+        tilted = TiltedRankings(*model.program())
         batch = tilted.draw
     else:
         prior = law_of(model)
@@ -63,7 +62,7 @@ def sampled_lists(model: Any, problem: OfferProblem, seed: int, watch: Watch) ->
 
 
 def standard_error(lists: Lists, held: Any, drawn: int) -> float:
-    """How far the mean of what so many customers pay is from its expectation, typically."""
+    """How far the mean of what ``drawn`` customers pay is from its expectation, typically."""
     gains = np.array(lists.end)
     for r in range(lists.weight.size):
         row = lists.item[lists.start[r] : lists.start[r + 1]]

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Bits, Codes, Mask, Vec
+from rankstream._core.threads import crew
+from rankstream._core.types import Codes, Mask, Vec
 from rankstream.decide import law_kernels, table_kernels
 from rankstream.decide.lists import make_lists
 from rankstream.decide.problem import IN, OfferProblem
+from rankstream.decide.rules import rules_of
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -21,6 +22,12 @@ MOST_STATES = 2**26
 """Numbers in a table beside the offers: half a gigabyte."""
 RATE = 2e8
 """About how many terms a second the loops take; only to predict what fits into a budget."""
+ADDITION, SCANNED, ENTRY = 0.2e-9, 2e-9, 5e-9
+"""The same for rankings: seconds for an offer and a bit of it, for looking at an offer, and for an entry of a list."""
+
+
+SHARED, PARTS = 18, 32
+"""From how many bits on a table is shared out among threads, and how many parts its columns come in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +55,8 @@ def predicted_seconds(problem: OfferProblem) -> float:
         return np.inf
     offers = float(2**free)
     if isinstance(model, RankingModel):
-        terms = free * offers / 4 + model.orders.size
-    elif isinstance(model, LogitModel):
+        return (ADDITION * free + SCANNED) * offers + ENTRY * model.orders.size
+    if isinstance(model, LogitModel):
         terms = offers
     elif isinstance(model, LatentClassModel):
         terms = offers * model.n_classes
@@ -85,8 +92,8 @@ def table_of(problem: OfferProblem) -> OfferTable:
     elif isinstance(model, EntropyModel):
         _add_tilted(model, problem, values)
     else:
-        raise ValueError(f"There is no table of all offers for a {type(model).__name__}.")
-    table_kernels.subset_sums(values, free)
+        raise ValueError(f"There is no table of all offers for a {type(model).__name__}: give a model of the package.")
+    subset_sums(values, free)
     return OfferTable(values, 2**free - 1)
 
 
@@ -109,8 +116,8 @@ def _add_logits(model: LogitModel | LatentClassModel, problem: OfferProblem, val
 
 def _add_tilted(model: EntropyModel, problem: OfferProblem, values: Vec) -> None:
     """The maximum-entropy model's g, class by class and chain by chain."""
-    lattice = SoftLattice(model.assortments, model.prior)
-    lattice.evaluate(model.duals)
+    lattice, duals = model.program()
+    lattice.evaluate(duals)
     codes, prior = _codes(problem), model.prior
     steps = (lattice.first, lattice.items, lattice.following)
     state_of = np.zeros(2**codes.size, dtype=np.int64)
@@ -132,16 +139,31 @@ def _add_tilted(model: EntropyModel, problem: OfferProblem, values: Vec) -> None
         )  # fmt: skip
 
 
+def subset_sums(values: Vec, bits: int) -> None:
+    """In place: every entry becomes the sum of the entries of all subsets of its set, on all threads where that pays.
+
+    The low bits are done in each of eight rows, then the three high ones column by column: every entry gets the same
+    additions in the same order whatever the number of threads, so that the sums are the same bit for bit.
+    """
+    if bits < SHARED:
+        table_kernels.subset_sums(values, bits)
+        return
+    low = bits - 3
+    width = 2**low // PARTS
+    with crew() as threads:
+        threads.run(lambda row: table_kernels.subset_sums(values[row << low : (row + 1) << low], low), 8)
+        threads.run(lambda part: table_kernels.join(values, bits, part * width, (part + 1) * width), PARTS)
+
+
 def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
     """The best feasible offers of a table; a ValueError where none is feasible."""
-    free, inside = problem.free, problem.state == IN
+    free, inside, rules = problem.free, problem.state == IN, rules_of(problem)
     taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
     best, picks = np.full(max(1, top), -np.inf), np.zeros(max(1, top), dtype=np.uint64)
-    size_best, size_pick = np.full(free.size + 1, -np.inf), np.zeros(free.size + 1, dtype=np.uint64)
+    size_best = np.full(free.size + 1, -np.inf)
     feasible = table_kernels.scan(
-        table.values, table.flip, free.size, problem.costs[free], problem.space[free],
-        problem.room - float(problem.space[inside].sum()), problem.least - taken, problem.most - taken,
-        *_pair_masks(problem), best, picks, size_best, size_pick,
+        table.values, table.flip, free.size, problem.costs[free], rules.space, rules.room, rules.least, rules.most,
+        *rules.pair_masks(np.arange(free.size)), best, picks, size_best,
     )  # fmt: skip
     if not feasible:
         raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
@@ -164,14 +186,3 @@ def _held(problem: OfferProblem, mask: int) -> Mask:
     for bit, code in enumerate(problem.free.tolist()):
         held[code] = bool(mask >> bit & 1)
     return held
-
-
-def _pair_masks(problem: OfferProblem) -> tuple[Bits, Bits]:
-    """For every free item, the free items it needs and those it bans, as bits."""
-    place = {int(code): bit for bit, code in enumerate(problem.free)}
-    needs, bans = np.zeros((2, problem.free.size), dtype=np.uint64)
-    for pairs, out in ((problem.requires, needs), (problem.excludes, bans)):
-        for first, second in pairs.tolist():
-            if first in place and second in place:
-                out[place[first]] |= np.uint64(1 << place[second])
-    return needs, bans

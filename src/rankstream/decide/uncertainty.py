@@ -1,6 +1,5 @@
 """How sure a decision is: intervals of its value and of its lead over the runner-up, by a bootstrap."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,14 +28,24 @@ METHODS: dict[type, str] = {
 """How a model of each kind is fitted again."""
 
 
-def bootstrap_of(
-    model: Any, counts: ChoiceCounts, seed: int = 0, watch: Callable[[int, int], None] | None = None
-) -> Bootstrap:
-    """Models like this one, fitted to choices simulated from it."""
+def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
+    """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
     method = METHODS.get(type(model))
     if method is None:
         raise ValueError(f"It is not known how a {type(model).__name__} is fitted: give a Bootstrap instead of counts.")
-    return Bootstrap(counts, method, REPLICATES, seed, model=model, watch=watch)
+
+    def asked(done: int, total: int) -> None:
+        if watch(f"refitted {done} of {total} times"):
+            raise _EnoughError
+
+    try:
+        return Bootstrap(counts, method, REPLICATES, seed, model=model, watch=asked)
+    except _EnoughError:
+        return None
+
+
+class _EnoughError(Exception):
+    """Ends a bootstrap between two refits: a few refits are not an interval."""
 
 
 def with_interval(
@@ -49,17 +58,15 @@ def with_interval(
 ) -> Decision:
     """The decision with intervals: value -+ z * sqrt(se^2 + shift^2), as those of predicted shares.
 
-    The offer is held fixed, as it will be made. A lead whose interval holds 0 is noise: the data do not tell which of
-    the two offers is better.
+    The offer is held fixed, as it will be made. A lead whose interval contains 0 is noise: the data do not show which
+    of the two offers is better. Where whoever watches has had enough before the last refit, there is no interval.
     """
     from scipy.special import ndtri
 
-    problem = found.problem
-
-    def told(done: int, total: int) -> None:
-        watch(f"refitted {done} of {total} times")
-
-    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, told)
+    problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
+    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, watch)
+    if many is None:
+        return replace(found, runners_up=kept)
     if set(many.model.items) != set(problem.items):
         raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
     z = float(ndtri(0.5 + 0.5 * interval))
@@ -76,7 +83,7 @@ def with_interval(
         far = z * spread(table[:, 0] - table[:, 1], ahead)
         lead = Lead(ahead, ahead - far, ahead + far)
     ends = (found.value - reach, found.value + reach)
-    return replace(found, interval=ends, lead=lead, runners_up=found.runners_up[: max(1, top - 1)])
+    return replace(found, interval=ends, lead=lead, runners_up=kept)
 
 
 def spread(replicates: Vec, value: float) -> float:

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.optional import optional
 from rankstream._core.types import Label, Mask, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.decide.margins import Numbers, margin_vector, no_choice_of, number_vector
 from rankstream.decide.problem import OfferProblem
 
 SEVERAL = 500
-"""Offers are valued so many at a time."""
+"""How many offers are valued at a time."""
 
 
 def value(
@@ -24,7 +25,18 @@ def value(
 ) -> Any:
     """A pandas data frame with a row per offer: its items, what it earns, what listing costs, and what is left.
 
-    The no-choice item, where there is one, is added to every offer.
+    Parameters
+    ----------
+    model : any ChoiceModel
+        Who chooses what.
+    offers : list of offers
+        What to price. The no-choice item, where there is one, is added to every offer.
+    margins : dict, Series or number
+        What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
+    listing_costs : dict, Series or number, optional
+        What showing an item costs per customer.
+    no_choice : item, optional
+        What is always on offer and earns 0; without it, the model's own.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("pie", "no", "tea")], [0.6, 0.4],
@@ -33,16 +45,16 @@ def value(
               offer  earned  listing  value
     0        (tea,)     1.2      0.1    1.1
     1    (tea, pie)     2.4      0.2    2.2
-    """
-    import pandas as pd
 
+    """
     nothing = no_choice_of(model, no_choice)
     items = tuple(model.items)
     gains, costs = margin_vector(items, margins, nothing), number_vector("listing cost", items, listing_costs, nothing)
     given = [tuple(offer) for offer in offers]
     full = [as_offer("The offer", _with(nothing, offer)) for offer in given]
     earned, listing = earnings(model, full, gains), np.array([_sum(model.items, costs, offer) for offer in full])
-    return pd.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
+    frames = optional("pandas", "A data frame of offers")
+    return frames.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
 
 
 def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> Vec:
@@ -55,7 +67,9 @@ def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> V
         for number in numbers:
             for item in offers[number]:
                 if item not in gain:
-                    raise ValueError(f"The offer {offers[number]!r} holds {item!r}, which the model does not know.")
+                    raise ValueError(
+                        f"The offer {offers[number]!r} contains {item!r}, which the model does not know: leave it out."
+                    )
         rows = Assortments([offers[number] for number in numbers], model.items)
         earned = model.probabilities(rows) * margins[rows.members]
         out[numbers] = np.add.reduceat(earned, rows.indptr[:-1])

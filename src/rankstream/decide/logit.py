@@ -1,0 +1,103 @@
+"""The best offers of a logit of any size: by sorting, again and again, with a proof."""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankstream._core.types import Bytes, Mask, Vec
+from rankstream._core.watch import Watch
+from rankstream.decide.problem import FREE, IN, OUT, OfferProblem
+from rankstream.models.parametric.mnl import LogitModel
+
+
+def suits(problem: OfferProblem) -> bool:
+    """Whether sorting is exact: a logit, and nothing is said of listing costs, space or pairs."""
+    return (
+        isinstance(problem.model, LogitModel)
+        and not problem.costs.any()
+        and not len(problem.requires)
+        and not len(problem.excludes)
+        and problem.capacity == np.inf
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SortingSearch:
+    """What an offer S earns is (sum of margin v) / (sum of v) over S and what is always there, v the attractions.
+
+    It exceeds z if the sum of (margin - z) v does, so the best S for a given z takes the largest of these terms, as
+    long as they are positive and there are slots. What that S earns is the next z, until nothing is gained (Dinkelbach
+    1967): then no offer has a positive sum, which proves that none earns more. With sizes the terms' order depends on
+    z: this is the method of Rusmevichientong, Shen and Shmoys (2010), who list all orders.
+    """
+
+    attraction: Vec
+    margins: Vec
+    nothing: int
+    least: int
+    most: int
+
+    def best(self, state: Bytes) -> tuple[float, Mask] | None:
+        """The best offer with some items in and some out, and what it earns; None where no offer has a fit size."""
+        inside, free = state == IN, np.flatnonzero(state == FREE)
+        taken = int(inside.sum())
+        low, high = max(0, self.least - taken), min(free.size, self.most - taken)
+        if low > high:
+            return None
+        held, value = inside.copy(), -np.inf
+        held[free[np.argsort(-self.margins[free], kind="stable")[:low]]] = True
+        while (now := self.earned(held)) > value:
+            value, best = now, held
+            terms = (self.margins[free] - value) * self.attraction[free]
+            order = np.argsort(-terms, kind="stable")
+            size = min(max(low, int((terms > 0.0).sum())), high)
+            held = inside.copy()
+            held[free[order[:size]]] = True
+        return value, best
+
+    def earned(self, held: Mask) -> float:
+        """What an offer earns."""
+        there = held.copy()
+        if self.nothing >= 0:
+            there[self.nothing] = True
+        whole = float(self.attraction[there].sum())
+        return float(self.attraction[there] @ self.margins[there]) / whole if whole > 0.0 else 0.0
+
+    def ranked(self, state: Bytes, top: int, watch: Watch) -> list[tuple[float, Mask]]:
+        """The best ``top`` offers: every other offer differs from the best one in a first item (Lawler 1972)."""
+        first = self.best(state)
+        waiting = [] if first is None else [(-first[0], 0, state, first[1])]
+        found: list[tuple[float, Mask]] = []
+        number = 0
+        while waiting and len(found) < top:
+            worth, _, fixed, held = heapq.heappop(waiting)
+            found.append((-worth, held))
+            if len(found) == top or watch(f"{len(found)} offers, the last worth {-worth:.6g}"):
+                break
+            for code in np.flatnonzero(fixed == FREE).tolist():
+                other = fixed.copy()
+                other[code] = OUT if held[code] else IN
+                fixed = fixed.copy()
+                fixed[code] = IN if held[code] else OUT
+                rival = self.best(other)
+                if rival is not None:
+                    number += 1
+                    heapq.heappush(waiting, (-rival[0], number, other, rival[1]))
+        return found
+
+
+def sorting(problem: OfferProblem) -> SortingSearch:
+    """The search for a problem that it suits."""
+    return SortingSearch(problem.model.attraction, problem.margins, problem.nothing, problem.least, problem.most)
+
+
+def sizes_of(problem: OfferProblem) -> Callable[[], dict[int, float]]:
+    """What makes the best value of every feasible size, each by a search of its own."""
+
+    def make() -> dict[int, float]:
+        found = {size: sorting(problem.of_size(size)).best(problem.state) for size in problem.possible_sizes}
+        return {size: pair[0] for size, pair in found.items() if pair is not None}
+
+    return make
