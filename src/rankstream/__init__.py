@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rankstream.estimation.estimate import Estimate, estimate
     from rankstream.estimation.estimator import RankingEstimator
     from rankstream.estimation.intervals import Bootstrap, predict_interval
+    from rankstream.estimation.many.results import Markets
+    from rankstream.estimation.many.run import estimate_many
     from rankstream.evaluate.compare import compare
     from rankstream.evaluate.customer_types import favourite_changes, type_changes
     from rankstream.models.entropy.model import EntropyModel
@@ -43,6 +45,7 @@ __all__ = [
     "EntropyModel",
     "Estimate",
     "Live",
+    "Markets",
     "RankingEstimator",
     "RankingModel",
     "Record",
@@ -56,6 +59,7 @@ __all__ = [
     "distances",
     "drift_report",
     "estimate",
+    "estimate_many",
     "favourite_changes",
     "fit_within",
     "learners",
@@ -88,6 +92,7 @@ PLACES = {
     "EntropyModel": "models.entropy.model",
     "Estimate": "estimation.estimate",
     "Live": "streams.live",
+    "Markets": "estimation.many.results",
     "RankingEstimator": "estimation.estimator",
     "RankingModel": "models.rankings",
     "Record": "streams.live",
@@ -101,6 +106,7 @@ PLACES = {
     "distances": "distances.",
     "drift_report": "data.drift",
     "estimate": "estimation.estimate",
+    "estimate_many": "estimation.many.run",
     "favourite_changes": "evaluate.customer_types",
     "fit_within": "estimation.budget",
     "learners": "learners.",

@@ -17,15 +17,15 @@ from rankstream.data.readers.roles import listed_names
 
 Ballot = tuple[tuple[str, ...], ...]
 MOST = 12
-CELLS = 2_000_000  # of all offers together; so many take about half a gigabyte
+CELLS = 2_000_000  # of all offers together; as many as take about half a gigabyte
 
 
 def ballot_of(
     value: Any, items: frozenset[str] | None = None, separator: str = ">", others: Sequence[str] = ()
 ) -> Ballot:
-    """Tiers of equals, best first, from text such as "tea > pie = cake" or from a list that may hold lists of equals.
+    """Tiers of equals, best first, from text such as "tea > pie = cake" or from a list, whose lists are equals.
 
-    ``others`` are marks that a text must not hold beside the separator or in its place, lest a whole ranking be taken
+    ``others`` are marks that a text must not have beside the separator or in its place, lest a whole ranking be taken
     for one candidate.
 
     >>> ballot_of("tea > pie = cake"), ballot_of("tea;pie", separator=";")
@@ -53,7 +53,7 @@ def _check_marks(words: str, separator: str, others: Sequence[str]) -> None:
         if mark in words and (separator not in words or mark == ">"):
             raise BadRecordError(
                 "ranking",
-                f"the ranking {words!r} holds {mark!r}: say separator={mark!r} if that joins its names, or "
+                f"the ranking {words!r} contains {mark!r}: say separator={mark!r} if that joins its names, or "
                 f"separator={separator!r} if it does not.",
             )
 
@@ -91,7 +91,7 @@ def choices_from_ballots(
     candidates = sorted(named, key=order) if items is None else list(items)
     short = any(sum(map(len, ballot)) < len(candidates) for votes in ballots.values() for ballot in votes)
     if short and nobody in candidates:
-        raise ValueError(f"A candidate is called {nobody!r}, as nobody is: give nobody another name.")
+        raise ValueError(f"{nobody!r} is also the label for an exhausted ballot: pass another nobody=.")
     menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, seed, short)]
     assortments = Assortments(menus, (*candidates, nobody) if short else candidates)
     return {
@@ -120,7 +120,7 @@ def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[t
         for name in (name for menu in menus for name in menu):
             if name not in place:
                 known = listed_names(candidates)
-                raise ValueError(f"An offer holds {shown(name)}, who is in no ballot: the candidates are {known}.")
+                raise ValueError(f"An offer contains {shown(name)}, who is in no ballot: choose among {known}.")
         return list(dict.fromkeys(tuple(sorted(menu, key=place.__getitem__)) for menu in menus))
     number = whole_number("The number of offers", offers, 1)
     possible = 2 ** len(candidates) - len(candidates) - 1

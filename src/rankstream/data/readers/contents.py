@@ -1,4 +1,4 @@
-"""What each offer holds, where records only number their offers: told by a table of its own, or by the records."""
+"""What is in each offer, where records only number their offers: from a table of its own, or from the records."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
         roles["offer_id"] = roles.pop("offered")
     many = roles.get("item", roles.get("offered"))
     if "offer_id" not in roles or many is None:
-        raise ValueError(f"{source.name} does not tell what offers hold: call its columns {number!r} and 'item'.")
+        raise ValueError(f"{source.name} does not say what is in the offers: call its columns {number!r} and 'item'.")
     columns, alone = (roles["offer_id"], many), "item" in roles
     quick = _distinct(source, columns)
     if quick is not None:

@@ -1,9 +1,10 @@
-"""What DuckDB is told: connections of their own, names and texts as SQL, and files by their absolute paths."""
+"""DuckDB: connections of their own, names and texts as SQL, and files by their absolute paths."""
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
 BATCH = 10_000
 BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # what str.strip takes off
 
+_THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let DuckDB use one thread meanwhile, as in one of several processes."""
+    before = _THREADS.set(1)
+    try:
+        yield
+    finally:
+        _THREADS.reset(before)
+
 
 def connected(memory: str | None = None) -> "DuckDBPyConnection":
     """A connection of its own, which leaves what does not fit into memory in the folder for temporary files."""
@@ -23,11 +36,12 @@ def connected(memory: str | None = None) -> "DuckDBPyConnection":
     import duckdb
 
     config: dict[str, Any] = {"temp_directory": str(Path(tempfile.gettempdir()) / f"rankstream-{os.getpid()}")}
+    config |= {} if _THREADS.get() is None else {"threads": _THREADS.get()}
     config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
     try:
         connection = duckdb.connect(config=config)
     except duckdb.Error:
-        raise ValueError(f"The memory {memory!r} is no size: write it as '1GB'.") from None
+        raise ValueError(f"The memory {memory!r} is not a size: write it as '1GB'.") from None
     connection.execute("SET enable_progress_bar = false").fetchall()
     with suppress(duckdb.Error):  # it knows no zones but UTC then
         connection.execute("SET TimeZone = 'UTC'").fetchall()

@@ -46,7 +46,7 @@ class ExcelFiles(Files):
         raise NotImplementedError
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        """The records after the header, numbered as Excel does; rows without anything are none."""
+        """The records after the header, numbered as Excel does; empty rows are left out."""
         width, where = len(self.own), f"{path}, row"
         for place, (number, cells) in enumerate(self._cells(path)):
             if place == 0:
@@ -58,7 +58,7 @@ class ExcelFiles(Files):
                 yield RawRow(where, number, [*cells, *[None] * (width - len(cells))])
 
     def _cells(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
-        """The rows of the sheet that hold anything, without what is missing at their ends."""
+        """The rows of the sheet that are not empty, without what is missing at their ends."""
         with _workbook(path) as book:
             names = list(book.sheetnames)
             wanted = names[0] if self.sheet is None and len(names) == 1 else self.sheet
@@ -67,7 +67,7 @@ class ExcelFiles(Files):
                 raise WorkbookError(f"{path} has the sheets {', '.join(map(shown, names)) or 'none'}: {said}.")
             sheet = book[wanted]
             if not hasattr(sheet, "reset_dimensions"):
-                raise WorkbookError(f"The sheet {shown(wanted)} of {path} is no table: say by sheet which one to read.")
+                raise WorkbookError(f"The sheet {shown(wanted)} of {path} is not a table: say by sheet which to read.")
             sheet.reset_dimensions()  # they need not be true
             for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
                 cells = list(values)
@@ -104,4 +104,4 @@ def _workbook(path: Path) -> Iterator[Any]:
     except (OSError, WorkbookError):
         raise
     except Exception as error:  # a library for XML and ZIP may raise anything at bytes that are neither
-        raise ValueError(f"{path} is no whole workbook of Excel ({type(error).__name__}): save it again.") from None
+        raise ValueError(f"{path} is not a whole workbook of Excel ({type(error).__name__}): save it again.") from None

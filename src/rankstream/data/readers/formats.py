@@ -1,4 +1,4 @@
-"""Which of the known formats a table is in, told by the names of its columns."""
+"""Which of the known formats a table is in, recognised by the names of its columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Layout:
 
     ``codes`` are the items of a wide table by what its choices call them; ``naming`` is whether the choices of a long
     table name an item instead of flagging it, None where that is to be seen; ``always`` is the offer of all records
-    where no column tells, and ``by_id`` says that the first column only numbers the offers.
+    where no column does, and ``by_id`` says that the first column only numbers the offers.
     """
 
     format: str
@@ -58,9 +58,9 @@ def recognise(
     besides: Sequence[str] = (),
     by_id: bool = False,
 ) -> Layout:
-    """The layout of a table with these columns; ``given`` names columns by role, ``besides`` are no items.
+    """The layout of a table with these columns; ``given`` names columns by role, ``besides`` are not items.
 
-    With ``by_id`` the offers are numbers, and what they hold is told elsewhere.
+    With ``by_id`` the offers are numbers, and what is in them is said elsewhere.
 
     >>> recognise("data", ["obs_id", "alt_id", "choice", "price"]).format
     'long'
@@ -106,7 +106,7 @@ def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     for column, code in items.items():
         if text_or_nothing(item_name(column)) == "":
             remedy = "name it, or say by items which columns are items"
-            raise ValueError(f"{name} has a column called {shown(column)}, which is no name: {remedy}.")
+            raise ValueError(f"{name} has a column called {shown(column)}, which is not a name: {remedy}.")
         for word in {code, item_name(column), column}:
             if codes.setdefault(word, item_name(column)) != item_name(column) or word == "":
                 raise ValueError(f"{name} has two items called {shown(word)}: give each a code of its own.")
@@ -129,7 +129,7 @@ def _found(
         return found
     if not columns:
         raise ValueError(
-            f"{name} holds no records: begin a CSV file with the names of its columns, JSON lines with '{{'."
+            f"{name} has no records: begin a CSV file with the names of its columns, JSON lines with '{{'."
         )
     has = listed_names(columns)
     likely = ("transactions", "counts", "long", "rankings")
@@ -150,5 +150,5 @@ def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: 
 
 
 def bad_count(value: object) -> BadRecordError:
-    """The problem of a count that is none."""
+    """The problem of a count that is not a number."""
     return BadRecordError("count", f"the count {value!r} is not a number >= 0: correct the record.")

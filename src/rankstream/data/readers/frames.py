@@ -29,7 +29,7 @@ class Frame(Table):
         self.columns = [str(column) for column in names]
 
     def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
-        """The frame where it lies, without a copy; none where a column holds objects of several types."""
+        """The frame where it lies, without a copy; none where a column has objects of several types."""
         if hasattr(self.frame, "iloc") and not all(map(_is_plain, self._series(needed))):
             return None
         connection.register("frame", self.frame)

@@ -32,7 +32,7 @@ class Split:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that tell."""
+        """The columns that decide."""
         return self.by if self.time is None else (self.time,)
 
     def label(self, cells: Sequence[Any]) -> str | tuple[str, ...]:
@@ -204,7 +204,7 @@ class Records:
 
 
 def _part(total: int, parts: int) -> str:
-    """The part that row k0 of so many falls into, the first parts being longer by one where it does not divide."""
+    """The part that row k0 of all falls into, the first parts being longer by one where it does not divide."""
     size, longer = divmod(total, parts)
     edge = longer * (size + 1)
     late = f"{longer} + (k0 - {edge}) // {max(size, 1)}"

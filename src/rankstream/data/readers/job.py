@@ -37,7 +37,7 @@ TEXT = {str}
 class Job:
     """One reading: grouped at once where all records are good, row by row where some are not.
 
-    ``others`` are marks that a ranking must not hold (see ``ballot_of``).
+    ``others`` are marks that a ranking must not contain (see ``ballot_of``).
     """
 
     source: Source
@@ -65,7 +65,7 @@ class Job:
         """What one GROUP BY finds; None where anything is not as it should be.
 
         Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
-        The first rows of a long table mostly hold all items, so that one scan does.
+        The first rows of a long table mostly have all items, so that one scan does.
         """
         heads = (HEAD, None) if self.layout.format == "long" else (None,)
         return next((found for head in heads if (found := self._tried(memory, head)) is not None), None)
@@ -119,7 +119,7 @@ class Job:
         return Found(tally, rows, span, spans)
 
     def slowly(self, problems: Problems) -> Found:
-        """What is found row by row, each bad record with its place."""
+        """What is read row by row, each bad record with its place."""
         if self.layout.by_id and self.choices.contents is None:
             self.choices.contents = own_contents(self.source, self.layout)
         at = self._places()

@@ -64,7 +64,7 @@ class JsonFiles(Files):
                 while row := result.fetchone():
                     keys, is_good = row
                     if not is_good or not keys or len(set(keys)) < len(keys) or "" in keys:
-                        return None  # without keys, it may be no object
+                        return None  # without keys, it may not be an object
                     found.update(keys)
                     if len(found) > MOST_COLUMNS:
                         return found
@@ -80,7 +80,7 @@ class JsonFiles(Files):
         return self.plain
 
     def constant(self, value: str) -> str:
-        """The SQL of what a folder tells, as JSON."""
+        """The SQL of the columns that are folders, as JSON."""
         return f"CAST({literal(json.dumps(value))} AS JSON)"
 
     def scan(self, paths: Sequence[Path]) -> str:

@@ -17,14 +17,14 @@ PYTHON_LIST = re.compile(rf"\[\s*{ELEMENT}(?:\s*,\s*{ELEMENT})*\s*\]")  # as pan
 def text(value: Any) -> str:
     """A cell as a label: without spaces around it, whole numbers without a point, empty where there is nothing.
 
-    What no file in UTF-8 can hold, half a surrogate pair, is no label: a model with it could not be saved.
+    Half a surrogate pair, which no file in UTF-8 can contain, is not a label: a model with it could not be saved.
 
     >>> text(" tea "), text(3.0), text(None), text(float("nan"))
     ('tea', '3', '', '')
     """
     words = value.strip() if isinstance(value, str) else _text(value)
     if not words.isascii() and not is_text(words):
-        raise BadRecordError("malformed", f"{words!r} holds half a character, which no file can: correct the record.")
+        raise BadRecordError("malformed", f"{words!r} contains half a character, as no file can: correct the record.")
     return words
 
 
@@ -65,12 +65,12 @@ def order(label: str) -> tuple[int, int, str]:
 
 
 def is_list(value: Any) -> bool:
-    """Whether a cell holds many by itself."""
+    """Whether a cell is a list by itself."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
 
 
 def list_in(words: str) -> list[Any] | None:
-    """The list that a text is written as, by JSON or by Python; None where it is none.
+    """The list that a text is written as, by JSON or by Python; None where it is not one.
 
     >>> list_in('["tea", "pie"]'), list_in("['tea', 'pie']"), list_in("tea;pie")
     (['tea', 'pie'], ['tea', 'pie'], None)
@@ -87,7 +87,7 @@ def list_in(words: str) -> list[Any] | None:
 
 
 def parts_of(value: Any, separator: str) -> list[Any]:
-    """What a cell holds: the elements of a list, or of a text that is one, or what the separator joins."""
+    """What is in a cell: the elements of a list, or of a text that is one, or what the separator joins."""
     if is_list(value):
         return list(value)
     words = text(value)
@@ -105,5 +105,5 @@ def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...
         remedy = f"join the items by single {separator!r}"
         raise BadRecordError("empty", f"the {what} {shown!r} names an empty item: {remedy}.")
     if len(set(labels)) < len(labels):
-        raise BadRecordError("repeated item", f"the {what} {shown!r} holds an item twice: name each item once.")
+        raise BadRecordError("repeated item", f"the {what} {shown!r} names an item twice: name each item once.")
     return labels

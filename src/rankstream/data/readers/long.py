@@ -25,7 +25,7 @@ NAMED = (  # an observation has a name, and none that would be another without t
 def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
     """Whether the column of choices names an item on each row, where others have a flag of 0 or 1.
 
-    So it is where most of what it holds besides flags are items.
+    So it is where most of what is in it besides flags are items.
 
     >>> names_items(["tea", "pie"], ["tea", "pie"]), names_items(["1", "2"], ["0", "1"])
     (True, False)

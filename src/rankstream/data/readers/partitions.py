@@ -1,4 +1,4 @@
-"""Columns that are told by the names of folders, as in store=north/day-1.parquet: only where the user names them."""
+"""Columns that are names of folders, as in store=north/day-1.parquet: only where the user names them."""
 
 from collections.abc import Sequence
 from itertools import groupby

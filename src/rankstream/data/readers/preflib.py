@@ -68,7 +68,7 @@ class Names:
         self._checked = True
 
     def number(self, most: int) -> None:
-        """Let there be so many alternatives."""
+        """Let there be this many alternatives."""
         for code in range(1, most + 1):
             self.by_code.setdefault(str(code), str(code))
         self._checked = False
@@ -120,7 +120,7 @@ def _tiers(ranking: str, names: dict[str, str]) -> tuple[tuple[str, ...], ...]:
         for code in codes:
             if code not in names:
                 raise BadRecordError(
-                    "unknown item", f"the alternative {code!r} is not among the {len(names)} of the file."
+                    "unknown item", f"the alternative {code!r} is not among the {len(names)} of the file: correct it."
                 )
         tiers.append(tuple(names[code] for code in codes))
     return tuple(tier for tier in tiers if tier)

@@ -20,7 +20,7 @@ KINDS = (
 
 
 def shown(value: object, most: int = 80) -> str:
-    """A value to be shown in a sentence, as Python writes it, and no more of it than tells which it is.
+    """A value to be shown in a sentence, as Python writes it, and no more of it than shows which it is.
 
     >>> shown("tea"), shown("9" * 1000, 10)
     ("'tea'", "'999999999...")
@@ -92,7 +92,7 @@ class Problems:
     def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
         """Stop with the problem, or count it, keep it as an example and write the record to the rejects.
 
-        What goes over several lines may hold as many records, and counts as such.
+        What goes over several lines may be as many records, and counts as such.
         """
         problem = Problem(place, bad.kind, str(bad))
         if self.on_error == "stop":
@@ -124,7 +124,7 @@ class Problems:
 
 
 def _plain(cell: Any) -> Any:
-    """What JSON can hold of a cell."""
+    """What JSON can write of a cell."""
     if isinstance(cell, list | tuple):
         return [_plain(inner) for inner in cell]
     return cell if cell is None or isinstance(cell, str | int | float) else str(cell)

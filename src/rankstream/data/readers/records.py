@@ -30,7 +30,7 @@ def weight_of(value: Any) -> float:
 class Choices:
     """Reads records as choices from offers; ``no_choice`` is in every offer, and what an empty choice means.
 
-    ``contents`` tells what each offer holds where the records only number them.
+    ``contents`` says what is in each offer where the records only number them.
     """
 
     layout: Layout
@@ -85,7 +85,7 @@ class Choices:
         if number == "":
             raise BadRecordError("empty", "the offer has no number: give it one.")
         if number not in contents:
-            raise BadRecordError("unknown offer", f"nothing tells what the offer {number!r} holds: list its items.")
+            raise BadRecordError("unknown offer", f"nothing says what is in the offer {number!r}: list its items.")
         if not contents[number]:
             raise BadRecordError(
                 "empty", f"a row of the offer {number!r} is bad, so that it may lack an item: correct it."

@@ -13,7 +13,7 @@ from rankstream.data.readers.labels import order
 from rankstream.data.readers.times import Clock
 from rankstream.data.readers.walk import COUNTED, FADED, SQUARED, Found, Key, Tally
 
-CELLS = 50_000_000  # of all groups together; so many take 400 MB
+CELLS = 50_000_000  # of all groups together; as many as take 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
 

@@ -1,4 +1,4 @@
-"""Which column plays which part, told by usual names or by the user."""
+"""Which column plays which part, by usual names, or as the user says."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def _from_json(words: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"""The columns {shown(words)} are no JSON: write them as '{{"chosen": "choice"}}'.""")
+        raise ValueError(f"""The columns {shown(words)} are not JSON: write them as '{{"chosen": "choice"}}'.""")
     return found
 
 
@@ -79,9 +79,11 @@ def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str
         if role not in NAMES:
             raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(NAMES)} and items.")
         if column == "":
-            raise ValueError(f"The column to be {role!r} is '', which is no name: give it one, in the file as well.")
+            raise ValueError(f"The column to be {role!r} is '', which is not a name: give it one, in the file as well.")
         if not isinstance(column, str) or column not in columns:
-            raise ValueError(f"{name} has no column {shown(column)} to be {role!r} but {listed_names(columns)}.")
+            raise ValueError(
+                f"{name} has no column {shown(column)} to be {role!r} but {listed_names(columns)}: name one of these."
+            )
         roles[role] = column
     plain = {column.strip().lower(): column for column in columns if column not in roles.values()}
     for role, names in NAMES.items():
@@ -139,7 +141,9 @@ def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str])
         codes = dict(_coded(str(column), columns) for column in listed)
     for column in codes:
         if column not in columns:
-            raise ValueError(f"{name} has no column {shown(column)} to be an item but {listed_names(columns)}.")
+            raise ValueError(
+                f"{name} has no column {shown(column)} to be an item but {listed_names(columns)}: name one of these."
+            )
     return codes
 
 

@@ -1,4 +1,4 @@
-"""What joins the items of an offer or the names of a ranking, told by the first records where the user does not say."""
+"""What joins the items of an offer or the names of a ranking: as the user says, or as in the first records."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ MARKS = (BETTER, *SEPARATORS)
 
 
 def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
-    """The separator of a table's offers or rankings, and what a ranking must not hold, since it may join names, too."""
+    """The separator of a table's offers or rankings, and what a ranking must not have, since it may join names, too."""
     usual = BETTER if layout.format == "rankings" else SEPARATORS[0]
     if layout.format not in ("rankings", "transactions", "counts") or layout.by_id or layout.always is not None:
         return usual, ()

@@ -19,7 +19,7 @@ NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
 OTHERS = {
     (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is packed: unpack it, or pack it by gzip",
     (".xls", ".xlsb", ".ods"): "is a spreadsheet: save it as CSV or .xlsx",
-    (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is no text: read it by pandas and give the frame",
+    (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is not text: read it by pandas and give the frame",
     (".rda", ".rdata", ".rds"): "is a file of R: save it as CSV by write.csv there",
 }
 
@@ -29,7 +29,7 @@ def open_source(
 ) -> Source:
     """The source that a user names: a path, a glob, a list of paths, or a frame.
 
-    ``partitions`` are columns that the folders of files tell, ``encoding`` is what text is in, and ``sheet`` the sheet
+    ``partitions`` are columns that are folders of the files, ``encoding`` is what text is in, and ``sheet`` the sheet
     of a workbook.
     """
     told = (partitions,) if isinstance(partitions, str) else tuple(partitions)
@@ -51,7 +51,7 @@ def open_source(
     shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     kind = next(iter(kinds))
     if sheet is not None and kind is not ExcelFiles:
-        raise ValueError(f"{paths[0]} is no workbook, and has no sheet {sheet!r}: leave sheet out.")
+        raise ValueError(f"{paths[0]} is not a workbook, and has no sheet {sheet!r}: leave sheet out.")
     found: Source = kind(shown, paths, partitions=told, encoding=coding, sheet=sheet)
     return found
 

@@ -66,7 +66,7 @@ class Table:
 
 
 class Files(Table):
-    """Files that make one table, with columns of their own and ``partitions`` that their folders tell."""
+    """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
 
     def __init__(
         self, name: str, paths: Sequence[Path], partitions: Sequence[str] = (), encoding: str = UTF8, **_: Any
@@ -98,7 +98,7 @@ class Files(Table):
         """Whether DuckDB sees the same records of the files as ``rows``."""
 
     def constant(self, value: str) -> str:
-        """The SQL of what a folder tells, to be decoded as cells are."""
+        """The SQL of the columns that are folders, to be decoded as cells are."""
         return literal(value)
 
     def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:

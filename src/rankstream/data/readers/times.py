@@ -58,12 +58,12 @@ def is_time(value: Any) -> bool:
 
 
 def bad_time(value: Any) -> BadRecordError:
-    """The problem of a time that is none."""
+    """The problem of what is not a time."""
     return BadRecordError("time", f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it.")
 
 
 def moment_sql(cell: str, kind: str) -> str:
-    """The SQL of a time in UTC; NULL where it is none, or where only Python knows."""
+    """The SQL of a time in UTC; NULL where it is not one, or where only Python knows."""
     if kind.startswith("TIMESTAMP") or kind == "DATE":
         moment = f"CAST({cell} AS TIMESTAMP)"  # connections are in UTC
         return f"CASE WHEN isfinite({moment}) THEN {moment} END"
@@ -76,7 +76,7 @@ def moment_sql(cell: str, kind: str) -> str:
 
 
 def seconds_sql(cell: str, kind: str) -> str:
-    """The SQL of a time as a number; NULL where it is none, or where only Python knows."""
+    """The SQL of a time as a number; NULL where it is not one, or where only Python knows."""
     if NUMERIC.fullmatch(kind):
         return _near(f"CAST({cell} AS DOUBLE)")
     moment = _near(f"epoch({moment_sql(cell, kind)})")

@@ -24,7 +24,7 @@ GROUPS = 1_000_000
 
 @dataclass(frozen=True)
 class Found:
-    """What a reading found: the tally, how many records there were, and the times of all and of each slice."""
+    """The result of a reading: the tally, how many records there were, and the times of all and of each slice."""
 
     tally: Tally
     rows: int
@@ -67,7 +67,7 @@ class ColumnPlaces:
 
 @dataclass
 class Kept:
-    """All good records in their order, as numbers, for what can be told only in the end: parts, slices and ages."""
+    """All good records in their order, as numbers, for what is known only in the end: parts, slices and ages."""
 
     outcomes: dict[Any, int] = field(default_factory=dict)
     groups: dict[Key, int] = field(default_factory=dict)

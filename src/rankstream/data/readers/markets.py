@@ -1,0 +1,186 @@
+"""Records market by market: one GROUP BY for all of them, and a market with a bad record stops no other."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from rankstream.data.readers.grouping import Records, Split
+from rankstream.data.readers.job import Job
+from rankstream.data.readers.opening import How, open_job, translated
+from rankstream.data.readers.partitions import partition_values
+from rankstream.data.readers.problems import BadRecordError, Problems, shown
+from rankstream.data.readers.sources import JSON_ENDINGS
+from rankstream.data.readers.tallies import MOST, Market, Tallies, check_number
+from rankstream.data.readers.walk import Found
+
+ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", *JSON_ENDINGS)
+"""What a file in a folder of partitions may end in, or that and .gz."""
+
+
+def read_markets(
+    source: Any, by: Sequence[str], how: How, on_error: str = "stop", partitions: Sequence[str] = ()
+) -> Tallies:
+    """The choices of all markets in a source that ``read`` takes; ``by`` are the columns that name a market.
+
+    A bad record is the end of its market alone, which is then among ``Tallies.failed`` with what is wrong; with
+    ``on_error="skip"`` it is left out. A record without a market is a ValueError.
+    """
+    job = open_job(source, Split(tuple(by)), how, partitions)
+    found = Tallies(tuple(by), how, job.layout.format)
+    work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others, into=[found])
+    problems = _MarketProblems(work, on_error)
+    work.problems.append(problems)
+    if work.quickly(None) is None:
+        tally = translated(lambda: work.slowly(problems)).tally
+        for (_, key, _), outcomes in tally.items():
+            market = work.market(key)
+            for outcome, weight in outcomes.items():
+                found.add(market, outcome, weight)
+    found = work.into[-1]
+    found.failed |= problems.failed
+    found.skipped = problems.total
+    if not found.markets and not found.failed:
+        raise ValueError(f"{job.source.name} has no records that can be used: give it some.")
+    return found
+
+
+@dataclass(frozen=True)
+class _MarketJob(Job):
+    """A reading whose groups are markets: tallied as numbers, bad records by market. ``into`` ends with the result."""
+
+    into: list[Tallies] = field(default_factory=list)
+    problems: "list[_MarketProblems]" = field(default_factory=list)
+
+    def quickly(self, memory: str | None) -> Found | None:
+        """One GROUP BY; of a long table all rows are looked at for items first, as bad records are not read again."""
+        return self._tried(memory, None)
+
+    def _tallied(self, records: Records, span: Any, spans: Any) -> Found | None:
+        problems, found = self.problems[0], Tallies(self.into[0].by, self.into[0].how, self.layout.format)
+        problems.reset()
+        rows = 0
+        for group in records.groups([], 0.0):
+            if not group.good:
+                return None  # the count or the observation is wrong: row by row, to name it
+            market = self.market(self.split.label(group.key))
+            rows += group.records
+            try:
+                found.add(market, self.outcome(group.raw), group.weight)
+            except BadRecordError as bad:
+                problems.note(market, self.source.name, bad, group.records)
+        self.into[1:] = [found]
+        return Found({}, rows)
+
+    def market(self, label: Any) -> Market:
+        """The label of a group as a market, all of whose parts must be there."""
+        market = label if isinstance(label, tuple) else (label,)
+        for column, part in zip(self.split.by, market, strict=True):
+            if part == "":
+                raise ValueError(
+                    f"{self.source.name} has records without a value in {column!r}: give each one, or leave these out."
+                )
+        return market
+
+    def market_of(self, record: Sequence[Any]) -> Market:
+        """The market of a row that is otherwise bad, or of the first row of an observation."""
+        cells = record[0] if self.layout.format == "long" and record and isinstance(record[0], tuple) else record
+        return self.market(self.split.label([cells[self.source.columns.index(column)] for column in self.split.by]))
+
+
+class _MarketProblems(Problems):
+    """Bad records, each of which fails its own market, unless they are to be skipped."""
+
+    def __init__(self, job: _MarketJob, on_error: str) -> None:
+        super().__init__(on_error)
+        self.job = job
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.failed: dict[Market, str] = {}
+        self.by_kind.clear()
+
+    def note(self, market: Market, place: str, bad: BadRecordError, records: int = 1) -> None:
+        """What is wrong with some records of a market."""
+        if self.on_error == "stop":
+            self.failed.setdefault(market, f"{place}: {bad}")
+            check_number(len(self.failed), market, self.job.split.by)
+        else:
+            super().add(place, bad, (), records)
+
+    def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
+        """As ``Problems`` says; what is no row at all has no market, and stops the reading."""
+        try:
+            market = self.job.market_of(record)
+        except (IndexError, TypeError, BadRecordError):
+            super().add(place, bad, record, lines)
+            return
+        self.note(market, place, bad, lines)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Files that are read together: ``values`` are what their folders say of the ``partitions``."""
+
+    paths: tuple[Path, ...]
+    partitions: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    def read(self, by: Sequence[str], how: How, on_error: str) -> Tallies:
+        """The markets in these files; where they cannot be read, the failure of the market or markets they are."""
+        try:
+            names = [escape(str(path)) for path in self.paths]
+            return read_markets(names, by, how, on_error, self.partitions)
+        except (ValueError, OSError) as error:
+            told = dict(zip(self.partitions, self.values, strict=True))
+            found = Tallies(tuple(by), how, "")
+            found.failed[tuple(told.get(column, "*") for column in by)] = str(error)
+            return found
+
+
+def parts_of_folder(folder: str | os.PathLike[str], by: Sequence[str]) -> list[Partition]:
+    """The files below a folder, those with the same key=value folders together; only columns of ``by`` are keys.
+
+    >>> parts_of_folder("examples/no such folder", ["store"])
+    Traceback (most recent call last):
+    ValueError: There are no files of choices in examples/no such folder: name a folder with Parquet or CSV files.
+    """
+    paths = list(_files(Path(folder)))
+    if not paths:
+        raise ValueError(f"There are no files of choices in {folder}: name a folder with Parquet or CSV files.")
+    keys = tuple(column for column in by if any(f"{column}=" in str(path.relative_to(folder)) for path in paths))
+    found: dict[tuple[str, ...], list[Path]] = {}
+    for path in paths:
+        values = partition_values(path, keys)
+        for column, value in zip(keys, values, strict=True):
+            if value == "":
+                raise ValueError(f"{path} lies in a folder {column}=... without a value: name it, or leave it out.")
+        found.setdefault(values, []).append(path)
+        check_number(len(found), values, keys)
+    return [Partition(tuple(same), keys, values) for values, same in found.items()]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if not hidden and path.name.lower().removesuffix(".gz").endswith(ENDINGS) and path.is_file():
+            yield path
+
+
+def is_relation(source: Any) -> bool:
+    """Whether a source is a relation of DuckDB."""
+    return type(source).__name__ == "DuckDBPyRelation"
+
+
+def spill_relation(source: Any, path: Path) -> None:
+    """Write a relation as a Parquet file, by its own connection, so that it need not fit into memory."""
+    try:
+        translated(lambda: source.write_parquet(str(path)))
+    except ValueError as error:
+        raise ValueError(f"The relation cannot be read ({shown(str(error))}): run its query by itself first.") from None
+
+
+__all__ = ["MOST", "Market", "Partition", "Tallies", "is_relation", "parts_of_folder", "read_markets", "spill_relation"]

@@ -1,0 +1,150 @@
+"""Opening a source: how its records are read, and the job that reads them, before anything is counted."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from rankstream._core.files import same_file
+from rankstream.data.assortments import as_offer
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers.ballots import choices_from_ballots
+from rankstream.data.readers.contents import Contents, listed_contents
+from rankstream.data.readers.formats import Layout, recognise
+from rankstream.data.readers.grouping import Split
+from rankstream.data.readers.job import Job
+from rankstream.data.readers.labels import text_or_nothing
+from rankstream.data.readers.outside import with_outside
+from rankstream.data.readers.records import SEPARATORS, Choices
+from rankstream.data.readers.results import counted
+from rankstream.data.readers.roles import Columns, listed_names
+from rankstream.data.readers.separators import separator_of
+from rankstream.data.readers.sources import open_source
+from rankstream.data.readers.tables import Source
+from rankstream.data.readers.times import clock_of
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class How:
+    """How records are read, whatever they are kept apart by: checked options of ``read``."""
+
+    format: str | None
+    columns: Columns | str | None
+    contents: Any
+    items: tuple[str, ...] | None
+    no_choice: str | None
+    outside_share: float | Mapping[Any, float] | None
+    separator: str | None
+    encoding: str | None
+    sheet: str | None
+
+    @property
+    def inside(self) -> str | None:
+        """The no-choice item where it is recorded, not assumed."""
+        return self.no_choice if self.outside_share is None else None
+
+    def counts(
+        self,
+        tally: Mapping[Any, Any],
+        format: str,  # noqa: A002
+        offers: Any = "pairs",
+        ties: str = "split",
+        nobody: str = "nobody further",
+        seed: int = 0,
+    ) -> dict[Any, ChoiceCounts]:
+        """The counts of each part of a tally, over one set of assortments; options of rankings as for ``read``."""
+        if format == "rankings":
+            each = choices_from_ballots(tally, items=self.items, offers=offers, seed=seed, ties=ties, nobody=nobody)
+        else:
+            each = counted(dict(tally), self.items, self.inside)
+        if self.outside_share is None:
+            return each
+        share, ends = self.outside_share, self.no_choice or "no choice"
+        return {key: with_outside(counts, share, ends) for key, counts in each.items()}
+
+
+def how_to_read(**options: Any) -> How:
+    """The options of ``read`` that say what a record is, checked; an unknown one is a ValueError."""
+    known = dict.fromkeys(field.name for field in fields(How))
+    for name in options:
+        if name not in known:
+            raise ValueError(f"There is no option {name!r} of reading: choose among {', '.join(known)}.")
+    said = known | options
+    separator, items, no_choice = said["separator"], said["items"], said["no_choice"]
+    if separator is not None and not (isinstance(separator, str) and separator):
+        raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
+    if items is not None:
+        said["items"] = tuple(label_of("An item", one) for one in as_offer("The list of items", items))
+    if no_choice is not None:
+        said["no_choice"] = label_of("no_choice", no_choice)
+    return How(**said)
+
+
+def open_job(
+    source: Any,
+    split: Split,
+    how: How,
+    partitions: str | Sequence[str] = (),
+    rejects: str | os.PathLike[str] | None = None,
+    times: tuple[int | None, Any, float | str | timedelta | None] = (None, None, None),
+) -> Job:
+    """A source with its layout recognised, ready to be read; ``times`` are slices, since and half-life of ``read``."""
+    data = translated(lambda: open_source(source, partitions=partitions, encoding=how.encoding, sheet=how.sheet))
+    table = None if how.contents is None else translated(lambda: open_source(how.contents, encoding=how.encoding))
+    _check_rejects(rejects, data, table)
+    for column in split.by:
+        if column not in data.columns:
+            raise ValueError(
+                f"{data.name} has no column {column!r} but {listed_names(data.columns)}: name one of these."
+            )
+    besides = (*split.by, *getattr(data, "partitions", ()))
+    layout = recognise(data.name, data.columns, how.format, how.columns, besides, table is not None)
+    time = layout.roles.get("time")
+    if split.period is not None and time is None:
+        raise ValueError(f"{data.name} has no column 'time' to take the {split.period} from: name it by columns.")
+    split = split if split.period is None else Split(period=split.period, time=time)
+    clock = clock_of(data.name, time, *times)
+    mark, others = (how.separator, ()) if how.separator else translated(lambda: separator_of(data, layout))
+    held = _contents(data, layout, table, how.separator or SEPARATORS[0])
+    choices = Choices(layout, mark, None if how.items is None else frozenset(how.items), how.inside, held)
+    return Job(data, layout, split, choices, clock, others)
+
+
+def label_of(option: str, value: Any) -> str:
+    """A label that an option gives."""
+    label = text_or_nothing(value)
+    if label == "":
+        raise ValueError(f"{option} is {value!r}: give it a name of plain text.")
+    return label
+
+
+def _check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | None) -> None:
+    files = [path for one in sources for path in getattr(one, "paths", ())]
+    if rejects is not None and any(same_file(rejects, path) for path in files):
+        raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")
+
+
+def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
+    """What is in each offer, where the records only number them."""
+    if table is None and not layout.by_id:
+        return None
+    if not layout.by_id:
+        raise ValueError(f"{data.name} has no numbers of offers to look up: say which column has them by columns.")
+    if table is not None:
+        return translated(lambda: listed_contents(table, layout.raw[0], separator))
+    if layout.format != "counts":
+        raise ValueError(f"{data.name} only numbers its offers: give contents, a table of offers and items.")
+    return None
+
+
+def translated(work: Callable[[], Result]) -> Result:
+    """What the work gives; an error of DuckDB as one sentence."""
+    import duckdb
+
+    try:
+        return work()
+    except (duckdb.Error, UnicodeError) as error:
+        raise ValueError(f"DuckDB cannot read this: {str(error).strip().splitlines()[0]}") from None

@@ -1,0 +1,90 @@
+"""Which markets differ from all others together beyond noise."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Label
+from rankstream.data.drift import Control, adjust, drift_report
+from rankstream.data.readers.tallies import Market, Tallies
+from rankstream.estimation.many.markets import name_of
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One market against all others: the test over all offers it shares with them, and the item that differs most.
+
+    ``adjusted`` allows for all markets; ``change`` is the item's share here less its share elsewhere; both are None
+    where no item stands out.
+    """
+
+    market: Market
+    offers: int
+    statistic: float
+    freedom: int
+    p_value: float
+    adjusted: float
+    differs: bool
+    item: Label | None = None
+    change: float | None = None
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All markets that could be compared, the clearest difference first; ``alone`` share no offer with others."""
+
+    markets: tuple[Difference, ...]
+    alone: tuple[Market, ...]
+    level: float
+    control: Control
+
+    @property
+    def differing(self) -> tuple[Difference, ...]:
+        """The markets that differ beyond noise."""
+        return tuple(one for one in self.markets if one.differs)
+
+    def __str__(self) -> str:
+        number, of = len(self.differing), len(self.markets)
+        lines = [f"{number} of {of} markets differ from the others ({self.control}, level {self.level:g})"]
+        for one in self.differing:
+            item = "" if one.change is None else f": {one.item} {100 * one.change:+.1f} points"
+            lines.append(f"{name_of(one.market)}{item} (p = {one.adjusted:.2g})")
+        if self.alone:
+            lines.append(f"{len(self.alone)} share no offer with others")
+        return "\n".join(lines)
+
+
+def compare_markets(tallies: Tallies, level: float, control: Control) -> Differences:
+    """Test every market against all others together; see ``Markets.compare``."""
+    from scipy.stats import chi2
+
+    if tallies.format == "rankings":
+        raise ValueError("Rankings answer every offer, so that offers are not independent: compare choices only.")
+    whole: dict[Any, dict[Any, float]] = defaultdict(dict)
+    for (offer, item), weight in tallies.together().items():
+        whole[offer][item] = weight
+    found, alone = list[Difference](), list[Market]()
+    for market, tally in tallies.tallies():
+        rest = {
+            (offer, item): weight for offer in {offer for offer, _ in tally} for item, weight in whole[offer].items()
+        }
+        for outcome, weight in tally.items():
+            rest[outcome] -= weight
+        rest = {outcome: weight for outcome, weight in rest.items() if weight > 0.0}
+        if not rest:
+            alone.append(market)
+            continue
+        report = drift_report(tallies.count(rest), tallies.count(tally), level=level, control=control)
+        statistic = sum(one.statistic for one in report.movements)
+        freedom = sum(one.freedom for one in report.movements)
+        p_value = float(chi2.sf(statistic, freedom)) if freedom else 1.0
+        most = (report.items[0].item, report.items[0].change) if report.items else (None, None)
+        found.append(Difference(market, len(report.movements), statistic, freedom, p_value, p_value, False, *most))
+    adjusted = adjust(np.array([row.p_value for row in found]), control).tolist()
+    rows = [
+        replace(row, adjusted=allowed, differs=allowed <= level) for row, allowed in zip(found, adjusted, strict=True)
+    ]
+    rows.sort(key=lambda row: (row.p_value, row.market))
+    return Differences(tuple(rows), tuple(alone), level, control)

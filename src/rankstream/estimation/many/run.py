@@ -1,0 +1,185 @@
+"""estimate_many: a model for every market of a source, in parallel, into a folder that a rerun goes on with."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from rankstream._core.arguments import whole_number
+from rankstream._core.terminal import Told, progress
+from rankstream.data.readers.opening import how_to_read
+from rankstream.data.readers.problems import Problems
+from rankstream.data.readers.tallies import Tallies
+from rankstream.estimation.budget import compile_first
+from rankstream.estimation.many.engine import fit_all
+from rankstream.estimation.many.markets import MarketFit, digest_of, seed_of
+from rankstream.estimation.many.pooling import Pools, make_pools
+from rankstream.estimation.many.results import Markets
+from rankstream.estimation.many.source import checked_columns, gather
+from rankstream.estimation.many.store import COUNTS, POOL, MarketStore, opened
+from rankstream.estimation.many.work import Work, takes_pool
+from rankstream.estimation.methods import MaxEntropy, Method, make
+
+
+def estimate_many(
+    source: Any,
+    by: str | Sequence[str],
+    method: str | Method = "auto",
+    n_jobs: int = -1,
+    out: str | os.PathLike[str] = "models",
+    pool: bool | Literal["keep"] = True,
+    seed: int = 0,
+    *,
+    on_error: str = "stop",
+    **reading: Any,
+) -> Markets:
+    """Estimate a model for every market: every combination of values of some columns, such as store and category.
+
+    Each market becomes a model file in the folder ``out``, written whole, and a row of ``index.parquet``. A market that
+    fails is a row with its message and stops no other. A rerun with the same settings fits only what is missing, failed
+    or has changed, and Ctrl-C keeps what is done; a folder with results of other settings is refused. Neither the order
+    nor the number of workers changes a model: a market's seed follows from ``seed`` and its key.
+
+    The engine is joblib: processes on this machine, or what ``joblib.parallel_config`` says, such as Dask. Workers use
+    one thread each, and are sent the counts of their markets alone.
+
+    Parameters
+    ----------
+    source : path, folder, table or DuckDB relation
+        Choices as for ``read``. Below a folder, key=value in the names of folders are columns, those in ``by``.
+    by : names of columns
+        What makes a market.
+    method : str or settings
+        As for ``estimate``.
+    n_jobs : int
+        How many workers; -1 for as many as there are processors, 1 for none.
+    out : path
+        The folder for models and index; made if need be, and kept to one run at a time.
+    pool : bool or "keep"
+        Whether markets borrow from all others, as far as that predicts their held-out offers better; ``"keep"`` does so
+        with the pool of an earlier run, so that new data refit only the markets that changed.
+    seed : int
+        What the seeds of all markets follow from.
+    on_error : "stop" or "skip"
+        Whether a bad record is the end of its market, or is left out.
+    **reading
+        Options of ``read`` that say what a record is: format, columns, contents, items, no_choice, outside_share,
+        separator, encoding, sheet.
+
+    >>> import tempfile, pandas
+    >>> rows = pandas.DataFrame({
+    ...     "store": ["York", "York", "Bath", "Bath"], "offered": ["tea;pie"] * 4,
+    ...     "chosen": ["tea", "pie", "pie", "pie"], "count": [30, 10, 5, 15],
+    ... })
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     markets = estimate_many(rows, by=["store"], method="nearest", n_jobs=1, out=f"{folder}/models", pool=False)
+    ...     print(markets, {item: round(share, 2) for item, share in markets.predict("York", ("tea", "pie")).items()})
+    Markets(2 markets by store, 0 failed) {'tea': 0.75, 'pie': 0.25}
+
+    """
+    columns, how = checked_columns(by), how_to_read(**reading)
+    whole_number("seed", seed)
+    if type(n_jobs) is not int or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}: give a number of workers, or -1 for as many as there are processors.")
+    Problems(on_error)
+    _check_pool(pool, method)
+    settings = {"by": list(columns), "method": describe_method(method), "seed": seed, "pool": bool(pool)}
+    with progress("starting") as tell, opened(out) as store:
+        store.check(settings)
+        kept = Pools.load(store.folder / POOL) if pool == "keep" else None
+        tallies = gather(source, columns, how, on_error, n_jobs, tell)
+        store.settle(settings)
+        tallies.save(store.folder / COUNTS)
+        pools = kept or (_pools(store, tallies, seed, n_jobs, tell) if pool else Pools({}, ()))
+        run = _Run(store, tallies, pools, method, seed, settings)
+        try:
+            run.all(n_jobs, tell)
+        finally:
+            store.finish(run.present)
+    return Markets.load(out)
+
+
+def describe_method(method: str | Method) -> str:
+    """A method in a text that differs for different settings."""
+    from joblib import hash as hashed
+
+    make(method)  # which refuses what is not one
+    return method if isinstance(method, str) else f"{method.name} {hashed(method)}"
+
+
+def _check_pool(pool: Any, method: str | Method) -> None:
+    if pool not in (True, False, "keep"):
+        raise ValueError(f"pool is {pool!r}: give True, False, or 'keep' for the pool of an earlier run.")
+    chosen = make(method)
+    if pool and chosen is not None and not takes_pool(chosen):
+        raise ValueError(
+            f"A pool needs the method 'auto' or 'max-entropy' as it is, not {chosen.name!r}: turn it off by pool=False "
+            "(--no-pool)."
+        )
+
+
+def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: Told) -> Pools:
+    """What markets borrow from each other: as an earlier run has learned it from the same data, or learned now."""
+    path = store.folder / POOL
+    known = digest_of([[list(key), c if isinstance(c, str) else c.digest()] for key, c in tallies.counts()])
+    if path.is_file():
+        with suppress(ValueError):
+            before = Pools.load(path)
+            if before.data == known:
+                return before
+    compile_first(MaxEntropy())  # once, into the cache that all workers load from
+    made = replace(make_pools(tallies, seed, n_jobs, tell), data=known)
+    made.save(path)
+    return made
+
+
+class _Run:
+    """One run over all markets: what is to be fitted, and what comes back."""
+
+    def __init__(
+        self,
+        store: MarketStore,
+        tallies: Tallies,
+        pools: Pools,
+        method: str | Method,
+        seed: int,
+        settings: dict[str, Any],
+    ) -> None:
+        self.store, self.tallies, self.pools = store, tallies, pools
+        self.method, self.seed, self.settings = method, seed, settings
+        self.present = {*tallies.markets, *tallies.failed}
+        self.done = 0
+
+    def all(self, n_jobs: int, tell: Told) -> None:
+        """Fit what is missing or has changed."""
+        total = float(len(self.present))
+        works = self.works()
+        first = next(works, None)
+        if first is None:
+            return
+        compile_first(make(self.method) or MaxEntropy())
+        for row, text in fit_all(_with(first, works), n_jobs):
+            self.store.put(row, text)
+            self.done += 1
+            tell(f"{self.done:,} of {len(self.present):,} markets", float(self.done), total)
+
+    def works(self) -> Iterator[Work]:
+        """The markets that are to be fitted; the others are done, or cannot be."""
+        for key, counts in self.tallies.counts():
+            if isinstance(counts, str):
+                self.store.put(MarketFit(key, "failed", error=counts), None)
+                self.done += 1
+                continue
+            guide = self.pools.guide(key)
+            digest = digest_of(counts.digest(), self.settings, self.pools.digest(guide))
+            if self.store.is_done(key, digest):
+                self.store.touch(key)
+                self.done += 1
+                continue
+            yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide)
+
+
+def _with(first: Work, others: Iterator[Work]) -> Iterator[Work]:
+    yield first
+    yield from others
