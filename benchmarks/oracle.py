@@ -24,6 +24,7 @@ SIZES = [(8, 10), (8, 20), (8, 50), (11, 10), (11, 20), (11, 50), (11, 200), (16
 SIZES += [(21, 10), (21, 20), (21, 50), (21, 200)]
 WITH_RIVALS = {(8, 10), (8, 20), (8, 50), (11, 10), (11, 20), (11, 50), (16, 20)}
 SCALING = range(18, 26)
+BUILDING = [(11, 20), (11, 40), (11, 200)]
 
 
 def market(n: int, m: int, seed: int = SEED) -> tuple[Assortments, Vec]:
@@ -55,6 +56,24 @@ def seconds(oracle: oracles.Oracle, costs: list[Vec], least: float = 0.2) -> tup
             oracle.cheapest(vector)
         calls += len(costs)
     return (time.perf_counter() - start) / calls, values
+
+
+def building(n: int, m: int, markets: int = 20) -> tuple[float, float, int]:
+    """The least processor seconds to make an oracle, those of a call, and the median number of unions."""
+    made, called, sizes = np.inf, np.inf, []
+    for seed in range(markets):
+        offers, _ = market(n, m, seed)
+        oracle, costs = oracles.LatticeOracle(offers), np.random.default_rng(seed).normal(size=offers.n_coordinates)
+        sizes.append(oracle.n_states)
+        again = Assortments(offers.offers, offers.items)
+        start = time.process_time()
+        oracles.auto(again)
+        made = min(made, time.process_time() - start)
+        for _ in range(5):
+            start = time.process_time()
+            oracle.cheapest(costs)
+            called = min(called, time.process_time() - start)
+    return made, called, int(np.median(sizes))
 
 
 def rival(name: str, offers: Assortments, costs: list[Vec], values: list[float]) -> float:
@@ -102,6 +121,10 @@ def main(quick: bool) -> None:
                 times = [highs, rival("cpsat", offers, some, values), rival("gurobi", offers, some, values)]
                 ratios = ["-" if np.isnan(t) else f"{t / ours:,.0f}" for t in times]
             print(f"{n:>3}{m:>5}  {kind:9}{1e6 * ours:>10,.1f} us" + "".join(f"{r:>12}" for r in ratios), flush=True)
+    print("\nmaking an oracle for a new market, in processor time, and how many of its calls take as long")
+    for n, m in BUILDING:
+        took, call, states = building(n, m)
+        print(f"n = {n}, m = {m}: {1e3 * took:,.2f} ms, {took / call:,.0f} calls ({states:,} unions)", flush=True)
     print("\nall sets of items (dense oracle), m = 200, gaussian costs")
     for n in SCALING:
         offers, _ = market(n, 200)

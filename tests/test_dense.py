@@ -14,7 +14,7 @@ import naive_sets
 import strategies
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
-from rankstream.oracles import LatticeOracle, Ties, dense_kernels
+from rankstream.oracles import LatticeOracle, Ties, dense_kernels, dense_walk_kernels
 from rankstream.oracles.dense import DenseOracle
 
 TIES: list[Ties] = ["first", "last", "random"]
@@ -96,7 +96,7 @@ def test_ways_to_go_on_equal_their_twins(problem: tuple[Assortments, Vec], data:
     bits, reach = oracle._bit_of.tolist(), np.empty(offers.n_items)
     left = data.draw(st.integers(0, 2 ** len({bit for bit in bits if bit}) - 1))
     sets = offers.indptr, offers.members, oracle._offer_sets, oracle._bit_of
-    dense_kernels.add_placing_costs(np.uint64(left), above_end, *sets, oracle._to_go, reach)
+    dense_walk_kernels.add_placing_costs(np.uint64(left), above_end, *sets, oracle._to_go, reach)
     items = frozenset(item for item, bit in enumerate(bits) if bit & left)
     table = naive_sets.all_sets_to_go(offers, bits, above_end)
     for item in items:
@@ -104,9 +104,9 @@ def test_ways_to_go_on_equal_their_twins(problem: tuple[Assortments, Vec], data:
         assert reach[item] == pytest.approx(placing, abs=room(costs))
     unranked = np.array(data.draw(st.lists(st.booleans(), min_size=offers.n_items, max_size=offers.n_items)))
     unranked[list(items)] = True
-    universal = -1 if offers.no_choice is None else offers.no_choice
+    universal = -1 if offers.no_choice_code is None else offers.no_choice_code
     ended, tied = universal < 0 or not data.draw(st.booleans()), np.empty(offers.n_items, dtype=np.int64)
-    count = dense_kernels.list_ties(np.uint64(left), unranked, oracle._bit_of, universal, ended, reach, tied)
+    count = dense_walk_kernels.list_ties(np.uint64(left), unranked, oracle._bit_of, universal, ended, reach, tied)
     ways = {item: float(reach[item]) for item in items}
     assert tied[:count].tolist() == naive_sets.ties(ways, np.flatnonzero(unranked).tolist(), universal, ended)
 

@@ -54,6 +54,22 @@ def test_expensive_programs_are_read_for_pairs(make: Any, monkeypatch: pytest.Mo
     assert many.certificate.upper == pytest.approx(few.certificate.upper, abs=2e-6)
 
 
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_of_many_pairs_the_cheapest_are_kept(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    market = simulate.market(seed=9, n_items=5, n_test=5, n_offers=9)
+    offers, oracle = market.assortments, make(market.assortments)
+    costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
+    monkeypatch.setattr(pricing, "PAIRS_FROM", 1)
+    everything = Pricing(oracle, offers)(costs)
+    monkeypatch.setattr(pricing, "PAIRS_KEPT", 2)
+    some = Pricing(oracle, offers)(costs)
+    values = sorted(naive.vertex(offers, list(row)) @ costs for row in everything.rankings)
+    assert len(some.rankings) == 2 * offers.n_items < len(everything.rankings)
+    kept = [float(naive.vertex(offers, list(row)) @ costs) for row in some.rankings]
+    assert kept == pytest.approx(values[: len(kept)])
+    assert (some.bound, some.exact) == (everything.bound, everything.exact)
+
+
 class Hurried:
     """An oracle that finds the best ranking for each first item, but proves less than it finds for one of them."""
 
@@ -91,5 +107,5 @@ def test_columns_come_cheapest_first(make: Any) -> None:
     some = pricing_.cheapest(costs, below=float(np.mean(values)))
     assert len(some.rankings) == sum(value < np.mean(values) for value in values)
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="hold NaN or infinity"):
+        with pytest.raises(ValueError, match="contain NaN or infinity"):
             pricing_(np.where(np.arange(costs.size) == 3, bad, costs))

@@ -21,9 +21,17 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 
+def released(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that lets go of the interpreter's lock, so that several threads can run it."""
+    return _compiled(function, no_cfunc_wrapper=True, nogil=True)
+
+
 def in_any_order(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile sums so that several terms are taken at a time: quicker, with another rounding in the last digits."""
-    return _compiled(function, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
+    """Compile sums so that several terms are taken at a time: quicker, with another rounding in the last digits.
+
+    Like ``released``, it can be run by several threads.
+    """
+    return _compiled(function, no_cfunc_wrapper=True, nogil=True, fastmath={"reassoc", "contract"})
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

@@ -9,7 +9,7 @@ from typing import Any
 def importer(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose public names live in these modules (PEP 562).
 
-    A place is the module of the package that holds the name; with a final dot, the module is the thing itself.
+    A place is the module of the package that has the name; with a final dot, the module is the thing itself.
 
     >>> importer("json", {"JSONDecoder": "decoder", "reader": "decoder."})("JSONDecoder").__name__
     'JSONDecoder'

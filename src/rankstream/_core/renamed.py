@@ -1,4 +1,4 @@
-"""Names of version 0.2, and what they are called now: whoever asks for one is told. Gone in 0.4."""
+"""Names of version 0.2, and what they are called now: asking for one is an error that says so. Gone in 0.4."""
 
 import sys
 from collections.abc import Sequence
@@ -50,15 +50,17 @@ MODULES = {
     "windows": "DecayingCounts and WindowCounts",
 }
 """Modules that could be imported, and the public name to use instead."""
+ATTRIBUTES = {"Assortments.no_choice": "Assortments.no_choice_code"}
+"""Attributes of public classes."""
 
 
 def sentence(old: str, new: str) -> str:
-    """What whoever uses an old name is told."""
+    """What the error says to whoever uses an old name."""
     return f"rankstream.{old} of version 0.2 is now rankstream.{new}: see docs/upgrading.md."
 
 
 class _Renamed(MetaPathFinder):
-    """Asked last, when no file was found: raises what Python would, with the new name in it."""
+    """Asked last, when there is no such file: raises what Python would, with the new name in it."""
 
     def find_spec(
         self,

@@ -1,4 +1,4 @@
-"""Watching a fit: whoever watches is told what is going on, and says when that is enough."""
+"""Watching a fit: whoever watches hears what is going on, and says when that is enough."""
 
 import signal
 import threading
@@ -34,7 +34,7 @@ def until(watch: Watch, part: float) -> Watch:
 
 @dataclass
 class Deadline:
-    """A watch by the clock: enough after so many seconds, or once anything is in ``asked``.
+    """A watch by the clock: enough after ``seconds``, or once anything is in ``asked``.
 
     ``tell`` hears what is going on and which part of the time has passed; ``stopped`` says that something was cut
     short.

@@ -6,7 +6,7 @@ from rankstream._core.lazy import importer
 
 if TYPE_CHECKING:
     from rankstream.oracles.branch import BranchOracle
-    from rankstream.oracles.choosing import auto
+    from rankstream.oracles.choosing import auto, explain
     from rankstream.oracles.components import ComponentsOracle
     from rankstream.oracles.dense import DenseOracle
     from rankstream.oracles.laminar import LaminarOracle
@@ -33,6 +33,7 @@ __all__ = [
     "SearchOracle",
     "Ties",
     "auto",
+    "explain",
 ]
 __getattr__ = importer(
     __name__,
@@ -47,6 +48,6 @@ __getattr__ = importer(
         "MilpOracle": "milp",
         "SearchOracle": "search",
         "Ties": "ties",
-        "auto": "choosing",
+        **dict.fromkeys(("auto", "explain"), "choosing"),
     },
 )

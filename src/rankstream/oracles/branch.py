@@ -22,16 +22,33 @@ CHUNK = 2000
 class BranchOracle:
     """Depth first from the top of the ranking, with the local search's ranking to beat and the groups' tables as bound.
 
-    A node is the set of items still to be ranked. Sets are looked up in a memo, items that no untouched offer holds
+    A node is the set of items still to be ranked. Sets are looked up in a memo, items that are in no untouched offer
     are dropped, sets that fall apart are solved part by part, and a set is given up when the groups' dynamic programs,
-    with shares that ``SplittingBound`` has optimised for a third of the ``budget`` (seconds), show that it cannot lead
-    to a cheaper ranking. The answer is exact if the search finishes within the budget; otherwise it carries the best
-    ranking known and the best bound. ``memory`` is the number of sets that the memo has room for. Rankings that
-    differ by rounding only count as equal, and the one found first is answered.
+    with shares that ``SplittingBound`` has optimised for a third of the budget, show that it cannot lead to a cheaper
+    ranking. The answer is exact if the search finishes within the budget; otherwise it is the best ranking known, with
+    the best bound. Rankings that differ by rounding only count as equal, and the first of them is the answer.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        Offers of at most 64 items.
+    budget : float
+        Seconds for an answer.
+    seed : int
+        Seed of the local search.
+    rounds : int
+        Rounds of the local search that gives the ranking to beat; it takes at most a sixth of the budget.
+    sweeps : int
+        The most passes over the groups when the bound is optimised.
+    states : int
+        The most states of a group.
+    memory : int
+        How many sets the memo has room for.
 
     >>> oracle = BranchOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0]).exact
     True
+
     """
 
     def __init__(
@@ -56,7 +73,7 @@ class BranchOracle:
         self.memory = whole_number("memory", memory, least=2)
         self.searcher = SearchOracle(assortments, "first", seed, budget / 6.0, rounds, 0, 2)
         self.splitting = SplittingBound(assortments, states)
-        universal = -1 if assortments.no_choice is None else assortments.no_choice
+        universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         masks = [sum(1 << int(i) for i in part if i != universal) for part in self._parts()]
         self._sets: Bits = np.array(masks, dtype=np.uint64)
         self._none: Codes = np.flatnonzero(assortments.members == universal)
@@ -67,7 +84,7 @@ class BranchOracle:
         return np.split(self.assortments.members, self.assortments.indptr[1:-1].tolist())
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking if the search finishes in time, else the best one found; with a proven bound."""
+        """The cheapest ranking if the search finishes in time, else the best so far; with a proven bound."""
         vector = finite_costs(self.assortments, costs)
         started = perf_counter()
         ranking = self.searcher.search(vector)
@@ -145,8 +162,8 @@ class BranchOracle:
             if item != ENDS:
                 order.append(item)
                 parts.append(part & ~np.uint64(1 << item))
-        if self.assortments.no_choice is not None:
-            order.append(self.assortments.no_choice)
+        if self.assortments.no_choice_code is not None:
+            order.append(self.assortments.no_choice_code)
         order += [item for item in range(self.assortments.n_items) if item not in order]
         return np.array(order, dtype=np.int64)
 

@@ -26,7 +26,7 @@ class Memo(NamedTuple):
 class BranchProblem(NamedTuple):
     """Offers as item sets, costs above no-choice, the groups' tables as a pattern database, and scratch by depth.
 
-    ``nodes`` holds the number of nodes that may still be opened; ``scratch`` holds rows of item costs and estimates.
+    ``nodes`` is the number of nodes that may still be opened; ``scratch`` has rows of item costs and estimates.
     """
 
     sets: Bits
@@ -155,7 +155,7 @@ def remember(memo: Memo, items: np.uint64, value: float, status: int, item: int)
 def explore(problem: BranchProblem, memo: Memo, items: np.uint64, limit: float, depth: int) -> float:
     """The least cost of ranking a closed set, if less than ``limit``; else, or if out of nodes, a lower bound on it.
 
-    ``status[depth]`` says which; ``at[depth]`` must hold the states of the groups.
+    ``status[depth]`` says which; ``at[depth]`` must be the states of the groups.
     """
     problem.status[depth] = EXACT
     if not items:

@@ -1,5 +1,7 @@
 """Which oracle: the fastest exact one for the offers at hand, or beyond those a search with a proven bound."""
 
+from rankstream._core.memory import available_memory
+from rankstream._core.threads import thread_count
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.components import ComponentsOracle
 from rankstream.oracles.dense import DenseOracle
@@ -12,26 +14,82 @@ from rankstream.oracles.ties import Ties
 
 SMALL = 20
 DENSE_FROM = 13
-DENSE_TO = 26
+DENSE_TO = 26  # items whose sets one thread runs through in about half a second; twice the threads, one item more
+DENSE_MOST = 30  # beyond that, a call takes seconds however many threads there are
+SHARE = 0.5  # of the memory that is free, for a table
+MOST_UNIONS = 2**20  # beyond that, writing their program takes seconds
+UNION_BYTES = 700  # about what the program of a union of offers takes
 
 
 def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Explained:
-    """The fastest exact oracle for these assortments, or beyond those a search with a proven bound; see ``.explain()``.
+    """The fastest exact oracle for these assortments, or beyond those a search with a proven bound; see ``explain``.
+
+    A table of all sets of items is used as far as memory and threads go: it may take half of the memory that is free,
+    and have 2**26 sets for each thread (at most 2**30). So a problem of more than 26 items may get another oracle on
+    another machine: make a ``DenseOracle`` or a ``SearchOracle`` yourself where that must not be.
 
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
     'exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family)'
     """
+    return _choose(assortments, ties, seed)[0]
+
+
+def explain(assortments: Assortments) -> str:
+    """Which oracle ``auto`` picks for these assortments here and now, and why.
+
+    >>> explain(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
+    'LatticeOracle: exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family).
+    A table of the unions of offers is the quickest: there are at most 131,072.'
+    """
+    oracle, why = _choose(assortments, "random", 0)
+    return f"{type(oracle).__name__}: {oracle.explain()}. {why}."
+
+
+def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained, str]:
+    """An oracle, and why this one."""
     reduced = reduce(assortments)
+    laminar = "Any two offers are nested or share no item, and so need no table"
     if reduced.is_laminar and assortments.n_offers > SMALL:
-        return LaminarOracle(assortments, ties, seed)
-    n_parts, n_items = len(reduced.components), item_bits(assortments, reduced.no_choice)[2]
-    prefers_dense = n_parts == 1 and DENSE_FROM <= n_items <= DENSE_TO
+        return LaminarOracle(assortments, ties, seed), laminar
+    n_parts, n_items = len(reduced.components), item_bits(assortments, reduced.no_choice_code)[2]
+    most, refused = MOST_STATES, ""
+    if n_parts == 1 and n_items >= DENSE_FROM:
+        refused = _no_table(n_items)
+        room = max(int(SHARE * available_memory() / UNION_BYTES), 1024)
+        most = most if refused else min(2**n_items // 6, MOST_UNIONS, room)
     try:
-        return LatticeOracle(assortments, ties, seed, 2**n_items // 6 if prefers_dense else MOST_STATES)
+        oracle = LatticeOracle(assortments, ties, seed, most)
+        return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
     except TooManyUnionsError:
         if reduced.is_laminar:
-            return LaminarOracle(assortments, ties, seed)
+            return LaminarOracle(assortments, ties, seed), laminar
         if n_parts > 1:
-            return ComponentsOracle(assortments, auto, ties, seed)
-        return (DenseOracle if n_items <= DENSE_TO else SearchOracle)(assortments, ties, seed)
+            return ComponentsOracle(assortments, auto, ties, seed), "Parts without a common item are solved one by one"
+        many = f"There are more than {most:,} unions of offers"
+        if refused:
+            return SearchOracle(assortments, ties, seed), f"{many}, and {refused}"
+        table = f"{_gigabytes(n_items)} of the {available_memory() / 1e9:.3g} GB of memory that are free"
+        return DenseOracle(assortments, ties, seed), f"{many}, and a table of all sets of items takes {table}"
+
+
+def _gigabytes(n_items: int) -> str:
+    return f"{8 * 2**n_items / 1e9:.3g} GB"
+
+
+def _no_table(n_items: int) -> str:
+    """Why a table of all sets of items will not do here; empty if it will."""
+    free, threads = available_memory(), thread_count()
+    if n_items > DENSE_MOST:
+        return f"a table of all sets of {n_items} items takes too long: {DENSE_MOST} is the most"
+    if 8 * 2**n_items > SHARE * free:
+        needed = f"needs {_gigabytes(n_items)} of memory, more than half of the {free / 1e9:.3g} GB that are free"
+        return f"a table of all sets of {n_items} items {needed}"
+    if 2**n_items > threads * 2**DENSE_TO:
+        slow = f"more than 2**{DENSE_TO} for each thread that may be used, of which there {_are(threads)}"
+        return f"all sets of {n_items} items are {slow}"
+    return ""
+
+
+def _are(number: int) -> str:
+    return "is 1" if number == 1 else f"are {number}"

@@ -25,14 +25,14 @@ class ComponentsOracle:
     def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
         check_ties(ties, seed)
         self.assortments, self.make, self.ties, self.seed = assortments, make, ties, seed
-        self._no_choice = -1 if assortments.no_choice is None else assortments.no_choice
+        self._no_choice_code = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._parts: list[tuple[Oracle, Codes, Codes]] = []
         reduced = reduce(assortments)
         for component in reduced.components:
             own = set(reduced.items_of(component))
             touched = np.isin(assortments.members, list(own))
             numbers = np.unique(assortments.owner[touched]).tolist()
-            codes = np.array(sorted(own | ({self._no_choice} if self._no_choice >= 0 else set())))
+            codes = np.array(sorted(own | ({self._no_choice_code} if self._no_choice_code >= 0 else set())))
             labels = [assortments.items[code] for code in codes]
             part = Assortments([assortments.offers[number] for number in numbers], labels)
             where = np.flatnonzero(np.isin(assortments.owner, numbers))
@@ -53,16 +53,16 @@ class ComponentsOracle:
             answer = oracle.cheapest(vector[where])
             slack += answer.value - answer.bound
             ranking = codes[answer.ranking].tolist()
-            end = ranking.index(self._no_choice) if self._no_choice >= 0 else len(ranking)
+            end = ranking.index(self._no_choice_code) if self._no_choice_code >= 0 else len(ranking)
             above += ranking[:end]
             below += ranking[end + 1 :]
-        middle = [self._no_choice] if self._no_choice >= 0 else []
+        middle = [self._no_choice_code] if self._no_choice_code >= 0 else []
         known = {*above, *middle, *below}
         rest = [code for code in range(self.assortments.n_items) if code not in known]
         whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
         offers, rule = self.assortments, TIE_RULES[self.ties]
         value = kernels.keep_by_rule(
-            vector, offers.indptr, offers.members, self._no_choice, rule, self.seed, True, whole
+            vector, offers.indptr, offers.members, self._no_choice_code, rule, self.seed, True, whole
         )
         return Answer(whole, value, value if slack == 0.0 else value - slack)
 

@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
-from rankstream._core.types import Vec
+from rankstream._core.threads import crew
+from rankstream._core.types import Bits, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import dense_kernels
+from rankstream.oracles import dense_kernels, dense_walk_kernels
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
 MOST_BITS = 62
 BLOCK = 2**dense_kernels.LOW_BITS
+SHARED_FROM = 2**18  # sets from which on two threads take less time than one
 
 
 class DenseOracle:
@@ -26,9 +28,10 @@ class DenseOracle:
     cost(i, R) is what item i takes from the offers inside R. It is never stored for all sets: the rarest items take the
     lowest bits, and a walk over the other bits keeps tables over the low bits only. Items that are offered alike share
     a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
-    ``oracles.ties``). Ways to go on tie with the cheapest when they cost more by at most ``dense_kernels.TOLERANCE``
-    times its absolute cost, since sums differ by as much when taken in another order. ``memory`` is the most bytes to
-    take; the table takes 8 * 2**bits of them.
+    ``oracles.ties``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
+    (``dense_walk_kernels.TOLERANCE``), since sums differ by as much when taken in another order. ``memory`` is the most
+    bytes to take; the table takes 8 * 2**bits of them. Large tables are filled by all threads
+    that numba may use, with the same answers whatever their number.
 
     >>> oracle = DenseOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
@@ -42,7 +45,7 @@ class DenseOracle:
         self.ties = ties
         self.seed = seed
         self.memory = number_between("memory", memory, 0.0)
-        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         bit_of, offer_sets, n_bits = item_bits(assortments, self._universal)
         n_levels = max(n_bits - dense_kernels.LOW_BITS, 0) + 1
         n_rows = n_levels * assortments.n_items + dense_kernels.LOW_BITS
@@ -58,14 +61,13 @@ class DenseOracle:
         self._bit_of = np.array(bit_of, dtype=np.uint64)
         self._offer_sets = np.array(offer_sets, dtype=np.uint64)
         self._plan(bit_of, offer_sets, n_levels)
-        self._tables = np.empty((n_rows, BLOCK))
-        self._rows = np.empty((n_levels, assortments.n_items), dtype=np.uint64)
+        self._space = [(np.empty((n_rows, BLOCK)), np.empty((n_levels, assortments.n_items), dtype=np.uint64))]
         self._to_go = np.empty(n_sets)
         self._lock = Lock()
 
     @property
     def n_states(self) -> int:
-        """How many sets of items the table holds."""
+        """How many sets of items are in the table."""
         return self._to_go.size
 
     def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> None:
@@ -108,7 +110,7 @@ class DenseOracle:
                 f"There must be {self.assortments.n_coordinates} costs, one per coordinate; got {vector.shape}."
             )
         if not np.isfinite(np.abs(vector).sum()):
-            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+            raise ValueError("The costs contain NaN or infinity: every cost must be a finite number.")
         with self._lock:
             return self._read_all(beginnings, vector)
 
@@ -119,7 +121,7 @@ class DenseOracle:
         found = []
         for beginning in beginnings:
             ranking = np.empty(self.assortments.n_items, dtype=np.int64)
-            value = dense_kernels.read_ranking(
+            value = dense_walk_kernels.read_ranking(
                 vector,
                 above_end,
                 self.assortments.indptr,
@@ -138,22 +140,24 @@ class DenseOracle:
         return [Answer(ranking, value, bound) for ranking, value in found]
 
     def _fill(self, above_end: Vec) -> None:
-        dense_kernels.fill_to_go(
-            above_end,
-            self.assortments.indptr,
-            self.assortments.members,
-            self._offer_sets,
-            self._order,
-            self._starts,
-            self._bit_of,
-            self._high_items,
-            self._low_items,
-            self._low_places,
-            self._universal,
-            self._tables,
-            self._rows,
-            self._to_go,
-        )
+        """Fill the table part by part, the parts of a layer on as many threads as there are."""
+        n_blocks, shape = self.n_states // BLOCK, (self.assortments.indptr, self.assortments.members, self._offer_sets)
+        items = (self._order, self._starts, self._bit_of, self._high_items, self._low_items, self._low_places)
+        fixed = (above_end, *shape, *items, self._universal, self._to_go)
+        with crew(self.n_states >= SHARED_FROM) as threads:
+            layers = _layers(threads.size, self.n_states)
+            size = np.uint64(n_blocks // sum(layer.size for layer in layers))
+            while len(self._space) < threads.size:
+                self._space.append((np.empty_like(self._space[0][0]), np.empty_like(self._space[0][1])))
+            unused = self._space.copy()  # as many as there are threads: whoever takes a part takes one
+            for layer in layers:
+
+                def fill(task: int, layer: Bits = layer) -> None:
+                    space = unused.pop()
+                    dense_kernels.fill_part(layer[task], size, *fixed, *space)
+                    unused.append(space)
+
+                threads.run(fill, layer.size)
 
     def explain(self) -> str:
         """Why this oracle, in words."""
@@ -161,6 +165,17 @@ class DenseOracle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DenseOracle, (self.assortments, self.ties, self.seed, self.memory)
+
+
+def _layers(n_threads: int, n_states: int) -> list[Bits]:
+    """The parts of the table, by how many of the top bits they have: those of one layer do not depend on each other.
+
+    More parts leave threads idle for less time at the end of a layer, but each has to add up its first rows again.
+    """
+    n_bits = n_states.bit_length() - 1
+    parts = np.arange(2 ** max(n_bits // 2 - 4, 0) if n_threads > 1 else 1, dtype=np.uint64)
+    sizes = np.bitwise_count(parts)
+    return [parts[sizes == size] for size in range(int(sizes.max()) + 1)]
 
 
 def _lowest_bit(number: int, none: int) -> int:

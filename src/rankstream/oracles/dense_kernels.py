@@ -8,9 +8,8 @@ of a block) and item. Rows that a bit does not touch are shared with the level a
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
-from rankstream._core.types import Bits, Codes, Mask, Vec
-from rankstream.oracles.tie_kernels import LAST, keep_by_rule
+from rankstream._core.compiling import compiled, inner, released
+from rankstream._core.types import Bits, Codes, Vec
 
 LOW_BITS = 7
 WIDTH = np.uint64(2**LOW_BITS)
@@ -18,7 +17,6 @@ OCTET = np.uint64(8)
 SHIFT = np.uint64(LOW_BITS)
 # uint64 with uint64 only: beside a signed number, numba and numpy go over to floats, which have no bits
 ZERO, ONE, TWO, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
-TOLERANCE = 1e-15  # ways to go on tie when they cost more than the cheapest by at most this times its size
 
 
 @compiled
@@ -45,12 +43,12 @@ def add_offer(
     tables: Vec,
     rows: Bits,
 ) -> None:
-    """Add an offer's costs to the rows of its items, wherever the low bits hold the low items of the offer.
+    """Add an offer's costs to the rows of its items, wherever the low bits contain the low items of the offer.
 
     That is the zeta transform of one number over the low bits. With hundreds of offers, a row gets one or two numbers
     at a time, and adding each at once takes a small part of the time that it takes to transform a row.
     """
-    # the caller has seen that the block holds the high items of the offer
+    # the caller has seen that the block contains the high items of the offer
     low = offer_sets[offer] & (WIDTH - ONE)
     for k in range(indptr[offer], indptr[offer + 1]):
         item = members[k]
@@ -131,8 +129,42 @@ def resolve_low_items(first: np.uint64, tables: Vec, low_rows: Bits, best: Vec, 
             to_go[first + s] = least
 
 
-@compiled
-def fill_to_go(
+@inner
+def open_block(
+    block: np.uint64,
+    costs: Vec,
+    indptr: Codes,
+    members: Codes,
+    offer_sets: Bits,
+    order: Codes,
+    starts: Codes,
+    universal: int,
+    tables: Vec,
+    rows: Bits,
+) -> int:
+    """Bring the rows of a block's level up to date: those of the block without its lowest bit, and what that bit adds.
+
+    Returns the level. The block without its lowest bit must have been opened, and since then only blocks of lower
+    levels: the rows of its level are still its own.
+    """
+    root = rows.shape[0] - 1
+    level = lowest_bit(block, root)
+    if level < root:
+        parent = lowest_bit(block & (block - ONE), root)
+        for item in range(rows.shape[1]):
+            rows[level, item] = rows[parent, item]
+    # an offer with an item in these bits is not inside any set of the block
+    outside = ~((block << SHIFT) | (WIDTH - ONE))
+    for place in range(starts[level], starts[level + 1]):
+        if not offer_sets[order[place]] & outside:
+            add_offer(order[place], level, costs, indptr, members, offer_sets, universal, tables, rows)
+    return level
+
+
+@released
+def fill_part(
+    part: np.uint64,
+    n_blocks: np.uint64,
     costs: Vec,
     indptr: Codes,
     members: Codes,
@@ -144,17 +176,17 @@ def fill_to_go(
     low_items: Codes,
     low_places: Codes,
     universal: int,
+    to_go: Vec,
     tables: Vec,
     rows: Bits,
-    to_go: Vec,
 ) -> None:
-    """Write the cost of the cheapest way to go on from every set, given costs from which no-choice was subtracted.
+    """Write the cost of the cheapest way to go on from every set of a part, given costs less those of no-choice.
 
-    ``order[starts[level] : starts[level + 1]]`` are the offers that are complete as soon as the bit of that level is,
-    the last level being the root, whose offers have low items only.
+    A part is ``n_blocks`` blocks, a power of two, that agree in the bits above; one part may be all. Parts with one
+    of those bits less must be done. ``order[starts[level] : starts[level + 1]]`` are the offers that are complete as
+    soon as the bit of that level is, the last level being the root, whose offers have low items only.
     """
     root = rows.shape[0] - 1
-    n_items = rows.shape[1]
     low_rows = np.empty(LOW_BITS, dtype=np.uint64)
     for place in range(LOW_BITS):
         # places that no item has, of fewer than seven, keep infinity: no way leads over them
@@ -162,131 +194,27 @@ def fill_to_go(
         for s in range(ZERO, WIDTH):
             tables[low_rows[place], s] = np.inf
     best = np.empty(WIDTH)
-    for item in range(n_items):
-        rows[root, item] = np.uint64(root * n_items + item)
+    for item in range(rows.shape[1]):
+        rows[root, item] = np.uint64(root * rows.shape[1] + item)
         for s in range(ZERO, WIDTH):
             tables[rows[root, item], s] = 0.0
-    for block in range(ZERO, np.uint64(to_go.size) >> SHIFT):
-        level = lowest_bit(np.uint64(block), root)
-        if level < root:
-            # the block without its lowest bit came before, and since then only blocks of lower levels: the rows of
-            # its level are still its own
-            parent = lowest_bit(block & (block - ONE), root)
-            for item in range(n_items):
-                rows[level, item] = rows[parent, item]
-        first = block << SHIFT
-        # an offer with an item in these bits is not inside any set of the block
-        outside = ~(first | (WIDTH - ONE))
-        for place in range(starts[level], starts[level + 1]):
-            if not offer_sets[order[place]] & outside:
-                add_offer(order[place], level, costs, indptr, members, offer_sets, universal, tables, rows)
+    first_block = part * n_blocks
+    # the blocks that the first one descends from, by one more of its bits each, from the top: whatever the parts, the
+    # costs of a row are added in the same order, so that they are the same to the last digit
+    opened = ZERO
+    for back in range(root):
+        bit = ONE << np.uint64(root - 1 - back)
+        if first_block & bit:
+            open_block(opened, costs, indptr, members, offer_sets, order, starts, universal, tables, rows)
+            opened |= bit
+    for block in range(first_block, first_block + n_blocks):
+        level = open_block(np.uint64(block), costs, indptr, members, offer_sets, order, starts, universal, tables, rows)
         for s in range(ZERO, WIDTH):
             best[s] = 0.0 if universal >= 0 else np.inf
         if block == ZERO:
             # nothing is left to pay for the empty set, with or without no-choice
             best[0] = 0.0
+        first = block << SHIFT
         meet_high_items(first, level, high_items, bit_of, tables, rows, to_go, best)
         find_low_rows(level, low_items, low_places, tables, rows, low_rows)
         resolve_low_items(first, tables, low_rows, best, to_go)
-
-
-@compiled
-def walk_down(
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    bit_of: Bits,
-    universal: int,
-    to_go: Vec,
-    forced: Codes,
-    last: bool,
-    ranking: Codes,
-) -> None:
-    """Read one cheapest ranking that begins with ``forced`` off the table; among ties the first item, or the last.
-
-    The costs of placing an item next are added up anew, from the offers that are still untouched.
-    """
-    n_items = bit_of.size
-    left = np.ones(n_items, dtype=np.bool_)
-    tied = np.empty(n_items, dtype=np.int64)
-    reach = np.empty(n_items)
-    s = ZERO
-    for offer in range(offer_sets.size):
-        # the union of the offers: items in none of them have bit 0 and can go anywhere
-        s |= offer_sets[offer]
-    ended = universal < 0
-    for place in range(n_items):
-        if place < forced.size:
-            item = forced[place]
-        else:
-            add_placing_costs(s, costs, indptr, members, offer_sets, bit_of, to_go, reach)
-            n_tied = list_ties(s, left, bit_of, universal, ended, reach, tied)
-            item = tied[n_tied - 1 if last else 0]
-        ranking[place] = item
-        left[item] = False
-        if item == universal:
-            ended = True
-            s = ZERO
-        else:
-            # the bit goes for all items that share it: none of them can win any more
-            s &= ~bit_of[item]
-
-
-@compiled
-def add_placing_costs(
-    s: np.uint64, costs: Vec, indptr: Codes, members: Codes, offer_sets: Bits, bit_of: Bits, to_go: Vec, reach: Vec
-) -> None:
-    """What it costs to rank an item next and to go on from there, for the items in a set."""
-    for item in range(bit_of.size):
-        reach[item] = 0.0
-    for offer in range(offer_sets.size):
-        if not offer_sets[offer] & ~s:
-            for k in range(indptr[offer], indptr[offer + 1]):
-                reach[members[k]] += costs[k]
-    for item in range(bit_of.size):
-        if s & bit_of[item]:
-            reach[item] += to_go[s ^ bit_of[item]]
-
-
-@compiled
-def list_ties(s: np.uint64, left: Mask, bit_of: Bits, universal: int, ended: bool, reach: Vec, tied: Codes) -> int:
-    """List the items that may come next, the one that ends the ranking last, and return their number.
-
-    The tolerance follows what is still to pay, so that a huge cost which is avoided does not make the others tie.
-    """
-    least = np.inf if ended else 0.0
-    for item in range(bit_of.size):
-        if s & bit_of[item]:
-            least = min(least, reach[item])
-    # 0 is what ending costs from here
-    most = least + TOLERANCE * abs(least)
-    n_tied = 0
-    for item in range(bit_of.size):
-        if left[item] and item != universal and (not s & bit_of[item] or reach[item] <= most):
-            tied[n_tied] = item
-            n_tied += 1
-    if not ended and most >= 0.0:
-        tied[n_tied] = universal
-        n_tied += 1
-    return n_tied
-
-
-@compiled
-def read_ranking(
-    raw_costs: Vec,
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    bit_of: Bits,
-    universal: int,
-    to_go: Vec,
-    forced: Codes,
-    ties: int,
-    seed: int,
-    ranking: Codes,
-) -> float:
-    """Write a cheapest ranking that begins with ``forced`` and return what it really costs."""
-    walk_down(costs, indptr, members, offer_sets, bit_of, universal, to_go, forced, ties == LAST, ranking)
-    return keep_by_rule(raw_costs, indptr, members, universal, ties, seed, forced.size == 0, ranking)

@@ -21,7 +21,7 @@ def choose_winners(
     """The cheapest winner of every offer of a laminar family, smaller offers first.
 
     ``won[e]`` is the least cost of an offer and all inside it if the entry's item is the best ranked: its own cost, the
-    least of each offer inside without the item, and ``won`` of the one inside that holds it (``inner[e]``, -1: none).
+    least of each offer inside without the item, and ``won`` of the one inside with it (``inner[e]``, -1: none).
     ``whole`` is the least over all items, or ``stop`` where the no-choice item may win. ``winner`` becomes the entry of
     the best ranked item of every offer, -1 for no-choice; ``above`` is the smallest offer around each, -1 for none.
     """
@@ -36,7 +36,7 @@ def choose_winners(
         for e in range(starts[v], starts[v + 1]):
             owner[e] = v
             won[e] = entries[e] + inside[v]
-            # the offer inside that holds the item cannot be won by another: what the item costs there, not the least
+            # the offer inside with the item cannot be won by another: what the item costs there, not the least
             if inner[e] >= 0:
                 won[e] += won[inner[e]] - whole[owner[inner[e]]]
             if won[e] < best:
@@ -60,7 +60,7 @@ def choose_winners(
 class LaminarOracle:
     """Any two offers are nested or share no item (apart from no-choice): offers nested by revenue, clusters of items.
 
-    If an item wins an offer, it wins every smaller offer inside that holds it, and the others inside are free: costs
+    If an item wins an offer, it wins every smaller offer inside that contains it, and the others inside are free: costs
     add up from the smallest offers to the largest (a structure of Jagabathula and Rusmevichientong, Section 4.3). Works
     with and without a no-choice item, for any number of items.
 
@@ -75,7 +75,7 @@ class LaminarOracle:
         self.assortments, self.ties, self.seed = assortments, ties, seed
         self.reduced = reduce(assortments)
         if not self.reduced.is_laminar:
-            raise ValueError("Some offers overlap without one holding the other: use oracles.auto.")
+            raise ValueError("Some offers overlap without one containing the other: use oracles.auto.")
         self._order = np.argsort([len(offer) for offer in self.reduced.offers], kind="stable")
         self._read_family()
 
@@ -101,7 +101,7 @@ class LaminarOracle:
         """The cheapest ranking, proven: bound and value are equal."""
         vector = check_costs(self.assortments, costs)
         if not np.isfinite(vector).all():
-            raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+            raise ValueError("The costs contain NaN or infinity: every cost must be a finite number.")
         base = np.where(self.reduced.base_at >= 0, vector[self.reduced.base_at], 0.0)
         kept = self.reduced.entry_at >= 0
         entries = np.bincount(
@@ -109,13 +109,13 @@ class LaminarOracle:
         ).astype(np.float64)[self._moved]
         n_offers = self._above.size
         winner = np.empty(n_offers, dtype=np.int64)
-        stop = 0.0 if self.reduced.no_choice >= 0 else np.inf
+        stop = 0.0 if self.reduced.no_choice_code >= 0 else np.inf
         choose_winners(
             entries, self._starts, self._above, self._inner, stop, np.zeros(n_offers), np.zeros(entries.size), winner
         )
         ranking = self._rank(winner)
-        offers, no_choice, rule = self.assortments, self.reduced.no_choice, TIE_RULES[self.ties]
-        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, no_choice, rule, self.seed, True, ranking)
+        offers, code, rule = self.assortments, self.reduced.no_choice_code, TIE_RULES[self.ties]
+        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, code, rule, self.seed, True, ranking)
         return Answer(ranking, value, value)
 
     def _rank(self, winner: Codes) -> Codes:
@@ -123,8 +123,8 @@ class LaminarOracle:
         # the winner of a larger offer comes before those inside that it does not win
         best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
         top = list(dict.fromkeys(best))
-        if self.reduced.no_choice >= 0:
-            top.append(self.reduced.no_choice)
+        if self.reduced.no_choice_code >= 0:
+            top.append(self.reduced.no_choice_code)
         rest = [item for item in range(self.assortments.n_items) if item not in set(top)]
         return np.array(top + rest, dtype=np.int64)
 

@@ -1,7 +1,7 @@
 """The default exact oracle: a dynamic program over unions of offers, laid out as one flat program."""
 
 from collections.abc import Iterable
-from itertools import permutations
+from itertools import chain, permutations
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -16,19 +16,19 @@ from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
 MOST_STATES = 2**17
-NOT_FINITE = "The costs hold NaN or infinity: every cost must be a finite number."
+NOT_FINITE = "The costs contain NaN or infinity: every cost must be a finite number."
 Tables: TypeAlias = tuple[Codes, Codes, Words, Vec, Codes]  # numbers, shape, program, and space to work in
 UNFORCED = np.zeros(0, dtype=np.int64)
 
 
 class TooManyUnionsError(ValueError):
-    """The offers have more unions than a table should hold."""
+    """The offers have more unions than a table should have rows."""
 
 
 class LatticeOracle:
-    """Ranks from the top; once no offer that holds an item is untouched, the item no longer matters.
+    """Ranks from the top; once no offer with an item is untouched, the item no longer matters.
 
-    So the only sets of unranked items to tell apart are unions of offers (without no-choice), a fraction of all
+    So the only different sets of unranked items are unions of offers (without no-choice), a fraction of all
     subsets. They are enumerated once, and a call is a single pass over their transitions. Parts that share no item are
     solved separately. Ties: see ``oracles.ties``.
 
@@ -51,7 +51,7 @@ class LatticeOracle:
         reduced, offers = self.reduced, self.assortments
         self.n_states, self.n_transitions = first.size - 1, items.size
         sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries)
-        numbers = np.array([*sizes, reduced.no_choice, TIE_RULES[self.ties], self.seed], dtype=np.int64)
+        numbers = np.array([*sizes, reduced.no_choice_code, TIE_RULES[self.ties], self.seed], dtype=np.int64)
         shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, tops, first, items, following)
         work = np.zeros(reduced.n_entries + 1 + items.size + self.n_states)
         space = np.zeros((5 + offers.n_items, max(offers.n_items, offers.n_offers)), dtype=np.int64)
@@ -99,32 +99,44 @@ class LatticeOracle:
 
 
 def unions(sets: Bits, most: int) -> Bits:
-    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``.
-
-    Small sets come first: one that is a union of others already adds nothing.
-    """
-    found, different = np.zeros(1, dtype=np.uint64), np.unique(sets)
-    for one in different[np.argsort(np.bitwise_count(different), kind="stable")]:
-        place = int(np.searchsorted(found, one))
-        if place < found.size and found[place] == one:
-            continue
-        both = np.sort(np.concatenate((found, found | one)), kind="stable")
-        found = both[np.append(True, both[1:] != both[:-1])]
-        if found.size > most:
-            raise TooManyUnionsError(
-                f"There are more than {most:,} unions of offers: use another oracle (oracles.auto)."
-            )
-    return found
+    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
+    different = np.unique(sets)
+    small_first = different[np.argsort(np.bitwise_count(different), kind="stable")]
+    room, count = 1, -1
+    while count < 0 and room < most:
+        room = min(max(1024, 8 * room), most)  # most programs are small, and room has to be cleared
+        states = np.empty(room, dtype=np.uint64)
+        count = program_kernels.collect_unions(small_first, states)
+    if count < 0:
+        raise TooManyUnionsError(f"There are more than {most:,} unions of offers: use another oracle (oracles.auto).")
+    return np.sort(states[:count])
 
 
 def holders(sets: Bits, n_items: int) -> Bits:
-    """For every item the offers that hold it, a bit for each, in words of 64."""
-    held: Bits = np.zeros((n_items, (sets.size + 63) // 64), dtype=np.uint64)
-    for j, items in enumerate(sets.tolist()):
-        for i in range(n_items):
-            if items >> i & 1:
-                held[i, j >> 6] |= np.uint64(1 << (j & 63))
-    return held
+    """For every item the offers that contain it, a bit for each, in words of 64."""
+    inside = np.zeros((n_items, -(-sets.size // 64) * 64), dtype=np.uint8)
+    inside[:, : sets.size] = sets >> np.arange(n_items, dtype=np.uint64)[:, np.newaxis] & np.uint64(1)
+    # bytes in ascending order make words whose lowest byte comes first
+    packed: Bits = np.packbits(inside, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
+    return packed
+
+
+def _bits_and_entries(reduced: Reduced, component: tuple[int, ...], starts: Codes) -> tuple[Codes, Bits, Codes]:
+    """The items of a component, its offers as bits of those, and the entry of each offer and item (-1: none)."""
+    offers = [reduced.offers[number] for number in component]
+    sizes = np.array([len(offer) for offer in offers])
+    members = np.fromiter(chain.from_iterable(offers), dtype=np.int64, count=int(sizes.sum()))
+    codes = np.unique(members)
+    if codes.size > 64:
+        raise TooManyUnionsError(
+            f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
+        )
+    places, ends = np.searchsorted(codes, members), np.cumsum(sizes)
+    sets = np.bitwise_or.reduceat(np.uint64(1) << places.astype(np.uint64), ends - sizes)
+    entry_of = np.full((len(offers), codes.size), -1, dtype=np.int64)
+    own = np.arange(members.size) - np.repeat(ends - sizes, sizes)
+    entry_of[np.repeat(np.arange(len(offers)), sizes), places] = np.repeat(starts[list(component)], sizes) + own
+    return codes, sets, entry_of
 
 
 def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, Codes]:
@@ -134,27 +146,18 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
     programs, tops, firsts, items, following = [words], [], [nothing], [nothing], [nothing]
     n_states = n_transitions = 0
     for component in reduced.components:
-        codes = np.array(reduced.items_of(component))
-        if codes.size > 64:
-            raise TooManyUnionsError(
-                f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
-            )
-        sets = np.zeros(len(component), dtype=np.uint64)
-        entry_of = np.full((len(component), codes.size), -1, dtype=np.int64)
-        for row, number in enumerate(component):
-            places = np.searchsorted(codes, reduced.offers[number])
-            sets[row] = np.bitwise_or.reduce(np.uint64(1) << places.astype(np.uint64))
-            entry_of[row, places] = starts[number] + np.arange(places.size)
+        codes, sets, entry_of = _bits_and_entries(reduced, component, starts)
         states = unions(sets, most - n_states)
         first = np.zeros(states.size + 1, dtype=np.int64)
         first[0] = n_transitions
         holding = holders(sets, codes.size)
-        space = np.zeros(holding.shape[1], dtype=np.uint64), np.zeros(codes.size, dtype=np.uint64)
         here, there = np.zeros((2, int(np.bitwise_count(states).sum())), dtype=np.int64)
-        lattice = states, sets, holding, *space, np.zeros(here.size, dtype=np.int8)
-        program = np.zeros(program_kernels.plan_program(*lattice), dtype=np.uint32)
-        fixed = entry_of, codes, reduced.n_entries, n_states, first
-        program_kernels.write_program(*lattice, *fixed, program, here, there)
+        inside = np.zeros((states.size, holding.shape[1]), dtype=np.uint64)
+        plan = inside, there, np.zeros(here.size, dtype=np.int8)
+        length = program_kernels.plan_program(states, sets, holding, np.zeros(codes.size, dtype=np.uint64), *plan)
+        program = np.zeros(length, dtype=np.uint32)
+        before = reduced.n_entries, n_states
+        program_kernels.write_program(states, holding, *plan, entry_of, codes, *before, first, program, here)
         programs.append(program)
         tops.append(n_states + states.size - 1)
         firsts.append(first[:-1])

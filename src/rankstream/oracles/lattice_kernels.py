@@ -68,7 +68,7 @@ def walk_lattice(
 ) -> None:
     """Read one cheapest ranking off the tables, all components at once; among exact ties the first item, or the last.
 
-    ``here`` holds the components' full states. An item that its component's state does not hold can go anywhere at no
+    ``here`` are the components' full states. An item that is not in its component's state can go anywhere at no
     cost. ``forced`` items come first.
     """
     step, dear, component, ranked = space[1], space[2], space[3], space[4]
@@ -80,7 +80,7 @@ def walk_lattice(
     for place in range(n_items):
         may_end = not ended
         for i in range(n_items):
-            # -1: no state holds the item
+            # -1: the item is in no state
             step[i] = -1
             dear[i] = ranked[i]
         for c in range(here.size):
@@ -130,7 +130,7 @@ def cheapest_on_lattice(
     them, and the ranking is kept as it is read. The first row of ``space`` is left with the coordinates chosen.
     """
     n_offers, n_components, n_states, n_transitions, n_entries, universal, ties, seed = numbers
-    # one sum tells whether any of them is NaN or infinite
+    # one sum shows whether any of them is NaN or infinite
     total = 0.0
     for k in range(costs.size):
         total += abs(costs[k])

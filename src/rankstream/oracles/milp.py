@@ -19,7 +19,7 @@ PRECISION = 1e-9
 class MilpOracle:
     """Order variables for pairs of items, O(n^3) transitivity rows, and one choice variable per coordinate.
 
-    The program is built once; a call changes only its objective. ``before`` holds pairs of items of which the first
+    The program is built once; a call changes only its objective. ``before`` are pairs of items of which the first
     must be ranked above the second, ``top`` the items that must come first, in this order: side constraints that the
     dynamic programs cannot take. "Exact" is up to 1e-9 times the sum of the absolute costs, whatever their scale.
 
@@ -46,7 +46,7 @@ class MilpOracle:
         for one, other in forced:
             codes = assortments.code(one), assortments.code(other)
             if codes[0] == codes[1]:
-                raise ValueError(f"The item {one!r} cannot be ranked before itself.")
+                raise ValueError(f"The item {one!r} cannot be ranked before itself: name two items.")
             self._add_row([(*codes, 1.0)], [], 1.0, 1.0)
 
     def _build(self, integer: Any, infinity: float) -> None:
@@ -93,7 +93,7 @@ class MilpOracle:
         self._highs.changeColsCost(vector.size, columns, np.ldexp(vector, -size))
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) == "Infeasible":
-            raise ValueError("No ranking meets all the side constraints: they contradict each other.")
+            raise ValueError("No ranking meets all the side constraints: relax one of them.")
         solution = self._highs.getSolution().col_value
         wins = np.zeros(self.assortments.n_items)
         for (a, b), column in self._pairs.items():

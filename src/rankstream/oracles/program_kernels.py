@@ -11,6 +11,7 @@ import numpy as np
 
 from rankstream._core.compiling import compiled, inner
 from rankstream._core.types import Bits, Bytes, Codes, Words
+from rankstream.oracles.bounds import group_kernels
 
 MORE = np.uint32(0x80000000)  # no entry has this bit: there are fewer than 2**31
 
@@ -28,6 +29,35 @@ def find(states: Bits, wanted: np.uint64) -> int:
         else:
             high = middle
     return low
+
+
+@compiled
+def collect_unions(sets: Bits, states: Bits) -> int:
+    """Write every union of the given sets, the empty one first; returns how many, or -1 if there is no room.
+
+    A set that is a union of those before adds nothing and costs one look: give small sets first.
+    """
+    size = 4
+    while size < 2 * states.size:
+        size *= 2
+    keys, used = np.zeros(size, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
+    states[0] = 0
+    used[group_kernels.find(keys, used, states[0])] = 0
+    count = 1
+    for j in range(sets.size):
+        if used[group_kernels.find(keys, used, sets[j])] >= 0:
+            continue
+        # those written in this turn contain the set already
+        for s in range(count):
+            union = states[s] | sets[j]
+            place = group_kernels.find(keys, used, union)
+            if used[place] < 0:
+                if count == states.size:
+                    return -1
+                keys[place], used[place] = union, count
+                states[count] = union
+                count += 1
+    return count
 
 
 @inner
@@ -66,7 +96,7 @@ def look_inside(state: np.uint64, sets: Bits, inside: Bits, after: Bits) -> None
 
 @inner
 def find_parent(item: int, state: np.uint64, holding: Bits, inside: Bits, after: Bits) -> int:
-    """The item whose next state still holds this one at a cost that the fewest entries bring here; -1 if none helps."""
+    """The item whose next state still has this one at a cost that the fewest entries bring here; -1 if none helps."""
     one = np.uint64(1)
     parent, fewest = -1, 0
     for w in range(inside.size):
@@ -84,24 +114,27 @@ def find_parent(item: int, state: np.uint64, holding: Bits, inside: Bits, after:
 
 
 @compiled
-def plan_program(states: Bits, sets: Bits, holding: Bits, inside: Bits, after: Bits, parents: Bytes) -> int:
-    """Find the parents of all transitions, and return the length of the program.
+def plan_program(
+    states: Bits, sets: Bits, holding: Bits, after: Bits, inside: Bits, following: Codes, parents: Bytes
+) -> int:
+    """Find what is inside every state, where its transitions lead and their parents; returns the program's length.
 
-    ``sets[j]`` are the items of offer j, ``holding[i]`` the offers that hold item i. ``inside`` and ``after`` are space
-    to work in, a bit for each offer and an entry for each item.
+    ``sets[j]`` are the items of offer j, ``holding[i]`` the offers with item i, ``inside[s]`` those inside state s,
+    a bit for each. ``after`` is space to work in, an entry for each item.
     """
     length, count = 0, 0
     for s in range(states.size):
-        look_inside(states[s], sets, inside, after)
+        look_inside(states[s], sets, inside[s], after)
         length += 1
         for i in range(after.size):
             if not states[s] >> np.uint64(i) & np.uint64(1):
                 continue
-            parent = find_parent(i, states[s], holding, inside, after)
+            parent = find_parent(i, states[s], holding, inside[s], after)
             added = 0
-            for w in range(inside.size):
-                common = inside[w] & holding[i, w]
+            for w in range(inside.shape[1]):
+                common = inside[s, w] & holding[i, w]
                 added += size_of(common & holding[parent, w] if parent >= 0 else common)
+            following[count] = find(states[: s + 1], after[i])
             # an item is below 64 and -1 means none, so a signed byte will do
             parents[count] = parent
             length += 2 + max(added, 1)
@@ -112,10 +145,9 @@ def plan_program(states: Bits, sets: Bits, holding: Bits, inside: Bits, after: B
 @compiled
 def write_program(
     states: Bits,
-    sets: Bits,
     holding: Bits,
     inside: Bits,
-    after: Bits,
+    following: Codes,
     parents: Bytes,
     entry_of: Codes,
     codes: Codes,
@@ -124,42 +156,41 @@ def write_program(
     first: Codes,
     program: Words,
     items: Codes,
-    following: Codes,
 ) -> None:
     """Write the program of one component as planned; ``entry_of[j, i]`` are the entries of offer j.
 
     Placing item i from state R leads to the union of the offers inside R without i; it costs the entries of i in the
-    offers inside R that hold i, or those that also hold its parent k on top of the cost of i in the state that placing
-    k leads to.
+    offers inside R with i, or those that also contain its parent k on top of the cost of i in the state that placing
+    k leads to. ``following`` becomes the place among the states of all components.
     """
     one = np.uint64(1)
     # first[0] comes in as the number of transitions of the components before
     at, count, start = 0, 0, first[0]
     for s in range(states.size):
         first[s] = start + count
-        look_inside(states[s], sets, inside, after)
-        program[at] = np.uint32(size_of(states[s]))
+        n_moves = size_of(states[s])
+        program[at] = np.uint32(n_moves)
         at += 1
+        place = count
         for i in range(codes.size):
             if not states[s] >> np.uint64(i) & one:
                 continue
-            # state by state and item by item as in plan_program, so that count finds the same transition again
-            parent = parents[count]
-            items[count] = codes[i]
-            following[count] = states_before + find(states, after[i])
-            program[at] = np.uint32(following[count])
+            # state by state and item by item as in plan_program, so that place finds the same transition again
+            parent = parents[place]
+            items[place] = codes[i]
+            program[at] = np.uint32(states_before + following[place])
             program[at + 1] = np.uint32(zero)
             program[at + 2] = np.uint32(zero)
             if parent >= 0:
                 # the state below is a proper subset, so a smaller number: it stands before this one, and its cost of
-                # placing i is known by then, at the place of i among the items that the state still holds
-                below = find(states, after[parent])
+                # placing i is known by then, at the place of i among the items that are still in the state
+                below = following[count + size_of(states[s] & ((one << np.uint64(parent)) - one))]
                 before = size_of(states[below] & ((one << np.uint64(i)) - one))
                 program[at + 1] = np.uint32(zero + 1 + first[below] + before)
             at += 2
             added = 0
-            for w in range(inside.size):
-                bits = inside[w] & holding[i, w]
+            for w in range(inside.shape[1]):
+                bits = inside[s, w] & holding[i, w]
                 if parent >= 0:
                     bits &= holding[parent, w]
                 while bits:
@@ -169,5 +200,8 @@ def write_program(
                     bits &= bits - one
                     added += 1
             at += max(added, 1)
-            count += 1
+            place += 1
+        count += n_moves
     first[states.size] = start + count
+    for place in range(count):
+        following[place] += states_before

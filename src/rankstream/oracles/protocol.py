@@ -58,7 +58,7 @@ def finite_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
     with np.errstate(over="ignore"):
         total = np.abs(vector).sum()
     if not np.isfinite(total):
-        raise ValueError("The costs hold NaN or infinity: every cost must be a finite number.")
+        raise ValueError("The costs contain NaN or infinity: every cost must be a finite number.")
     return vector
 
 

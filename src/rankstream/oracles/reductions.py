@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from weakref import ref
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from rankstream.data.assortments import Assortments
 
 @dataclass(frozen=True)
 class Reduced:
-    """A problem whose offers are distinct, do not hold the no-choice item, and can all go either way.
+    """A problem whose offers are distinct, do not contain the no-choice item, and can all go either way.
 
     ``offers`` are sets of item codes; an *entry* is an item in one of them. ``entry_at[k]`` is the entry that
     coordinate k adds to (-1: none), less the cost at ``base_at[k]``, where the no-choice item stands in the same offer
@@ -25,11 +26,11 @@ class Reduced:
     base_at: Codes
 
     @property
-    def no_choice(self) -> int:
+    def no_choice_code(self) -> int:
         """The code of the item that ends a ranking; -1 without one."""
-        return -1 if self.assortments.no_choice is None else self.assortments.no_choice
+        return -1 if self.assortments.no_choice_code is None else self.assortments.no_choice_code
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """How many costs are left."""
         return sum(len(offer) for offer in self.offers)
@@ -81,6 +82,10 @@ class Reduced:
         return f"{kept}; {parts if len(sizes) != 1 else f'{sizes[0]} items'}; {family} family"
 
 
+_last: "list[ref[Reduced]]" = []
+"""What was reduced last, as long as somebody uses it: who chooses an oracle reduces first, and then the oracle does."""
+
+
 def reduce(assortments: Assortments) -> Reduced:
     """Subtract the no-choice item, drop offers that can go only one way, and merge offers with equal members.
 
@@ -88,21 +93,30 @@ def reduce(assortments: Assortments) -> Reduced:
     >>> reduce(Assortments(offers)).explain()
     '2 of 4 offers matter; 2 parts of 2, 1 items; laminar family'
     """
-    no_choice = assortments.no_choice
+    last = _last[0]() if _last else None
+    if last is not None and last.assortments is assortments:
+        return last
+    reduced = _reduced(assortments)
+    _last[:] = [ref(reduced)]
+    return reduced
+
+
+def _reduced(assortments: Assortments) -> Reduced:
+    no_choice_code = assortments.no_choice_code
     entry_at = np.full(assortments.n_coordinates, -1, dtype=np.int64)
     base_at = np.full(assortments.n_coordinates, -1, dtype=np.int64)
     entry_of: dict[tuple[int, ...], int] = {}
     count = 0
     members, indptr = assortments.members.tolist(), assortments.indptr.tolist()
     for start, stop in pairwise(indptr):
-        offer = tuple(sorted(item for item in members[start:stop] if item != no_choice))
-        if not offer or (no_choice is None and len(offer) == 1):
+        offer = tuple(sorted(item for item in members[start:stop] if item != no_choice_code))
+        if not offer or (no_choice_code is None and len(offer) == 1):
             continue
         if offer not in entry_of:
             entry_of[offer] = count
             count += len(offer)
         for k in range(start, stop):
-            if members[k] == no_choice:
+            if members[k] == no_choice_code:
                 base_at[start:stop] = k
             else:
                 entry_at[k] = entry_of[offer] + offer.index(members[k])

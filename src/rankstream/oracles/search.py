@@ -1,4 +1,4 @@
-"""The oracle for problems that no dynamic program can hold: iterated local search, with a bound by cost splitting."""
+"""Where every dynamic program is too large: iterated local search, with a bound by cost splitting."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,21 +25,36 @@ POOL = 256
 
 
 class SearchOracle:
-    """Iterated local search, which inserts items at their best positions, warm started from what it found before.
+    """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
 
-    A call plays ``rounds`` rounds from the best ranking in its pool of earlier answers, or fewer where a ``budget`` in
-    seconds runs out first: only without one is the answer the same on every machine. The bound takes ``sweeps`` passes
-    over groups of offers with at most ``states`` states (see ``SplittingBound``), warm started too, and no part of the
-    budget; with ``sweeps=0`` the shares of the last call are used as they are. An answer whose bound meets its value
-    is exact. Costs asked twice in a row get the same answer.
+    An answer whose bound (see ``SplittingBound``) meets its value is exact. Costs asked twice in a row get the same
+    answer.
 
-    Within the search, ``ties`` decides where an item goes among equally good positions; of the rankings with the vertex
-    that it ends with, the tie rule keeps one, as everywhere (``oracles.ties``).
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers.
+    ties : "random", "first" or "last"
+        Where an item goes among equally good positions; and which of the rankings with the last vertex is kept, as
+        everywhere (``oracles.ties``).
+    seed : int
+        Seed of the search and of ties.
+    budget : float, optional
+        Seconds after which a search ends before its rounds are played; only without it is the answer the same on every
+        machine.
+    rounds : int
+        Rounds of a call, from the best ranking in the pool of earlier answers.
+    sweeps : int
+        Passes over the groups of offers for the bound, which are no part of the budget; with 0 the shares of the last
+        call are used as they are.
+    states : int
+        The most states of a group.
 
     >>> oracle = SearchOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.value, answer.exact
     (-2.0, True)
+
     """
 
     def __init__(
@@ -62,7 +77,7 @@ class SearchOracle:
         self.states = states
         self.splitting = SplittingBound(assortments, states)
         self._offers = index_offers(assortments)
-        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._pool: Codes = np.arange(assortments.n_items)[None, :]
         self._places = self._pool.copy()
         self._last: tuple[bytes, Answer] | None = None
@@ -74,15 +89,15 @@ class SearchOracle:
         if self._last is not None and self._last[0] == asked:
             return self._last[1]
         ranking, offers = self.search(vector), self.assortments
-        rule, no_choice = TIE_RULES[self.ties], self._universal
-        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, no_choice, rule, self.seed, True, ranking)
+        rule, code = TIE_RULES[self.ties], self._universal
+        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, code, rule, self.seed, True, ranking)
         answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
         ranking.flags.writeable = False
         self._last = asked, answer
         return answer
 
     def search(self, costs: Vec) -> Codes:
-        """The best ranking found within the rounds and the budget; it joins the pool."""
+        """The best ranking within the rounds and the budget; it joins the pool."""
         stop = np.inf if self.budget is None else perf_counter() + self.budget
         values = search_kernels.pool_costs(costs, self._offers, self._places)
         best: Codes = self._pool[int(values.argmin())].copy()

@@ -64,7 +64,7 @@ def weigh_slots(costs: Vec, offers: Offers, position: Codes, item: int, change: 
     for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
         own = offers.item_coordinates[where]
         offer = offers.owner[own]
-        # an offer that holds no other item is won wherever the item stands: it changes nothing
+        # an offer without another item is won wherever the item stands: it changes nothing
         best, top = -1, position.size
         for k in range(offers.indptr[offer], offers.indptr[offer + 1]):
             if k != own and position[offers.members[k]] < top:
@@ -222,7 +222,7 @@ def search(
             descend(noisy, offers, order, position, ties, state, room, change)
         descend(costs, offers, order, position, ties, state, room, change)
         value = cost_of(costs, offers, position)
-        # as good as the one held is no progress, but replaces it: so the search drifts along a plateau
+        # as good as the one kept is not progress, but replaces it: so the search drifts along a plateau
         stale = 0 if value < held - room else stale + 1
         if value <= held + room:
             held = value

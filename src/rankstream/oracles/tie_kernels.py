@@ -35,8 +35,8 @@ def complete(
 ) -> None:
     """A ranking in which every offer has its chosen coordinate's item on top, the rest ordered by the tie rule.
 
-    An item can be ranked once every offer that holds it has its winner ranked, or is won by it: it waits for as many
-    items as win an offer that holds it. ``space`` has two rows more than there are items.
+    An item can be ranked once every offer with it has its winner ranked, or is won by it: it waits for as many
+    items as win an offer with it. ``space`` has two rows more than there are items.
     """
     n_items = ranking.size
     waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w

@@ -58,7 +58,7 @@ class CachingOracle:
 
 
 class LazyOracle:
-    """Tries the rankings found before, and asks another oracle only when none of them is good enough.
+    """Tries the rankings of earlier answers, and asks another oracle only when none of them is good enough.
 
     A known ranking is good enough if it costs at most ``slack`` more than the last proven minimum can have become:
     since then the minimum has fallen by at most the sum over offers of the largest fall of a cost in the offer. That

@@ -86,7 +86,7 @@ def solve_transposed(count: int, factor: Vec, right: Vec) -> None:
 def append(count: int, slots: Codes, chosen: Words, linear: float, squares: Vec, factor: Vec, sides: Vec) -> bool:
     """Take the corner in row ``slots[count]`` into the factor; False if it depends on those that are there.
 
-    ``sides`` holds the inverse of the factor's transpose times the linear terms, and times ones.
+    ``sides`` is the inverse of the factor's transpose times the linear terms, and times ones.
     """
     length = squared_length(chosen[slots[count]], squares)
     new = np.empty(count)

@@ -137,8 +137,8 @@ def sweep(
         start = groups.seat_ptr[groups.slot_ptr[group]]
         stop = groups.seat_ptr[groups.slot_ptr[group + 1]]
         for k in range(start, stop):
-            # the pull of the last round is given back before the projection, which tells Dykstra's method from plain
-            # projections in turn and brings it to the nearest common point
+            # the pull of the last round is given back before the projection: that makes it Dykstra's method, not plain
+            # projections in turn, and brings it to the nearest common point
             aim[k] = point[groups.where[k]] + pull[k]
         project(groups, group, aim, corners, slope, work, sums, to_go, calls)
         for k in range(start, stop):

@@ -1,4 +1,4 @@
-"""Compiled loops over groups of offers: the lattice of states of a group, found by hashing, and its dynamic program."""
+"""Compiled loops over groups of offers: the lattice of states of a group, by hashing, and its dynamic program."""
 
 from typing import NamedTuple
 

@@ -9,11 +9,11 @@ from rankstream.oracles.bounds.group_kernels import MOST_SLOTS, Lattices, close,
 
 
 class Groups:
-    """A cover of the offers by groups that hold offers with many items in common.
+    """A cover of the offers by groups of offers with many items in common.
 
     The state of a group is the set of its offers that no ranked item has touched yet. A group is grown offer by offer
-    while at most ``states`` of them can be reached, so a group may hold many items that are rarely offered or few that
-    often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group holds all
+    while at most ``states`` of them can be reached, so a group may have many items that are rarely offered or few that
+    often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group has all
     that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one.
 
     >>> groups = Groups(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")]))
@@ -25,7 +25,7 @@ class Groups:
         whole_number("states", states, least=2)
         whole_number("overlap", overlap, least=1)
         self.assortments = assortments
-        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._sets = [
             frozenset(offer) - {self._universal}
             for offer in np.split(assortments.members, assortments.indptr[1:-1].tolist())

@@ -1,4 +1,4 @@
-"""Compiled loops over parts, sets of items with all that offers hold of them: dynamic program and projection."""
+"""Compiled loops over parts, sets of items with all that offers contain of them: dynamic program and projection."""
 
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 class Corral(NamedTuple):
     """The corners that make up the last projection on a part, as ``corral_kernels`` keeps them.
 
-    ``known`` holds how many there are; ``chosen`` has a column for every slot of the part and one that all share.
+    ``known`` is how many there are; ``chosen`` has a column for every slot of the part and one that all share.
     """
 
     known: Codes
@@ -53,7 +53,7 @@ class Corral(NamedTuple):
 @compiled
 def without(items: int, item: int) -> int:
     """The place of a set among the sets without an item."""
-    # bits below the item stay, those above it come down by one: half as many sets are left to tell apart
+    # bits below the item stay, those above it come down by one: half as many different sets are left
     return (items & ((1 << item) - 1)) | (items >> (item + 1) << item)
 
 
@@ -74,7 +74,7 @@ def add_over_subsets(sums: Vec) -> None:
 def place_costs(part: Part, costs: Vec, sums: Vec) -> float:
     """Make sums[item, set without it] the cost of ranking the item first in that set; return what no-choice costs.
 
-    An offer that holds other items may have one of them first whatever the ranking is: it costs at most nothing.
+    An offer with other items may have one of them first whatever the ranking is: it costs at most nothing.
     """
     base = 0.0
     sums[:] = 0.0
@@ -183,7 +183,7 @@ def balance_corners(corral: Corral, point: Vec) -> None:
 def project_part(
     part: Part, aim: Vec, corral: Corral, point: Vec, sums: Vec, to_go: Vec, calls: int, room: float
 ) -> None:
-    """Move ``point`` to the point of the part's polytope nearest to ``aim``, with at most so many dynamic programs."""
+    """Move ``point`` to the point of the part's polytope nearest to ``aim``, by at most ``calls`` dynamic programs."""
     fresh = np.empty(part.inside.size, dtype=np.int64)
     _, slots, chosen, weights, factor, sides, squares = corral
     retarget(corral.known[0], aim, squares, slots, chosen, factor, sides)

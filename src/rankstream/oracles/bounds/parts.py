@@ -1,4 +1,4 @@
-"""Parts: sets of items with what every offer holds of them, each small enough for a dynamic program over its sets."""
+"""Parts: sets of items with what every offer has of them, each small enough for a dynamic program over its sets."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Piece:
 
 
 def empty_corral(n_slots: int, most: int) -> Corral:
-    """Room for so many corners of a part with so many slots."""
+    """Room for the corners of a part and its slots."""
     return Corral(
         known=np.zeros(1, dtype=np.int64),
         slots=np.arange(most),
@@ -42,7 +42,7 @@ class ItemParts:
     In a part, an offer keeps its items inside and no-choice. Its other items are its own there, as if no other offer
     had them: one of them may come first whatever the ranking of the part is. So what a ranking of all items chooses can
     be chosen in the part, too, and bounds by parts hold. Parts are chosen around pairs of items that are offered
-    together where ``grow`` is told that the data are hard to meet.
+    together where ``grow`` is given data that are hard to meet.
 
     >>> offers = Assortments([("tea", "cake", "pie", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")])
     >>> parts = ItemParts(offers, items=2)
@@ -55,7 +55,7 @@ class ItemParts:
     def __init__(self, assortments: Assortments, items: int = 12) -> None:
         whole_number("items", items)
         self.assortments = assortments
-        self._universal = -1 if assortments.no_choice is None else assortments.no_choice
+        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self.pieces: list[Piece] = []
         self.items: list[list[int]] = []
         self._holds = np.zeros((assortments.n_offers, assortments.n_items))

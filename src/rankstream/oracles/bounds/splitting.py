@@ -68,7 +68,7 @@ class SplittingBound:
     """Lower bounds on the cheapest ranking: the sum of the groups' least costs, whatever the shares are.
 
     A call gives every group its share of every cost, starting from the shares of the last call, and improves them by
-    proximal steps: the relaxation's point nearest to (centre - costs) is found by Dykstra's method, its pulls are the
+    proximal steps: the relaxation's point nearest to (centre - costs) comes from Dykstra's method, its pulls are the
     shares, and the point is the next centre. The bound never falls during a call.
 
     >>> bound = SplittingBound(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
@@ -87,7 +87,7 @@ class SplittingBound:
     def lower(
         self, costs: ArrayLike, sweeps: int = 10, seconds: float = np.inf, target: float = np.inf, calls: int = 3
     ) -> float:
-        """The best bound that so many sweeps find, or as many as fit into the seconds; ``shares`` are its shares.
+        """The best bound of ``sweeps`` sweeps, or as many as fit into the seconds; ``shares`` are its shares.
 
         It stops early where the bound has come to the ``target``, the cost of a ranking, but for rounding.
         """

@@ -1,0 +1,100 @@
+"""Threads for compiled loops: how many there may be, and how a call shares its work out among them.
+
+The loops let go of the interpreter's lock (``compiling.released``) and Python's own threads run them. Numba's parallel
+loops would need a second, slow compilation of each kernel, and its fallback layer aborts the process when two threads
+call at once. Whoever shares work out makes sure that every number is computed by the same sums in the same order
+whatever the number of threads, so that answers are the same bit for bit.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from threading import Lock
+
+from numba import get_num_threads
+from numba.core import config
+
+
+def thread_count() -> int:
+    """How many threads a call may use: as many as numba may, and one in worker processes and uncompiled.
+
+    Numba reads ``NUMBA_NUM_THREADS`` when it is imported and can be set to less by ``numba.set_num_threads``; it starts
+    from the cores that the process may run on. Worker processes (of multiprocessing, joblib and the like) share the
+    cores already: they use one thread each, unless ``NUMBA_NUM_THREADS`` says otherwise, which joblib sets.
+    """
+    if getattr(config, "DISABLE_JIT", 0) or (parent_process() is not None and "NUMBA_NUM_THREADS" not in os.environ):
+        return 1
+    return int(get_num_threads())
+
+
+class Crew:
+    """The threads of one call; the first is the caller's own."""
+
+    def __init__(self, size: int, pool: ThreadPoolExecutor | None) -> None:
+        self.size = size if pool is not None else 1
+        self._pool = pool
+
+    def run(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work(task)`` once for every task below ``count``, in any order; return when all are done."""
+        tasks = iter(range(count))  # shared: whoever is free takes the next one
+
+        def take() -> None:
+            for task in tasks:
+                work(task)
+
+        helpers = min(self.size, count) - 1
+        if self._pool is None or helpers < 1:
+            take()
+            return
+        others = [self._pool.submit(take) for _ in range(helpers)]
+        try:
+            take()
+        finally:
+            # nobody must still write when the caller reads; whoever has not begun, on a busy machine, is not needed
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+        for other in begun:
+            other.result()
+
+
+class _Shared:
+    """The one pool of the process, and who uses it. A forked process starts anew: it has none of the threads."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        self.lock = Lock()
+        self.size = 0
+        self.pool: ThreadPoolExecutor | None = None
+
+    def at_least(self, size: int) -> ThreadPoolExecutor:
+        if self.pool is None or self.size < size:
+            if self.pool is not None:
+                self.pool.shutdown()
+            self.size, self.pool = size, ThreadPoolExecutor(size, thread_name_prefix="rankstream")
+        return self.pool
+
+
+_shared = _Shared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.start)
+
+
+@contextmanager
+def crew(wanted: bool = True) -> Iterator[Crew]:
+    """The threads for a call: all that may be used, or the caller's own if work is too small or others have them.
+
+    >>> with crew() as threads:
+    ...     threads.run(lambda task: None, 10)
+    """
+    size = thread_count() if wanted else 1
+    if size == 1 or not _shared.lock.acquire(blocking=False):
+        yield Crew(1, None)
+        return
+    try:
+        yield Crew(size, _shared.at_least(size - 1))
+    finally:
+        _shared.lock.release()
