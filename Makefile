@@ -1,10 +1,18 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench reproduce figures site clean
+.PHONY: help setup demo test lint oldest newest wheel bench reproduce figures site clean mutants fuzz
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov
+PIP := bin/python -m pip --quiet --disable-pip-version-check
+
+define smoke  # every command, and the tests of the package as users install it, in the environment $(1)
+	$(1)/bin/python tests/smoke.py
+	$(1)/bin/python -m pytest --quiet -p no:cacheprovider -W default \
+		tests/test_package.py tests/test_documentation.py tests/test_estimation.py tests/test_model_commands.py \
+		tests/test_decide_command.py -k "not test_documentation or README or reference"
+endef
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +32,8 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 	find src -name '*.nb[ic]' -delete  # compiled code is cached by file, not by what it calls in others
 	$(TEST) --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report= --cov-fail-under=0 \
-		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_solver.py \
-		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py \
+		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_oracle_choice.py tests/test_solver.py \
+		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py tests/test_em_kernels.py \
 		tests/test_lattice_kernels.py tests/test_search_kernels.py tests/test_bound_kernels.py \
 		tests/test_wolfe_kernels.py tests/test_distance_kernels.py
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
@@ -38,6 +46,23 @@ lint: setup site ## check style, types and the direction of imports, and build t
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+
+oldest: ## try the package with the oldest allowed version of every dependency
+	$(PYTHON) -m venv --clear build/oldest
+	$(PYTHON) tests/smoke.py --lowest > build/oldest/constraints.txt
+	build/oldest/$(PIP) install --constraint build/oldest/constraints.txt ".[excel]" pytest hypothesis
+	$(call smoke,build/oldest)
+
+newest: ## try the package with the newest version of every dependency
+	$(PYTHON) -m venv --clear build/newest
+	build/newest/$(PIP) install ".[excel]" pytest hypothesis
+	$(call smoke,build/newest)
+
+wheel: ## build the package, and try what was built
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/$(PIP) wheel --no-deps --wheel-dir build/wheel/built .
+	build/wheel/$(PIP) install --constraint constraints.txt build/wheel/built/*.whl pytest hypothesis
+	$(call smoke,build/wheel)
 
 bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/start.py
@@ -55,6 +80,13 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/intervals.py --quick
 	$(BIN)/python benchmarks/budget.py --quick
 
+mutants: setup ## make small mistakes in a copy of the source, and see whether the tests notice (half an hour)
+	nice $(BIN)/python benchmarks/mutants.py
+
+fuzz: setup ## run every command on hostile files, and hold certificates against brute force (some minutes)
+	nice $(BIN)/python benchmarks/fuzz.py --cases 2000
+	nice $(BIN)/python benchmarks/certificates.py --cases 600
+
 reproduce: setup ## rerun the paper's computational study into experiments/results
 	$(BIN)/rankstream reproduce --out experiments/results
 
@@ -65,4 +97,4 @@ site: setup ## build the documentation in site/, where a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that was made
-	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage dist site
+	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site

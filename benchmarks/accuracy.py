@@ -26,7 +26,7 @@ import rankstream as rs
 from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mle, fit_mnl
 from rankstream.models import ChoiceModel
-from truths import TRUTHS, Make, ballots
+from truths import LARGE, TRUTHS, Make, ballots
 
 FIRST_SEED = 5001
 EXACT = 1e-4  # errors below this are the same: both are exact
@@ -140,20 +140,24 @@ def main() -> None:
     parser.add_argument("--markets", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="one market, two sizes, nothing kept")
     parser.add_argument("--ballots", nargs="+", default=[], help="PrefLib files of real rankings, as further truths")
+    parser.add_argument("--large", action="store_true", help="20 x 300 to 50 x 500 instead, 10,000 choices, no sparse fits")
     parser.add_argument("--truths", nargs="+", help="only these truths")
     parser.add_argument("--only", nargs="+", help="only these models")
     parser.add_argument("--results", type=Path, default=Path("accuracy.jsonl"), help="where results are kept")
     parser.add_argument("--print", action="store_true", help="compute nothing")
     parser.add_argument("--markdown", action="store_true", help="print tables for the documentation, too")
     options = parser.parse_args()
-    makes = TRUTHS | {f"ballots {Path(path).stem}": ballots(path) for path in options.ballots}
+    makes = (
+        LARGE if options.large else TRUTHS | {f"ballots {Path(path).stem}": ballots(path) for path in options.ballots}
+    )
     if options.truths:
         makes = {name: make for name, make in makes.items() if name in options.truths}
-    compared = [model for model in MODELS if not options.only or model.strip() in [OURS, *options.only]]
+    only = options.only or (["mnl", "latent-class", "markov-chain"] if options.large else None)
+    compared = [model for model in MODELS if not only or model.strip() in [OURS, *only]]
     kept = [] if options.quick or not options.results.exists() else options.results.read_text().splitlines()
     rows = [json.loads(line) for line in kept]
     done = {(row["truth"], row["choices"], row["seed"]) for row in rows}
-    sizes, markets = ((2_000, 0), 1) if options.quick else (SIZES, options.markets)
+    sizes, markets = ((2_000, 0), 1) if options.quick else ((10_000,) if options.large else SIZES, options.markets)
     jobs = [(name, size, FIRST_SEED + m) for m in range(markets) for size in sizes for name in makes]
     jobs = [] if options.print else [job for job in jobs if job not in done]
     fits = joblib.Parallel(n_jobs=-1, return_as="generator_unordered")(

@@ -59,7 +59,7 @@ def choices(n: int, sizes: simulate.Sizes, seed: int = 0) -> tuple[Assortments, 
 def corrective_fit(offers: Assortments, p: Vec, seconds: float) -> Vec:
     """The best mixture of the rankings that short searches find: all weights anew in every round."""
     index, random = index_offers(offers), np.random.default_rng(1)
-    none = -1 if offers.no_choice is None else offers.no_choice
+    none = -1 if offers.no_choice_code is None else offers.no_choice_code
     nearest = NearestMixture(offers, p, np.ones(offers.n_offers))
     pool: Codes = np.arange(offers.n_items)[None, :]
     nearest.take(pool)

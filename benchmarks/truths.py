@@ -48,16 +48,25 @@ class Truth:
         return float(np.sqrt(np.mean((model.probabilities(offers) - self.shares(offers)) ** 2)))
 
 
-def simulated(shares_of: Callable[[simulate.Market], Shares], segments: int = 5, spread: float = 5.0) -> "Make":
+def simulated(
+    shares_of: Callable[[simulate.Market], Shares],
+    segments: int = 5,
+    spread: float = 5.0,
+    n_items: int = ITEMS,
+    n_offers: int = OFFERS,
+) -> "Make":
     """A maker of markets with the paper's offers and another truth."""
 
     def make(seed: int) -> Truth:
-        market = simulate.market(seed, ITEMS, segments, spread, n_offers=OFFERS, unseen=True)
-        items = market.assortments.items
-        everything = [[*menu, items[-1]] for size in range(6, ITEMS + 1) for menu in combinations(items[:-1], size)]
-        picked = np.random.default_rng([seed, 6]).choice(len(everything), LARGER, replace=False)
-        larger = Assortments([everything[number] for number in picked.tolist()], items)
-        return Truth(market.assortments, market.test, larger, shares_of(market))
+        market = simulate.market(seed, n_items, segments, spread, n_offers=n_offers, unseen=True)
+        random, items = np.random.default_rng([seed, 6]), market.assortments.items
+        if n_items == ITEMS:
+            everything = [[*menu, items[-1]] for size in range(6, ITEMS + 1) for menu in combinations(items[:-1], size)]
+            large = [everything[number] for number in random.choice(len(everything), LARGER, replace=False).tolist()]
+        else:
+            sizes = random.integers(n_items // 2 + 1, n_items + 1, LARGER).tolist()
+            large = [[*(items[k] for k in random.permutation(n_items)[:size].tolist()), items[-1]] for size in sizes]
+        return Truth(market.assortments, market.test, Assortments(large, items), shares_of(market))
 
     return make
 
@@ -130,6 +139,12 @@ def ballots(path: str) -> "Make":
 
 
 Make = Callable[[int], Truth]
+LARGE: dict[str, Make] = {
+    f"{name}, {n_items} x {n_offers}": simulated(shares_of, n_items=n_items, n_offers=n_offers)
+    for n_items, n_offers in ((20, 300), (30, 200), (50, 500))
+    for name, shares_of in (("five logits", of_logits), ("ten rankings", of_rankings))
+}
+"""Markets whose exact program is too large."""
 TRUTHS: dict[str, Make] = {
     "one logit": simulated(of_logits, 1, 5.0),
     "five logits": simulated(of_logits, 5, 5.0),

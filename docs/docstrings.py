@@ -7,7 +7,7 @@ import griffe
 
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 CODE_OR_LESS = re.compile(r"(`+)(?:.|\n)*?\1|<")
-PARAMETERS = re.compile(r"^Parameters\n-+\n((?:.+\n?)+)", re.MULTILINE)
+PARAMETERS = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:.+\n?)+)", re.MULTILINE)
 PARAMETER = re.compile(r"^(\S.*?) : (.+)\n((?: +.+\n?)+)", re.MULTILINE)
 
 
@@ -26,7 +26,7 @@ def as_markdown(text: str) -> str:
     >>> as_markdown("Adds:\n>>> 1 < 2\nTrue\n\nIf <x, y> `<` 1.").splitlines()
     ['Adds:', '', '```pycon', '>>> 1 < 2', 'True', '```', '', 'If &lt;x, y> `<` 1.']
 
-    Parameters become a list.
+    Parameters and attributes become a list.
 
     >>> as_markdown("Waits.\n\nParameters\n----------\nlong : float\n    How long,\n    in seconds.\n").splitlines()
     ['Waits.', '', '- `long` (float): How long, in seconds.']

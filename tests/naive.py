@@ -82,7 +82,7 @@ def keep_by_rule(assortments: Assortments, ranking: list[int], ties: str, seed: 
             if winner not in kept
         }
         free = [item for item in range(assortments.n_items) if item not in held_back and item not in kept]
-        free.sort(key=lambda item: (item == assortments.no_choice, item))
+        free.sort(key=lambda item: (item == assortments.no_choice_code, item))
         kept.append(free[{"first": 0, "last": -1, "random": state % len(free)}[ties]])
         state = mix(state, kept[-1])
     return kept

@@ -60,7 +60,7 @@ def untouched(slots: list[dict[int, int]], ranked: set[int]) -> list[dict[int, i
 
 def above_no_choice(groups: Groups, group: int, ranked: set[int], costs: Vec) -> float:
     """The least cost of the offers of a group that no ranked item is in, less what no-choice costs there."""
-    left, none = untouched(slots_of(groups, group), ranked), groups.assortments.no_choice
+    left, none = untouched(slots_of(groups, group), ranked), groups.assortments.no_choice_code
     base = 0.0 if none is None else sum(float(costs[slot[none]]) for slot in left)
     return least(corners_of(left), costs) - base
 

@@ -68,7 +68,7 @@ def wobble(offers: Assortments, costs: Vec, scale: float, state: int) -> tuple[V
     for k, item in enumerate(offers.members.tolist()):
         state = mix(state, k)
         out[k] += 1.6 * scale * (below(state, 1024) / 512.0 - 1.0)
-        out[k] += extra if item == offers.no_choice else 0.0
+        out[k] += extra if item == offers.no_choice_code else 0.0
     return out, state
 
 

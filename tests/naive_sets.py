@@ -43,7 +43,7 @@ def transitions(sets: list[Items]) -> list[tuple[Items, int, list[int], Items]]:
 
 def family(assortments: Assortments, costs: Vec) -> Family:
     """The offers without no-choice that can go either way, equal ones together, with their costs above no-choice."""
-    none, found, place = assortments.no_choice, Family(), 0
+    none, found, place = assortments.no_choice_code, Family(), 0
     for offer in assortments.offers:
         own = dict(zip([assortments.code(item) for item in offer], costs[place:].tolist(), strict=False))
         place += len(offer)
@@ -61,7 +61,7 @@ def placing_cost(assortments: Assortments, costs: Vec, items: Items, item: int) 
     for offer in assortments.offers:
         own = dict(zip([assortments.code(item) for item in offer], costs[place:].tolist(), strict=False))
         place += len(offer)
-        base = 0.0 if assortments.no_choice is None else own.pop(assortments.no_choice)
+        base = 0.0 if assortments.no_choice_code is None else own.pop(assortments.no_choice_code)
         if item in own and items.issuperset(own):
             total += own[item] - base
     return total
@@ -103,7 +103,7 @@ def all_sets_to_go(assortments: Assortments, bit_of: list[int], costs: Vec) -> l
         for k, item in enumerate(members):
             if item in placing and not masks[owner[k]] & ~number:
                 placing[item] += costs[k]
-        table.append(min([*placing.values(), np.inf if assortments.no_choice is None else 0.0]))
+        table.append(min([*placing.values(), np.inf if assortments.no_choice_code is None else 0.0]))
     return table
 
 

@@ -73,11 +73,11 @@ def test_probabilities_of_offers_in_another_order_of_items() -> None:
 
 
 def test_first_two_choices_are_those_of_the_rankings() -> None:
-    for no_choice in (None, 3):
-        model = RankingModel(MODEL.items, MODEL.rankings, MODEL.weights, no_choice_code=no_choice)
+    for no_choice_code in (None, 3):
+        model = RankingModel(MODEL.items, MODEL.rankings, MODEL.weights, no_choice_code=no_choice_code)
         expected: dict[tuple[object, ...], float] = {}
         for segment in model.segments():
             expected[segment.ranking[:2]] = expected.get(segment.ranking[:2], 0.0) + segment.share
-        found = first_two(model.substitution(), None if no_choice is None else "no")
+        found = first_two(model.substitution(), None if no_choice_code is None else "no")
         assert {segment.ranking: segment.share for segment in found} == pytest.approx(expected)
         assert [segment.share for segment in found] == sorted(expected.values(), reverse=True)

@@ -39,13 +39,15 @@ def test_labels_of_any_hashable_type_work_and_numpy_scalars_become_plain() -> No
     offers = Assortments([(None, True, ("a", 1)), (np.int64(5), None)])
     assert offers.items == (None, True, ("a", 1), 5)
     assert type(offers.items[3]) is int
-    assert offers.no_choice == 0
+    assert offers.no_choice_code == 0
 
 
 def test_no_choice_is_the_only_item_of_every_offer() -> None:
-    assert Assortments([("a", "b")]).no_choice is None
-    assert Assortments([("a", "b"), ("a", "c")]).no_choice == 0
-    assert Assortments([("a", "b"), ("c",)]).no_choice is None
+    assert Assortments([("a", "b")]).no_choice_code is None
+    assert Assortments([("a", "b"), ("a", "c")]).no_choice_code == 0
+    assert Assortments([("a", "b"), ("c",)]).no_choice_code is None
+    with pytest.raises(AttributeError, match=r"Assortments.no_choice of version 0\.2 is now .*no_choice_code: see"):
+        _ = Assortments([("a", "b")]).no_choice
 
 
 @pytest.mark.parametrize(
@@ -53,13 +55,13 @@ def test_no_choice_is_the_only_item_of_every_offer() -> None:
     [
         ([], None, "no offers"),
         ([("a",), ()], None, "Offer 1 is empty"),
-        ([("a", "b", "a")], None, "Offer 0 holds 'a' more than once"),
+        ([("a", "b", "a")], None, "Offer 0 contains 'a' more than once"),
         (["ab"], None, "Offer 0 is 'ab': give a tuple"),
-        ([("a", float("nan"))], None, "Offer 0 holds NaN"),
-        ([("a", "z")], ["a", "b"], "holds 'z', which is not among the items"),
-        ([("a",)], ["a", "a"], "list of items holds 'a' more than once"),
-        ([("a",)], ["a", float("nan")], "list of items holds NaN"),
-        ([(["a"], "b")], None, r"Offer 0 holds \['a'\], which cannot be an item"),
+        ([("a", float("nan"))], None, "Offer 0 contains NaN"),
+        ([("a", "z")], ["a", "b"], "contains 'z', which is not among the items"),
+        ([("a",)], ["a", "a"], "list of items contains 'a' more than once"),
+        ([("a",)], ["a", float("nan")], "list of items contains NaN"),
+        ([(["a"], "b")], None, r"Offer 0 contains \['a'\], which cannot be an item"),
         ([1, 2], None, "Offer 0 is 1: give a tuple"),
         (None, None, "The offers are None"),
     ],
@@ -76,7 +78,7 @@ def test_bad_offers_are_refused(offers: list[tuple[object, ...]], items: list[st
         (("a", "z"), "a", "Unknown item 'z'"),
         (("a", "b"), "c", "choice 'c' is not in its offer"),
         (("a", "c"), "c", "is not among the 2 assortments"),
-        (("a", "b", "a"), "a", "holds 'a' more than once"),
+        (("a", "b", "a"), "a", "contains 'a' more than once"),
     ],
 )
 def test_bad_records_are_refused(offer: tuple[str, ...], item: str, message: str) -> None:

@@ -103,7 +103,7 @@ class SmallRadius(L2):
         (SmallWidth, "width"),
         (SmallBound, "grad_bound does not bound"),
         (SmallLipschitz, "lipschitz"),
-        (WrongPull, "no gradient"),
+        (WrongPull, "not a gradient"),
         (WrongMirror, "prox is not optimal to first order"),
         (CurvedCosts, "costs is not linear"),
         (SmallRadius, "data_radius"),

@@ -249,5 +249,5 @@ def test_bad_settings_are_refused() -> None:
     with pytest.raises(ValueError, match=r"q is 0\.5"):
         distances.norm(0.5, OFFERS)
     assert L2(OFFERS, weights=np.ones(4)) == L2(OFFERS, weights=(1.0, 1.0, 1.0, 1.0))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="floor 2"):
+    with pytest.raises(ValueError, match="floor is 2"):
         KL(OFFERS, floor=2.0)

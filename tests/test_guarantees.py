@@ -126,15 +126,15 @@ def test_unknown_guarantees_are_infinite() -> None:
 def test_bad_requests_are_refused() -> None:
     with pytest.raises(ValueError, match="rounds is 0"):
         guaranteed_gap("mirror-descent", "l2", OFFERS, 0)
-    with pytest.raises(ValueError, match="must hold 10 numbers, one per round"):
+    with pytest.raises(ValueError, match="give 10 numbers, one per round"):
         guaranteed_gap("mirror-descent", "l2", OFFERS, 10, [0.1])
-    with pytest.raises(ValueError, match="data_errors holds nan"):
+    with pytest.raises(ValueError, match="data_errors contains nan"):
         guaranteed_gap("mirror-descent", "l2", OFFERS, 2, [0.1, np.nan])
     with pytest.raises(ValueError, match=r"epsilon is 0\.0"):
         rounds_needed("mirror-descent", "l2", OFFERS, 0.0)
     with pytest.raises(ValueError, match="decay is -1"):
         data_error_rate(-1.0)
-    with pytest.raises(ValueError, match="confidence level 1"):
+    with pytest.raises(ValueError, match="level is 1"):
         confidence_radii(ChoiceCounts(OFFERS), 1.0)
 
 

@@ -35,7 +35,7 @@ def test_kept_rankings_equal_their_twin(
     offers, costs = problem
     ranking = data.draw(st.permutations(range(offers.n_items)))
     kept = np.array(ranking, dtype=np.int64)
-    universal = -1 if offers.no_choice is None else offers.no_choice
+    universal = -1 if offers.no_choice_code is None else offers.no_choice_code
     rule = (universal, TIE_RULES[ties], seed)
     value = kernels.keep_by_rule(costs, offers.indptr, offers.members, *rule, True, kept)
     assert kept.tolist() == naive.keep_by_rule(offers, list(ranking), ties, seed)

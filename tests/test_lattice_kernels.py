@@ -52,7 +52,7 @@ def compare_tables(offers: Assortments, costs: Vec, ties: Ties) -> None:
     assert [frozenset(offer) for offer in oracle.reduced.offers] == list(family)
     for component in oracle.reduced.components:
         sets = [frozenset(oracle.reduced.offers[number]) for number in component]
-        least = naive_sets.cost_to_go({one: family[one] for one in sets}, offers.no_choice is not None)
+        least = naive_sets.cost_to_go({one: family[one] for one in sets}, offers.no_choice_code is not None)
         places = {one: state + number for number, one in enumerate(naive_sets.unions(sets))}
         assert [float(to_go[place]) for place in places.values()] == pytest.approx(
             [least[one] for one in places], abs=room(costs)

@@ -158,5 +158,5 @@ def test_the_three_numbers_of_a_certificate_fit_together(tmp_path: Path) -> None
     assert found["distance"] - found["proven_least_distance"] == pytest.approx(found["gap"])
     text = run(*words, cwd=tmp_path).stdout
     assert f"Distance from the observed shares {found['distance']:.4f} (l2): " in text
-    assert f"{found['proven_least_distance']:.4f} of it is proven to be left by any ranking model" in text
+    assert f"{found['proven_least_distance']:z.4f} of it is proven to be left by any ranking model" in text
     assert f"at most the gap of {found['gap']:.4f} could still be gained." in text

@@ -241,14 +241,14 @@ def test_an_offer_that_a_model_never_comes_to_is_named(tmp_path: Path) -> None:
     )
     assert chain.predict(ITEMS) == {"tea": 0.5, "pie": 0.25, "nothing": 0.25}
     for model in (logit, chain):
-        with pytest.raises(ValueError, match=r"cannot tell what is chosen from the offer \('pie', 'nothing'\)"):
+        with pytest.raises(ValueError, match=r"cannot predict the offer \('pie', 'nothing'\)"):
             model.predict(("pie", "nothing"))
 
 
 def test_bad_models_are_refused() -> None:
-    with pytest.raises(ValueError, match="holds 'rum', which is not among the items"):
+    with pytest.raises(ValueError, match="contains 'rum', which is not among the items"):
         RankingModel(["a"], [("rum",)], [1.0])
-    with pytest.raises(ValueError, match="hold a label twice"):
+    with pytest.raises(ValueError, match="name a label twice"):
         RankingModel(["a", "a"], [("a", "a")], [1.0])
     with pytest.raises(ValueError, match="at least 0 and sum to 1"):
         RankingModel("ab", ["ab", "ba"], [1.5, -0.5])

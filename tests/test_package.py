@@ -47,6 +47,7 @@ def test_public_names_are_these() -> None:
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts"),
         *("with_outside", "outside_sensitivity", "simulate"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
+        *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
         *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "type_changes", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
@@ -76,6 +77,16 @@ print(rs.oracles.auto(rs.Assortments([("a", "b")])).cheapest([1.0, 0.0]).value)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "0.0", done.stderr
+
+
+def test_what_needs_pandas_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not a dependency: ``pip install .`` does not bring it."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    model = rankstream.RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
+    with pytest.raises(ValueError, match=r"A data frame of rankings needs pandas, .*: pip install pandas\."):
+        model.to_frame()
+    with pytest.raises(ValueError, match="A data frame of offers needs pandas"):
+        rankstream.decide.value(model, [("tea",)], 1.0)
 
 
 def test_old_names_say_what_they_are_called_now() -> None:

@@ -145,12 +145,12 @@ def test_an_array_with_nul_bytes(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     for blanks in (0, 5000):
         path.write_bytes(b"[" + b" " * blanks + b"\0]")
-        with pytest.raises(ValueError, match="holds NUL bytes"):
+        with pytest.raises(ValueError, match="contains NUL bytes"):
             read(path)
 
 
 def test_sheets_are_of_workbooks(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("offered,chosen\na;b,a\n")
-    with pytest.raises(ValueError, match=r"data\.csv is no workbook, and has no sheet 'sales': leave sheet out"):
+    with pytest.raises(ValueError, match=r"data\.csv is not a workbook, and has no sheet 'sales': leave sheet out"):
         read(path, sheet="sales")

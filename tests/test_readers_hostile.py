@@ -122,7 +122,7 @@ def test_what_is_lost_is_counted_by_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "soc", "csv.gz", "jsonl.gz"])
 @pytest.mark.parametrize("start", [b"", b'offered,chosen\na;b,a\n{"offered": "a;b", "chosen": "a"}\n'])
 @pytest.mark.parametrize(
-    ("piece", "words"), [(b"\0", "holds NUL bytes|NUMBER ALTERNATIVES"), (b"a", "longer than|NUMBER ALTERNATIVES")]
+    ("piece", "words"), [(b"\0", "contains NUL bytes|NUMBER ALTERNATIVES"), (b"a", "longer than|NUMBER ALTERNATIVES")]
 )
 def test_what_is_no_text_is_refused_before_it_is_read(
     piece: bytes, words: str, start: bytes, ending: str, tmp_path: Path
@@ -188,11 +188,11 @@ def test_half_a_character_is_no_item(tmp_path: Path) -> None:
     good = {"offered": ["a", "b"], "chosen": "a", "store": "x"}
     for bad in ({"offered": ["a", HALF]}, {"chosen": HALF}, {"store": HALF}):
         path.write_text(f"{json.dumps(good)}\n{json.dumps(good | bad)}\n")
-        with pytest.raises(ValueError, match=r"line 2: '\\ud800' holds half a character"):
+        with pytest.raises(ValueError, match=r"line 2: '\\ud800' contains half a character"):
             read(path, by="store")
         assert read(path, by="store", on_error="skip").problems.by_kind == {"malformed": 1}
     path.write_text(json.dumps({HALF: 1, "b": 1, "chosen": "b"}))
-    with pytest.raises(ValueError, match=r"a column called '\\ud800', which is no name"):
+    with pytest.raises(ValueError, match=r"a column called '\\ud800', which is not a name"):
         read(path)
     (tmp_path / "v.soc").write_bytes(b"# NUMBER ALTERNATIVES: 2\n# ALTERNATIVE NAME 1: \xff\n1: 1,2\n")
     with pytest.raises(ValueError, match="line 2: this is not text in UTF-8"):
@@ -210,7 +210,7 @@ def test_labels_that_read_the_same_are_no_offer(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     for offer in (["1", 1], ["true", True], [1, 1.0], ["a", "a "]):
         path.write_text(json.dumps({"offered": offer, "chosen": offer[0]}))
-        with pytest.raises(ValueError, match=r"line 1: the offer '.*' holds an item twice"):
+        with pytest.raises(ValueError, match=r"line 1: the offer '.*' names an item twice"):
             read(path)
     columns: Any = {"offered": ["1", 1], "chosen": "chosen"}
     with pytest.raises(ValueError, match=r"The items offered to all are .* name each once"):
@@ -223,9 +223,9 @@ def test_a_column_without_a_name_plays_no_part() -> None:
     frame = pd.DataFrame({"": ["x"], "offered": ["a;b"], "chosen": ["a"]})
     assert read_counts(frame).observations == 1
     for role in ("offered", "chosen", "count"):
-        with pytest.raises(ValueError, match=f"The column to be '{role}' is '', which is no name"):
+        with pytest.raises(ValueError, match=f"The column to be '{role}' is '', which is not a name"):
             read(frame, columns={role: ""})
-    with pytest.raises(ValueError, match="a column called '', which is no name"):
+    with pytest.raises(ValueError, match="a column called '', which is not a name"):
         read(pd.DataFrame({"": [1], "a": [1], "chosen": ["a"]}))
 
 
@@ -245,7 +245,7 @@ def test_rankings_are_known_however_they_are_joined(mark: str, count: str) -> No
     [(["Ray, Bob", "Smith, Ann"], ","), (["a;b"] * 1000 + ["a > b"], ">"), (["a"] * 1000 + ["a|b"], "|")],
 )
 def test_rankings_that_may_be_names_are_asked_about(rankings: list[str], mark: str) -> None:
-    with pytest.raises(ValueError, match=f"holds '[{mark}]': say separator='[{mark}]' if that joins its names, or sep"):
+    with pytest.raises(ValueError, match=f"contains '[{mark}]': say separator='[{mark}]' if that joins its names, or "):
         read(pd.DataFrame({"ranking": rankings}))
 
 

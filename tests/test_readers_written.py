@@ -92,7 +92,7 @@ def test_all_records_in_one_array(
         ('[{"offered": "a;b", "chosen": "a"}] []', "goes on after its array of JSON"),
         ('[{"offered": "a;b", "chosen": "a"}' + ", 1" * 99, "record 100: the array of JSON is broken here"),
         ("[" + "[" * 3 * LINE, "record 1: the array of JSON is broken here"),
-        ("[]", "holds no records"),
+        ("[]", "has no records"),
     ],
 )
 def test_arrays_that_break_off(content: str, words: str, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_text_in_other_encodings(ending: str, tmp_path: Path) -> None:
     assert (found.assortments.items, found.tallies.tolist()) == (("café", "thé"), [0, 1])
     assert read_counts(path, encoding="cp1252").assortments.items == ("café", "thé")
     path.write_bytes(words.encode("utf-16")[:-1])
-    with pytest.raises(ValueError, match=r"is no text in utf-16 .*: say by encoding|not a whole gzip|is no whole gzip"):
+    with pytest.raises(ValueError, match=r"is not text in utf-16 .*: say by encoding|not a whole gzip"):
         read(path, encoding="utf-16")
 
 
@@ -143,7 +143,7 @@ def test_columns_as_json() -> None:
     assert read_counts(frame, columns=always).tallies.tolist() == [2, 0]
     for columns, words in {
         "items=Granola;Jam, Strawberry": r"see ' Strawberry', and write names with a comma as JSON, such as",
-        '{"items": ': "are no JSON: write them as",
+        '{"items": ': "are not JSON: write them as",
         '{"chosen": 7}': "has no column 7 to be 'chosen'",
         '{"chosen": ["took"]}': r"has no column \['took'\] to be 'chosen'",
         "chosen=took,chosen=n": "say twice what 'chosen' is",
@@ -188,7 +188,7 @@ def test_workbooks_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "data.xlsx"
     for content in (b"", b"offered,chosen\na;b,a\n", b"PK\3\4" + bytes(99)):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"is no whole workbook of Excel \(BadZipFile\): save it again"):
+        with pytest.raises(ValueError, match=r"is not a whole workbook of Excel \(BadZipFile\): save it again"):
             read(path)
     pd.DataFrame({"offered": ["a;b"], "chosen": ["a"]}).to_excel(path, index=False)
     with zipfile.ZipFile(path) as packed:

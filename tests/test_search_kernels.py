@@ -32,7 +32,7 @@ def places(order: list[int]) -> Codes:
 
 def inner_sets(offers: Assortments) -> list[frozenset[int]]:
     codes = [frozenset(offers.code(item) for item in offer) for offer in offers.offers]
-    return [one - {offers.no_choice} for one in codes] if offers.no_choice is not None else codes
+    return [one - {offers.no_choice_code} for one in codes] if offers.no_choice_code is not None else codes
 
 
 @given(SEEDS, st.integers(1, 100))
@@ -88,7 +88,7 @@ def test_descents_and_noise_equal_their_twins(
     state = search_kernels.shuffle(drawn, position, np.uint64(seed))
     assert (drawn.tolist(), int(state)) == naive_search.shuffle(order, seed)
     assert position.tolist() == places(drawn.tolist()).tolist()
-    universal, noisy = -1 if offers.no_choice is None else offers.no_choice, np.empty_like(costs)
+    universal, noisy = -1 if offers.no_choice_code is None else offers.no_choice_code, np.empty_like(costs)
     state = search_kernels.wobble(costs, index_offers(offers), universal, 0.5, np.uint64(seed), noisy)
     expected, after = naive_search.wobble(offers, costs, 0.5, seed)
     assert noisy.tolist() == pytest.approx(expected.tolist())
@@ -110,7 +110,7 @@ def test_the_search_equals_its_twin(
     held = np.inf if fresh else naive_sets.ranking_cost(offers, costs, order)
     expected = naive_search.search(offers, costs, order, order, held, stale, ties, seed, 8)
     best, current = np.array([order, order], dtype=np.int64)
-    universal = -1 if offers.no_choice is None else offers.no_choice
+    universal = -1 if offers.no_choice_code is None else offers.no_choice_code
     start = costs, index_offers(offers), universal, best, current, held, stale
     value, idle = search_kernels.search(*start, TIE_RULES[ties], np.uint64(seed), 8)
     assert (best.tolist(), current.tolist()) == expected[:2]
@@ -163,7 +163,7 @@ def test_bounds_of_branch_and_bound_equal_their_twins(
     oracle = BranchOracle(offers, states=states)
     oracle.splitting.lower(costs, 1)
     groups, shares, table = oracle.splitting.groups, oracle.splitting.shares, oracle._problem(costs)
-    codes = [item for item in range(offers.n_items) if item != offers.no_choice]
+    codes = [item for item in range(offers.n_items) if item != offers.no_choice_code]
     order = data.draw(st.permutations(codes))
     gone, depth = set(order[: data.draw(st.integers(0, len(order)))]), data.draw(st.integers(0, 2))
     table.at[depth] = table.at[0]

@@ -27,6 +27,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal so wide that no word of a help is broken."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @pytest.mark.parametrize(
     ("command", "options"),
     [

@@ -79,7 +79,7 @@ def test_every_subset_can_be_asked_for_and_no_more() -> None:
         simulate.random_offers(items, 1, np.random.default_rng(0), "odd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 labels for 10 items"):
         simulate.market(0, items=["a", "b"])
-    with pytest.raises(ValueError, match="holds 'a' more than once"):
+    with pytest.raises(ValueError, match="contains 'a' more than once"):
         simulate.market(0, items=["a"] * 10)
     with pytest.raises(ValueError, match="segments is 0"):
         simulate.market(0, segments=0)

@@ -21,6 +21,8 @@ from rankstream.learners import Learner
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver
 
+__all__ = ["check_distance", "check_learner", "check_oracle"]
+
 LOOSE = 1e-7
 
 
@@ -113,7 +115,7 @@ def _check_payoff(distance: Distance, samples: _Samples, point: Vec, frequencies
         for other in [*samples.duals, best]:
             step = other - dual
             ahead = pays + float(gradient @ step)
-            _require(payoff(other) <= ahead + LOOSE * (1 + abs(ahead)), "pull - smoothing * mirror is no gradient.")
+            _require(payoff(other) <= ahead + LOOSE * (1 + abs(ahead)), "pull - smoothing * mirror is not a gradient.")
             apart = distance.potential(other) - distance.potential(dual) - float(mirror @ step)
             reach = distance.grad_bound * np.sqrt(2.0 * max(apart, 0.0))
             _require(float(pull @ step) <= reach + LOOSE * (1 + reach), "grad_bound does not bound the pull.")
@@ -160,7 +162,22 @@ def _check_data(distance: Distance, samples: _Samples) -> None:
 def check_learner(
     learner: Learner[Any], distance: Distance, assortments: Assortments, rounds: int = 60, seed: int = 0
 ) -> None:
-    """Whether a learner plays inside the dual domain, repeats itself, and keeps its regret bound on moving data."""
+    """Whether a learner plays inside the dual domain, repeats itself, and keeps its regret bound on moving data.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner to check.
+    distance : Distance
+        What it plays against.
+    assortments : Assortments
+        The offers; a few small ones are enough.
+    rounds : int
+        How many rounds each of the three streams of data lasts.
+    seed : int
+        Seed of the data and of ties.
+
+    """
     samples = _Samples(distance, assortments, seed)
     one, other = samples.frequencies[:2]
     corner = assortments.vertex(range(assortments.n_items))

@@ -23,7 +23,7 @@ def confidence_radii(counts: ChoiceCounts, level: float = 0.95) -> Vec:
     refused: their tallies are not numbers of independent choices.
     """
     if not 0.0 < number_between("The confidence level", level, 0.0, 1.0) < 1.0:
-        raise ValueError(f"The confidence level {level} must lie strictly between 0 and 1.")
+        raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")
     counts.require_whole("A bound on the sampling error")
     assortments = counts.assortments
     radii = np.empty(assortments.n_offers)
@@ -46,7 +46,7 @@ def _radius(tallies: Vec, log_odds: float) -> float:
 
 
 def confident_gap(certificate: Certificate, distance: Distance, counts: ChoiceCounts, level: float = 0.95) -> float:
-    """With this confidence, the model is within so much of the best ranking model for the *true* probabilities.
+    """With this confidence, the model is at most this far from the best ranking model for the *true* probabilities.
 
     The certificate must be the one at the counts' own frequencies, ``solver.certificate(state, counts)``; its gap grows
     by 2 L * radius, since both D(x_bar, .) and min D(x, .) change by at most L per unit of change in the frequencies.

@@ -57,20 +57,38 @@ def fit_bound(
     """A proven lower bound on min over ranking models of |x - p|_2, from groups of offers with exact oracles.
 
     A model is a model of every group, so the nearest point whose parts are models of their groups is no farther. It is
-    found by Dykstra's method: with u_g the normal vectors of the groups' projections, Y their sum and h_g the least
-    value of a group, (sum of h_g(u_g) - <Y, p>) / |Y| is a bound after any sweep. There are groups of whole offers with
-    at most ``states`` states each (``oracles.groups``), and groups of at most ``items`` items with all that the offers
-    hold of them (``oracles.parts``; 0 for none), which are added where the data are hard to meet as long as the bound
-    keeps up with them. ``overlap=1`` with ``items=0`` is a partition: the bound then is the root of the sum of the
-    groups' own squared distances.
+    computed by Dykstra's method: with u_g the normal vectors of the groups' projections, Y their sum and h_g the least
+    value of a group, (sum of h_g(u_g) - <Y, p>) / |Y| is a bound after any sweep. It also stops when the bound no
+    longer rises.
 
-    Offers without data are left out. It stops after the seconds or sweeps, at ``enough`` of ``upper``, or when the
-    bound no longer rises.
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers.
+    frequencies : ChoiceCounts, Target or array
+        The data; offers without any are left out.
+    upper : float
+        The distance of the model at hand.
+    seconds : float
+        The most seconds.
+    sweeps : int, optional
+        The most passes over all groups.
+    states : int
+        The most states of a group of whole offers.
+    overlap : int
+        In how many groups an offer is at least; 1 with ``items=0`` is a partition, and the bound then is the root of
+        the sum of the groups' own squared distances.
+    items : int
+        The most items of a group of items, with all that the offers contain of them; 0 for no such groups. They are
+        added where the data are hard to meet, as long as the bound keeps up with them.
+    enough : float
+        The part of ``upper`` at which it stops, from 0 to 1.
 
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> bound = fit_bound(offers, [0.5, 0.5, 0.0, 0.25, 0.75], upper=0.4)
     >>> round(bound.lower, 3), round(bound.ratio, 2)
     (0.231, 0.58)
+
     """
     limit = number_between("seconds", seconds, 0.0)
     most = np.inf if sweeps is None else whole_number("sweeps", sweeps, least=1)
@@ -145,6 +163,6 @@ def _seen(assortments: Assortments, target: Target) -> tuple[Assortments, Vec]:
         return assortments, target.frequencies
     shown = np.flatnonzero(target.seen[assortments.indptr[:-1]])
     if not shown.size:
-        raise ValueError("No offer has been seen yet: there is nothing to be near to.")
+        raise ValueError("No offer has been seen yet: observe some choices first.")
     offers, places = some_offers(assortments, shown)
     return offers, target.frequencies[places]

@@ -18,14 +18,31 @@ class Certificate:
 
     ``lower <= min over all ranking models of D(x, p) <= upper = D(x_bar, p)`` for the frequencies p it was asked for,
     whatever the data did on the way; ``gap`` is their difference, and bounds how far the model is from the best one.
-    ``mean_dual_lower`` is what the mean dual proves: ``upper - mean_dual_lower`` is the saddle-point gap of equation
-    (9). ``lower`` is the better of that and of what the distance's trivial dual proves, such as that norms are not
-    negative, so that the gap of a norm does not exceed the norm (but for rounding).
+    The regrets are those of equation (12), as the duals were played. Their sum ``regret_sum``, the paper's approximate
+    gap, can be negative when the data move, and bounds anything only together with ``averaging_error`` and
+    ``drift_error`` (Theorem 1). What is not known is None.
 
-    ``dual_regret`` and ``oracle_regret`` are R_y and R_x of equation (12), as the duals were played; the second is
-    routinely negative. Their sum ``regret_sum``, the paper's approximate gap, can be negative when the data move, and
-    bounds anything only together with ``averaging_error`` and ``drift_error`` (Theorem 1). Those two, and ``true_gap``,
-    need the true probabilities. What is not known is None.
+    Attributes
+    ----------
+    upper : float
+        The distance of the model from the data.
+    lower : float
+        A proven bound: no ranking model is nearer. It is the better of what the mean dual and the distance's trivial
+        dual prove (such as that norms are not negative), so that the gap of a norm does not exceed the norm, but for
+        rounding.
+    oracle_regret : float
+        R_x, routinely negative.
+    dual_regret : float or None
+        R_y; None for a distance that is not affine where the data moved.
+    exact : bool
+        Whether the oracle's last answer was proven to be the cheapest ranking.
+    true_gap : float or None
+        The gap at the true probabilities, where those were given.
+    averaging_error, drift_error : float or None
+        The two errors of moving data in Theorem 1, where the true probabilities were given.
+    mean_dual_lower : float or None
+        What the mean dual alone proves: ``upper - mean_dual_lower`` is the saddle-point gap of equation (9).
+
     """
 
     upper: float
@@ -59,8 +76,24 @@ def certify(
 ) -> Certificate:
     """The certificate after some rounds, at the mean frequencies or at others on request: one oracle call.
 
-    Offers that are not ``seen`` are no part of the problem: the dual is silenced on them, which keeps the bound valid.
-    Where the distance has a ``trivial_dual``, what that proves is looked at too.
+    Where the distance has a ``trivial_dual``, the better of its bound and the mean dual's counts.
+
+    Parameters
+    ----------
+    sums : Sums
+        The weighted sums of all rounds so far (``state.sums``).
+    distance : Distance
+        What the rounds were played with.
+    oracle : Oracle
+        What finds the cheapest ranking for the mean dual; its bound goes into ``lower``.
+    frequencies : array, optional
+        Where to certify; without it, at the mean of the rounds' frequencies.
+    truth : array, optional
+        The true probabilities, for ``true_gap``, ``averaging_error`` and ``drift_error``.
+    seen : array of bool, optional
+        For every coordinate, whether its offer has data. Offers without are not part of the problem: the dual is
+        silenced on them, which keeps the bound valid.
+
     """
     vertex, mean, played = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
     dual = played if seen is None else distance.silence(played, seen)

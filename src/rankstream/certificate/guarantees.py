@@ -1,4 +1,4 @@
-"""A priori: how good a model will be after so many rounds, and how many rounds it takes, before any data are seen."""
+"""Before any data: how good a model will be after a number of rounds, and how many rounds that takes."""
 
 from math import inf, log, sqrt
 from typing import Any, Literal
@@ -21,25 +21,39 @@ def guaranteed_gap(
     data_errors: ArrayLike | None = None,
     of_norm: bool = False,
 ) -> float:
-    """A bound on D(x_bar, p) - min D(x, p) after so many rounds, whatever the data are.
+    """A bound on D(x_bar, p) - min D(x, p) after a number of rounds, whatever the data are.
 
-    It is the learner's regret bound (Theorems OMD, s-OMD, s-FTL) plus, where ``data_errors`` gives |p_t - p| round by
-    round, the data error of Theorem 2; for naive Frank-Wolfe it is the rate of Freund and Grigas (Appendix F), in which
-    the data errors are divided by the smoothing. ``of_norm`` translates the bound for a smoothed or squared norm to the
-    norm itself. Names are tuned to the rounds; where that includes the smoothing, the bound is of the norm.
+    It is the learner's regret bound (Theorems OMD, s-OMD, s-FTL) plus the data error of Theorem 2; for naive
+    Frank-Wolfe it is the rate of Freund and Grigas (Appendix F), in which the data errors are divided by the smoothing.
+
+    Parameters
+    ----------
+    learner : str or Learner
+        The dual player; a name is tuned to the rounds.
+    distance : str or Distance
+        The distance; where a name is smoothed for the learner, the bound is of the norm itself.
+    assortments : Assortments
+        The offers.
+    rounds : int
+        After how many rounds.
+    data_errors : array, optional
+        |p_t - p|, round by round; without it the data stand still.
+    of_norm : bool
+        Whether to translate the bound for a smoothed or squared norm to the norm itself.
 
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> guaranteed_gap("mirror-descent", "l2", offers, rounds=400)
     0.1
+
     """
     whole_number("rounds", rounds, least=1)
     form, player = learners.match(distance, learner, assortments, rounds)
     chosen = isinstance(distance, str) and not distances.make(distance, assortments).smoothing
     errors = None if data_errors is None else np.asarray(data_errors, dtype=np.float64)
     if errors is not None and errors.shape != (rounds,):
-        raise ValueError(f"data_errors must hold {rounds} numbers, one per round; its shape is {errors.shape}.")
+        raise ValueError(f"data_errors has the shape {errors.shape}: give {rounds} numbers, one per round.")
     if errors is not None and not (errors >= 0.0).all():
-        raise ValueError(f"data_errors holds {errors[~(errors >= 0.0)][0]}: every error must be a number >= 0.")
+        raise ValueError(f"data_errors contains {errors[~(errors >= 0.0)][0]}: every error must be a number >= 0.")
     if isinstance(player, NaiveFrankWolfe):
         bound = naive_frank_wolfe_bound(player, form, rounds, errors)
     else:
@@ -62,9 +76,21 @@ def rounds_needed(
     The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too. A learner with a fixed
     step has a guarantee that may rise again later.
 
+    Parameters
+    ----------
+    learner, distance, assortments : str or Learner, str or Distance, and Assortments
+        As for ``guaranteed_gap``.
+    epsilon : float
+        The gap to guarantee, above 0.
+    of_norm : bool
+        As for ``guaranteed_gap``.
+    most : int
+        The most rounds to consider; if none of them guarantees ``epsilon``, a ValueError is raised.
+
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> rounds_needed("mirror-descent", "l2", offers, epsilon=0.1)
     400
+
     """
     number_between("epsilon", epsilon, 1e-300)
 

@@ -3,11 +3,12 @@
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from math import isnan
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream._core import renamed
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 
@@ -30,7 +31,7 @@ class Assortments:
     """The offers A_1 ... A_m over a set of items, and the coordinates shared by frequencies, vertices and duals.
 
     Coordinates follow the order in which the offers and their items were given. ``items`` fixes the order of the
-    items and may hold items that are never offered; without it, items are numbered as they appear.
+    items and may name items that are never offered; without it, items are numbered as they appear.
 
     >>> offers = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
     >>> offers.items
@@ -58,7 +59,7 @@ class Assortments:
         for number, offer in enumerate(self.offers):
             for item in offer:
                 if item not in self._code:
-                    raise ValueError(f"Offer {number} holds {item!r}, which is not among the items: add it there.")
+                    raise ValueError(f"Offer {number} contains {item!r}, which is not among the items: add it there.")
         sizes = [len(offer) for offer in self.offers]
         self.indptr = _frozen(np.concatenate([[0], np.cumsum(sizes)]))
         self.members = _frozen([self._code[item] for offer in self.offers for item in offer])
@@ -84,10 +85,16 @@ class Assortments:
         return _frozen(np.repeat(np.arange(self.n_offers), np.diff(self.indptr)))
 
     @cached_property
-    def no_choice(self) -> int | None:
+    def no_choice_code(self) -> int | None:
         """The code of the one item that is in every offer, which ends a ranking as "nothing" does; None without one."""
         everywhere = np.flatnonzero(np.bincount(self.members, minlength=self.n_items) == self.n_offers)
         return int(everywhere[0]) if len(everywhere) == 1 else None
+
+    @property
+    def no_choice(self) -> NoReturn:
+        """The old name of ``no_choice_code``: raises an AttributeError that says so. Gone in 0.4."""
+        old = "Assortments.no_choice"
+        raise AttributeError(renamed.sentence(old, renamed.ATTRIBUTES[old]))
 
     @cached_property
     def _offer_of(self) -> dict[frozenset[Label], int]:
@@ -105,7 +112,7 @@ class Assortments:
 
     @cached_property
     def places(self) -> "Places":
-        """For every offer, as it was written, the coordinate of each of its items; found once, then remembered."""
+        """For every offer, as it was written, the coordinate of each of its items; looked up once, then remembered."""
         return Places(self)
 
     def code(self, item: Label) -> int:
@@ -233,15 +240,15 @@ def as_offer(name: str, offer: Iterable[Label]) -> tuple[Label, ...]:
         raise ValueError(f"{name} is {offer!r}: give a tuple of items, such as ('tea', 'cake').")
     labels = tuple(plain(item) for item in offer)
     if not labels:
-        raise ValueError(f"{name} is empty: it must hold at least one item.")
+        raise ValueError(f"{name} is empty: name at least one item.")
     for item in labels:
         if not isinstance(item, Hashable):
-            raise ValueError(f"{name} holds {item!r}, which cannot be an item: use text, numbers or tuples.")
+            raise ValueError(f"{name} contains {item!r}, which cannot be an item: use text, numbers or tuples.")
         if isinstance(item, float) and isnan(item):
-            raise ValueError(f"{name} holds NaN: name every item.")
+            raise ValueError(f"{name} contains NaN: name every item.")
     if len(set(labels)) < len(labels):
         twice = next(item for item in labels if labels.count(item) > 1)
-        raise ValueError(f"{name} holds {twice!r} more than once: name each item once.")
+        raise ValueError(f"{name} contains {twice!r} more than once: name each item once.")
     return labels
 
 

@@ -264,5 +264,5 @@ def as_rows(assortments: Assortments, rows: ArrayLike) -> Vec:
         try:
             assortments.check_frequencies(values[row])
         except ValueError as error:
-            raise ValueError(f"RawRow {row}: {error}") from None
+            raise ValueError(f"Row {row}: {error}") from None
     return values

@@ -234,14 +234,14 @@ class WindowCounts(ForgettingCounts):
     def __init__(self, assortments: Assortments, size: float | timedelta, by: By | None = None) -> None:
         super().__init__(assortments, size, by)
         if self.by == "observations" and not (self.reach >= 1.0 and self.reach.is_integer()):
-            raise ValueError(f"size is {size!r}: a window of observations holds a whole number of them, at least 1.")
+            raise ValueError(f"size is {size!r}: a window of observations is a whole number of them, at least 1.")
         self._where: Codes = np.zeros(0, dtype=np.int64)
         self._amounts: Vec = np.zeros(0)
         self._times: Vec = np.zeros(0)
 
     @property
     def size(self) -> float:
-        """How many observations, or how much time, the window holds."""
+        """How many observations, or how much time, are in the window."""
         return self.reach
 
     def _checked(self, coordinates: ArrayLike, count: ArrayLike) -> tuple[Codes, Vec]:

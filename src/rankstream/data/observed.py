@@ -38,7 +38,7 @@ def seen_offers(counts: ChoiceCounts) -> Codes:
     """The numbers of the offers with choices, of which there must be some."""
     numbers = np.flatnonzero(counts.totals > 0.0)
     if not numbers.size:
-        raise ValueError("The counts hold no observations yet: observe some choices first.")
+        raise ValueError("The counts have no observations yet: observe some choices first.")
     return numbers
 
 

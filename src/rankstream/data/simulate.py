@@ -12,6 +12,8 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 
+__all__ = ["Market", "MixedMNL", "draw_choices", "market", "mixed_mnl", "random_offers"]
+
 Sizes = Literal["subsets", "sizes"]
 NOTHING = "nothing"
 
@@ -32,7 +34,7 @@ class MixedMNL:
         column = {item: number for number, item in enumerate(self.items)}
         for item in {item for offer in assortments.offers for item in offer}:
             if item not in column:
-                raise ValueError(f"The market does not know the item {item!r}.")
+                raise ValueError(f"The market does not know the item {item!r}: offer the items of ``truth.items``.")
         codes = np.array([column[item] for offer in assortments.offers for item in offer])
         attraction = self.utilities[:, codes]
         totals = np.add.reduceat(attraction, assortments.indptr[:-1], axis=1)
@@ -105,15 +107,33 @@ def market(
     items: Sequence[Label] | None = None,
     unseen: bool = False,
 ) -> Market:
-    """The paper's simulated market: mixed MNL with K = ``segments`` and L = ``spread``, offers of up to n/2 items.
+    """The paper's simulated market: a mixture of logits, and random offers of up to half the items.
 
-    ``unseen`` keeps the training offers out of the test offers, which the paper draws independently.
+    Parameters
+    ----------
+    seed : int
+        Seed of the truth, the offers and the choices.
+    n_items : int
+        How many items, the no-choice item not counted.
+    segments : int
+        How many kinds of customers (the paper's K).
+    spread : float
+        How strongly they prefer their four favourites (the paper's L).
+    n_offers, n_test : int
+        How many offers to learn from, and to test on.
+    sizes : "subsets" or "sizes"
+        Whether offers are uniform among all subsets, or their size is drawn first.
+    items : sequence of items, optional
+        ``n_items`` labels; "item 1" and so on without it.
+    unseen : bool
+        Whether test offers are never among those to learn from; the paper draws both independently.
 
     >>> example = market(seed=1)
     >>> example.assortments.n_offers, example.assortments.n_items, example.test.n_offers
     (20, 11, 100)
     >>> next(example.stream()).observations
     2000
+
     """
     labels = tuple(f"item {number + 1}" for number in range(n_items)) if items is None else tuple(items)
     if len(labels) != n_items:
@@ -150,16 +170,31 @@ def random_offers(
     exclude: Collection[tuple[Label, ...]] = (),
     largest: int | None = None,
 ) -> list[tuple[Label, ...]]:
-    """Distinct random offers of at most half the items, each with the no-choice option appended.
+    """Distinct random offers, each with the no-choice item "nothing" appended.
 
-    ``"subsets"`` draws uniformly from all such subsets, ``"sizes"`` draws the size first.
+    Parameters
+    ----------
+    items : sequence of items
+        What can be offered.
+    n_offers : int
+        How many offers; more than there are is a ValueError.
+    generator : numpy.random.Generator
+        What they are drawn with.
+    sizes : "subsets" or "sizes"
+        Whether offers are uniform among all subsets, or their size is drawn first.
+    exclude : offers
+        Offers not to draw, written with "nothing".
+    largest : int, optional
+        The most items of an offer; half of all without it.
+
     """
     most = max(1, len(items) // 2) if largest is None else min(largest, len(items))
     excluded = {frozenset(offer) for offer in exclude}
     available = sum(comb(len(items), size) for size in range(1, most + 1)) - len(excluded)
     if n_offers > available:
         raise ValueError(
-            f"There are only {available} different offers of up to {most} of {len(items)} items, not {n_offers}."
+            f"There are only {available} different offers of up to {most} of {len(items)} items, not {n_offers}: "
+            "ask for fewer, or for larger ones."
         )
     if sizes not in ("subsets", "sizes"):
         raise ValueError(f"There is no way {sizes!r} of drawing offers: choose 'subsets' or 'sizes'.")

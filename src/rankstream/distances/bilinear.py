@@ -116,7 +116,7 @@ class Bilinear(ABC):
         return self.largest(self.lift(frequencies - other), 0.0)
 
     def trivial_dual(self) -> Vec | None:
-        """A dual that tells no model from another, whose value no model's distance is below; None if none is known."""
+        """A dual that treats all models alike, whose value no model's distance is below; None if none is known."""
         return None
 
     @abstractmethod

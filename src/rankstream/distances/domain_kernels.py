@@ -1,4 +1,4 @@
-"""The built-in distances in compiled code: what ``chunk_kernels`` asks of a dual domain, told apart by a number."""
+"""The built-in distances in compiled code: what ``chunk_kernels`` asks of a dual domain, by its number."""
 
 import numpy as np
 

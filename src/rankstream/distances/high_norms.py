@@ -13,8 +13,22 @@ from rankstream.distances.vectors import norm_direction, norm_of
 class HighNorm(Bilinear):
     """The l_q norm for 2 <= q < infinity: a ball of the l_r norm, r = q / (q - 1), potential (q - 1) / 2 * |y|_r^2.
 
-    Smoothed, it is Huber's function of the norm. With ``squared`` it is |x - p|_q^2 / 2: the ball then is wide enough
-    to hold every residual, and the smoothing is 1 / (q - 1).
+    Smoothed, it is Huber's function of the norm.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers whose frequencies are compared.
+    smoothing : float
+        How much of the potential is taken from the payoff; 0 is the plain norm.
+    weights : tuple of floats, optional
+        One number >= 0 per offer, with which its differences count; all 1 without it.
+    q : float
+        Which norm, 2 <= q < infinity.
+    squared : bool
+        Whether it is |x - p|_q^2 / 2: the ball then is wide enough for every residual, and the smoothing is
+        1 / (q - 1), which need not be given.
+
     """
 
     q: float = 2.0
@@ -124,7 +138,21 @@ class HighNorm(Bilinear):
 class L2(HighNorm):
     """The Euclidean norm: the dual domain is the unit ball, the potential |y|^2 / 2.
 
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers whose frequencies are compared.
+    smoothing : float
+        How much of the potential is taken from the payoff; 0 is the plain norm.
+    weights : tuple of floats, optional
+        One number >= 0 per offer, with which its differences count; all 1 without it.
+    q : float
+        Leave it at 2: ``HighNorm`` is for the others.
+    squared : bool
+        Whether it is |x - p|^2 / 2, with its own smoothing of 1.
+
     >>> from rankstream import Assortments
     >>> round(L2(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.4243
+
     """

@@ -33,12 +33,12 @@ class KL:
 
     def __post_init__(self) -> None:
         if not LEAST <= self.floor < 1.0:
-            raise ValueError(f"The floor {self.floor} must lie between {LEAST:g} and 1.")
+            raise ValueError(f"floor is {self.floor}: it must lie between {LEAST:g} and 1.")
         object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
 
     @property
     def smoothing(self) -> float:
-        """None: the potential is no part of the payoff."""
+        """None: the potential is not part of the payoff."""
         return 0.0
 
     @property

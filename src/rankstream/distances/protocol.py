@@ -22,7 +22,7 @@ class Distance(Protocol):
 
     @property
     def affine(self) -> bool:
-        """Whether the offset is affine in the frequencies, so that running means tell the regrets of moving data."""
+        """Whether the offset is affine in the frequencies, so that running means give the regrets of moving data."""
 
     @property
     def width(self) -> float:

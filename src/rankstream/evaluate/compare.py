@@ -82,7 +82,7 @@ def compare(
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
-    'markov-chain is ahead, but mnl (0.00... ± 0.0...) is within noise of it.'
+    'No model clearly beats a uniform guess. markov-chain is ahead, but mnl (0.00... ± 0.0...) and uniform (0.04...'
 
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)

@@ -146,7 +146,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.mean('rmse'):.4f}",
         f"{row.mean('mae'):.4f}",
         f"{row.seconds:.3f}",
-        f"{row.mean('size'):.0f} {row.unit}",
+        f"{row.mean('size'):.0f} {row.unit}" if row.unit else "-",
     )
 
 

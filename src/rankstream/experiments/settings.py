@@ -52,7 +52,7 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells two runs apart."""
+        """What makes two runs different."""
         return tuple(asdict(self).values())
 
 
@@ -145,7 +145,7 @@ def _checked(path: Path, name: str, values: Any) -> list[Any]:
     allowed = {"norms": NORMS, "methods": tuple(PAPER_METHODS), "ties": ("first", "last", "random")}
     for value in values:
         if name in allowed and value not in allowed[name]:
-            raise ValueError(f"{path}: {name} holds {value!r}: choose from {', '.join(map(repr, allowed[name]))}.")
+            raise ValueError(f"{path}: {name} contains {value!r}: choose from {', '.join(map(repr, allowed[name]))}.")
         if GRIDS[name] is int:
             whole_number(f"{path}: an entry of {name}", value, least=0)
         elif GRIDS[name] is float:

@@ -18,7 +18,7 @@ SETTINGS = [*COLUMNS, "version"]
 
 
 class Store:
-    """The rows found so far in a folder; what is there is not run again, and every row is safe once it is added.
+    """The rows so far in a folder; what is there is not run again, and every row is safe once it is added.
 
     ``journal.jsonl`` has a line per run, in the order in which runs ended; a line that a crash cut off is left out,
     as are lines of other versions. ``runs.csv`` and ``times.csv`` are made from it, in the order of the settings.

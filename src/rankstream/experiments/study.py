@@ -1,4 +1,4 @@
-"""The study itself: which runs are missing, playing them on several cores, and telling how it went."""
+"""The study itself: which runs are missing, playing them on several cores, and reporting how it went."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class Effort:
         return f"{self.part.name:<28}{self.fits:>6,} fits {self.rounds:>11,} rounds {self.seconds:>7.1f} s  {speed}"
 
     def content(self) -> dict[str, Any]:
-        """The same as what JSON can hold."""
+        """The same as what JSON can write."""
         return {"name": self.part.name, "fits": self.fits, "rounds": self.rounds, "seconds": self.seconds}
 
 

@@ -73,12 +73,26 @@ def match(
 ) -> tuple[Distance, Learner[Any]]:
     """A distance and a learner that fit, from names or objects.
 
-    Without ``smoothing``, a named distance gets none, or the best for the horizon where the learner needs some.
-    ``weights``, one per offer, go with a name, too.
+    Parameters
+    ----------
+    distance : str or Distance
+        A name is made for the assortments; an object is returned as it is.
+    learner : str or Learner
+        A name is tuned to the horizon; an object is returned as it is.
+    assortments : Assortments
+        The offers.
+    horizon : int
+        For how many rounds a named learner and a chosen smoothing are tuned.
+    smoothing : float, optional
+        That of a named distance; without it none, or the best for the horizon where the learner needs some. With an
+        object it is a ValueError.
+    weights : tuple of floats, optional
+        One per offer, for a named distance.
 
     >>> distance, _ = match("l2", "follow-the-leader", Assortments([("tea", "pie")]), horizon=799)
     >>> round(distance.smoothing, 3)
     0.1
+
     """
     player = make(learner, horizon)
     if not isinstance(distance, str):

@@ -56,7 +56,7 @@ class FollowTheLeader(_Responder):
 class NaiveFrankWolfe(_Responder):
     """Frank-Wolfe that pretends today's frequencies are the truth: the best dual against x_bar and p_t.
 
-    It is no regret minimiser of the framework; Freund and Grigas bound it where the data converge fast enough
+    It is not a regret minimiser of the framework; Freund and Grigas bound it where the data converge fast enough
     (``certificate.guaranteed_gap``). With constant data it is ``FollowTheLeader``.
     """
 

@@ -35,7 +35,7 @@ class Learner(Protocol[S]):
         """The averaging weight of round t = 1, 2, ..."""
 
     def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
-        """A bound on the dual regret R_y after so many rounds, infinite where none is known.
+        """A bound on the dual regret R_y after ``rounds`` rounds, infinite where none is known.
 
         ``constant`` says that the data do not move, which may help.
         """

@@ -1,6 +1,6 @@
 """Whole rounds in compiled code, for the built-in distances and learners with the union-lattice oracle.
 
-The same round as ``Solver.step``: price, answer, average, update. Distances and learners are told apart by small
+The same round as ``Solver.step``: price, answer, average, update. Distances and learners are known by small
 numbers; settings and totals are packed in the order of the constants below. A learner's memory is its sum of pulls
 (dual averaging) or its mirror image (the steps).
 """
@@ -113,7 +113,7 @@ def play_rounds(
             dual_sum[k] += weight * dual[k]
         for k in range(size):
             average[k] = frequency_sum[k] / totals[TOTAL]
-            # the costs have been paid: from here their row holds the mean vertex
+            # the costs have been paid: from here their row is the mean vertex
             costs[k] = vertex_sum[k] / totals[TOTAL]
             latest += abs(costs[k] - frequencies[k])
         lift(domain, costs, average, scale, lifted)

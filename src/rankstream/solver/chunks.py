@@ -46,7 +46,7 @@ class Chunk:
     scale: Vec
 
     def play(self, state: State, frequencies: Vec, rounds: int, tolerance: float) -> Vec:
-        """Play up to so many rounds, until the error is at most ``tolerance``.
+        """Play up to ``rounds`` rounds, until the error is at most ``tolerance``.
 
         ``frequencies`` is a matrix: a row for each round, or a single one for all of them. Returns one row per round
         played: error against p_bar, error against p_t, distance, and rankings so far.

@@ -27,7 +27,7 @@ class Snapshot(NamedTuple):
 
 @dataclass
 class State:
-    """Everything a run remembers: O(N) numbers and the rankings found. ``step`` updates it in place."""
+    """Everything a run remembers: O(N) numbers and the rankings so far. ``step`` updates it in place."""
 
     learner: Any
     sums: Sums
@@ -45,7 +45,7 @@ class State:
         return other
 
     def forget(self, most: float) -> None:
-        """Let the rounds so far count for at most so much together: the means stay, new rounds move them faster.
+        """Let the rounds so far count for at most ``most`` together: the means stay, new rounds move them faster.
 
         Certified gaps hold as before; regret bounds are for runs that forget nothing.
         """
@@ -141,7 +141,7 @@ class Solver:
         weights = np.array([weight for _, weight in found]) / state.sums.total_weight
         shape = (len(found), self.assortments.n_items)
         return RankingModel.from_codes(
-            self.assortments.items, orders.reshape(shape), weights, self.assortments.no_choice
+            self.assortments.items, orders.reshape(shape), weights, self.assortments.no_choice_code
         )
 
     def certificate(

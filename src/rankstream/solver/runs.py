@@ -43,10 +43,25 @@ M = TypeVar("M", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Generic[M]):
-    """What an estimation found: the model, what is proven about it, and how it got there.
+    """The result of an estimation: the model, what is proven about it, and how it got there.
 
-    ``method`` are the settings that were used, for ``"auto"`` those that were picked; None for a run of your own.
-    ``cut_short`` says that a time budget or Ctrl-C ended the fit before it was done.
+    Attributes
+    ----------
+    model : ChoiceModel
+        The fitted model, of the method's own kind.
+    certificate : Certificate
+        How far the model is from the data, and how near any ranking model can come.
+    rounds : int
+        How many rounds, iterations or evaluations the method took.
+    converged : bool
+        Whether the method's tolerance was met.
+    history : History
+        Errors, distances and gaps, round by round, where the method has rounds.
+    method : settings or None
+        The settings that were used, for ``"auto"`` those that were picked; None for a run of your own.
+    cut_short : bool
+        Whether a time budget or Ctrl-C ended the fit before it was done.
+
     """
 
     model: M
@@ -101,9 +116,9 @@ class Run:
         return not np.isnan(mae) and (mae if self.stop == "mae" else gap) <= self.tolerance
 
     def advance_many(self, target: Target, rounds: int) -> bool:
-        """Play up to so many rounds on constant data, in compiled chunks where all parts are built in.
+        """Play up to ``rounds`` rounds on constant data, in compiled chunks where all parts are built in.
 
-        True once the tolerance is met; ``state.round`` tells how many rounds that took.
+        True once the tolerance is met; ``state.round`` says how many rounds that took.
         """
         compiled = chunk(self.solver) if target.seen is None else None
         if compiled is not None:
@@ -115,7 +130,7 @@ class Run:
         """Play a round on every row of a matrix of checked frequencies (``counts.as_rows``), compiled where possible.
 
         ``observations`` says from how many choices each row is. It stops in the middle, and returns True, once the
-        tolerance is met; ``state.round`` tells where. The rows may be overwritten afterwards.
+        tolerance is met; ``state.round`` says where. The rows may be overwritten afterwards.
         """
         rows = np.require(frequencies, dtype=np.float64, requirements=["C", "W"])
         sources = np.full(len(rows), np.nan) if observations is None else np.asarray(observations, dtype=np.float64)

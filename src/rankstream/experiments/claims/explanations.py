@@ -51,7 +51,7 @@ NORMS = ("l1", "l2", "linf")
 
 
 def _guarantees(rounds: int) -> dict[str, dict[str, float]]:
-    """The guarantees of the plain norm after so many rounds, by norm and method, everything tuned to the rounds."""
+    """The guarantees of the plain norm after ``rounds`` rounds, by norm and method, everything tuned to the rounds."""
     offers = simulate.market(0).assortments
     return {
         norm: {name: certificate.guaranteed_gap(learner, norm, offers, rounds) for name, learner in METHODS}
