@@ -140,7 +140,9 @@ def main() -> None:
     parser.add_argument("--markets", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="one market, two sizes, nothing kept")
     parser.add_argument("--ballots", nargs="+", default=[], help="PrefLib files of real rankings, as further truths")
-    parser.add_argument("--large", action="store_true", help="20 x 300 to 50 x 500 instead, 10,000 choices, no sparse fits")
+    parser.add_argument(
+        "--large", action="store_true", help="20 x 300 to 50 x 500 instead, 10,000 choices, no sparse fits"
+    )
     parser.add_argument("--truths", nargs="+", help="only these truths")
     parser.add_argument("--only", nargs="+", help="only these models")
     parser.add_argument("--results", type=Path, default=Path("accuracy.jsonl"), help="where results are kept")
