@@ -21,3 +21,8 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def streaming(*words: object) -> list[str]:
+    """The words of ``rankstream stream`` in a process of its own, serving the sparse model, which is quick."""
+    return [sys.executable, "-m", "rankstream", "stream", "--served", "sparse", *map(str, words)]

@@ -13,7 +13,7 @@ import pytest
 import rankstream as rs
 from rankstream.streams.live import Live
 from rankstream.streams.records import LineReader
-from shell import run
+from shell import run, streaming
 
 TABLES = {
     "transactions": ("offered,chosen,count\n", "tea;pie,tea,2\n", '"tea;pie",pie,1\n', "\n", "tea;pie,tea,1\n"),
@@ -115,19 +115,7 @@ def test_a_forgotten_quote_costs_one_record(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_read_as_it_looks(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "rankstream",
-        "stream",
-        "--served",
-        "sparse",
-        "-",
-        "--out",
-        str(tmp_path),
-        "--rounds",
-        "3",
-    ]
+    command = streaming("-", "--out", tmp_path, "--rounds", "3")
     text = b"\xef\xbb\xbfoffered;chosen\n" + 3 * b'"tea;pie";tea\n' + b'"tea;pie";pie'
     assert subprocess.run(command, input=text, check=True, capture_output=True).stderr == b""
     assert tallies(tmp_path) == {"tea": 3.0, "pie": 1.0}
@@ -178,19 +166,7 @@ def test_a_packed_source_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     (tmp_path / "choices.jsonl").write_text(GOOD + "\n")
-    command = [
-        sys.executable,
-        "-m",
-        "rankstream",
-        "stream",
-        "--served",
-        "sparse",
-        "choices.jsonl",
-        "--out",
-        "out",
-        "--every",
-        "0.05",
-    ]
+    command = streaming("choices.jsonl", "--out", "out", "--every", "0.05")
     command += ["--rounds", "3"]
     first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     patience = time.monotonic() + 60.0
@@ -209,19 +185,7 @@ def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
 def test_a_terminal_that_is_closed_ends_it_with_everything_saved(tmp_path: Path) -> None:
     (tmp_path / "choices.jsonl").write_text(GOOD + "\n")
     assert stream(tmp_path, source="choices.jsonl").returncode == 0
-    words = [
-        sys.executable,
-        "-m",
-        "rankstream",
-        "stream",
-        "--served",
-        "sparse",
-        "choices.jsonl",
-        "--out",
-        "out",
-        "--every",
-        "1000",
-    ]
+    words = streaming("choices.jsonl", "--out", "out", "--every", "1000")
     child, terminal = pty.fork()
     if not child:
         os.chdir(tmp_path)
