@@ -11,6 +11,8 @@ settings.register_profile("rankstream", deadline=None, derandomize=True, print_b
 settings.load_profile("rankstream")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as it is under nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,8 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal so wide that no word of a help is broken."""
+    """A terminal so wide that no word of a help is broken, whatever width typer saw when it was imported."""
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 200)
 
 
 @pytest.mark.parametrize(
