@@ -35,7 +35,7 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_oracle_choice.py tests/test_solver.py \
 		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py tests/test_em_kernels.py \
 		tests/test_lattice_kernels.py tests/test_search_kernels.py tests/test_bound_kernels.py \
-		tests/test_wolfe_kernels.py tests/test_distance_kernels.py
+		tests/test_wolfe_kernels.py tests/test_distance_kernels.py tests/test_decide_kernels.py
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
 		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
 		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
