@@ -164,6 +164,14 @@ def test_a_packed_source_is_refused(tmp_path: Path) -> None:
     assert "a packed file does not grow" in stream(tmp_path, source="choices.csv.gz").stderr
 
 
+def test_rounds_that_would_never_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "choices.jsonl").write_text(GOOD + "\n")
+    done = stream(tmp_path, "--rounds", "9" * 30, source="choices.jsonl")
+    assert done.returncode == 2
+    assert "less than or equal to 1000000" in done.stderr
+    assert not (tmp_path / "out" / "state.npz").exists()
+
+
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     (tmp_path / "choices.jsonl").write_text(GOOD + "\n")
     command = streaming("choices.jsonl", "--out", "out", "--every", "0.05")

@@ -40,7 +40,9 @@ def stream(
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="Rounds of the solver per batch; 20 without it, with --detect 50 per 50 choices."),
+        typer.Option(
+            min=1, max=1_000_000, help="Rounds of the solver per batch; 20 without it, with --detect 50 per 50 choices."
+        ),
     ] = None,
     served: Annotated[
         str | None,
