@@ -76,7 +76,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path, expected: dict[str, byt
     process = started(tmp_path, 1)
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate()[1]
-    assert 5 <= len(rs.Markets.load(tmp_path / "out")) < len(STORES)
+    assert 4 <= len(rs.Markets.load(tmp_path / "out")) < len(STORES)  # the fifth may not have come to the journal
     assert not (tmp_path / "out" / "journal.jsonl").exists()
     resumed(tmp_path, expected)
 
