@@ -1,5 +1,6 @@
 """Models with a fixed number of parameters, and the likeliest ranking model, as methods: what people use instead."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -14,7 +15,7 @@ from rankstream.oracles import Ties
 from rankstream.solver.runs import Estimate
 
 
-class _FittedMethod:
+class _FittedMethod(ABC):
     """What the methods with parameters share: a model of the counts, certified like any other."""
 
     name: ClassVar[str]
@@ -29,8 +30,9 @@ class _FittedMethod:
         task.require_still(self.name)
         return self._model(task)
 
+    @abstractmethod
     def _model(self, task: Task) -> Fitted:
-        raise NotImplementedError
+        """The fit itself, to choices that stand still."""
 
 
 @dataclass(frozen=True, kw_only=True)
