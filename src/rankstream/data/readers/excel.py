@@ -2,7 +2,7 @@
 
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -36,14 +36,6 @@ class ExcelFiles(Files):
             if others != columns[0]:
                 raise ValueError(f"{path} has other columns than {self.paths[0]}: read them one after the other.")
         return columns[0]
-
-    def is_plain(self, needed: Collection[str]) -> bool:
-        """Never: DuckDB does not read these files."""
-        return False
-
-    def scan(self, paths: Sequence[Path]) -> str:
-        """Never asked for."""
-        raise NotImplementedError
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The records after the header, numbered as Excel does; empty rows are left out."""

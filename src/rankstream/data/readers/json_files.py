@@ -11,13 +11,13 @@ from rankstream.data.readers.lines import UTF8, RawRow
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.roles import MOST_COLUMNS
 from rankstream.data.readers.scan import is_plain_json
-from rankstream.data.readers.tables import Files
+from rankstream.data.readers.tables import ScannedFiles
 
 NESTED = 1000  # bytes that a line has at least if it is nested deeper than Python goes
 DEEP = 200
 
 
-class JsonFiles(Files):
+class JsonFiles(ScannedFiles):
     """Files with one JSON object per line or in one array, gzipped or not; the columns are all keys that occur."""
 
     count_if_missing = True

@@ -1,7 +1,7 @@
 """PrefLib's files of ballots: .soc and .soi (strict orders, complete or not), .toc and .toi (with ties)."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rankstream.data.readers.lines import UTF8, RawRow, is_text, limited, not_text, opened
@@ -20,14 +20,6 @@ class Ballots(Files):
     def columns_of_files(self) -> list[str]:
         """Always the same."""
         return ["ranking", "count"]
-
-    def is_plain(self, needed: Collection[str]) -> bool:
-        """Never: these files are small, and read line by line."""
-        return False
-
-    def scan(self, paths: Sequence[Path]) -> str:
-        """Never asked for."""
-        raise NotImplementedError
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The ballots, with their lines."""

@@ -85,13 +85,33 @@ class Files(Table):
     def columns_of_files(self) -> list[str]:
         """The columns of the files, which must be the same, or a ValueError."""
 
-    @abstractmethod
-    def scan(self, paths: Sequence[Path]) -> str:
-        """The SQL of some of the files as a table."""
+    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+        """None: they are read record by record."""
+        return None
 
     @abstractmethod
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The records of one file."""
+
+    def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
+        """All records, file by file."""
+        return islice(self._rows(needed, most), most)
+
+    def _rows(self, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
+        for path, values in zip(self.paths, self.values, strict=True):
+            if not values:
+                yield from self.rows_of(path, needed, most)
+                continue
+            for row in self.rows_of(path, needed, most):
+                yield row if row.wrong is not None else row._replace(cells=(*row.cells, *values))
+
+
+class ScannedFiles(Files):
+    """Files that DuckDB can read, too, where they are plain enough for it to see the same records."""
+
+    @abstractmethod
+    def scan(self, paths: Sequence[Path]) -> str:
+        """The SQL of some of the files as a table."""
 
     @abstractmethod
     def is_plain(self, needed: Collection[str]) -> bool:
@@ -114,20 +134,8 @@ class Files(Table):
             selected.append(f"SELECT *, {constants} FROM {self.scan(paths)}")
         return f"({' UNION ALL '.join(selected)})"
 
-    def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
-        """All records, file by file."""
-        return islice(self._rows(needed, most), most)
 
-    def _rows(self, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        for path, values in zip(self.paths, self.values, strict=True):
-            if not values:
-                yield from self.rows_of(path, needed, most)
-                continue
-            for row in self.rows_of(path, needed, most):
-                yield row if row.wrong is not None else row._replace(cells=(*row.cells, *values))
-
-
-class CsvFiles(Files):
+class CsvFiles(ScannedFiles):
     """CSV files with the same header, gzipped or not."""
 
     def columns_of_files(self) -> list[str]:
@@ -162,7 +170,7 @@ class CsvFiles(Files):
         return lines.csv_rows(path, self.delimiter, len(self.own), self.encoding)
 
 
-class ParquetFiles(Files):
+class ParquetFiles(ScannedFiles):
     """Parquet files with the same columns."""
 
     def columns_of_files(self) -> list[str]:
