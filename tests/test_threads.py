@@ -12,12 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numba.core import config
+from threadpoolctl import threadpool_info
 
 import strategies
-from rankstream import Assortments
+from rankstream import Assortments, ChoiceCounts, Estimate, estimate, methods
 from rankstream._core import threads
 from rankstream._core.threads import crew, thread_count
 from rankstream._core.types import Vec
+from rankstream.estimation.task import Task
 from rankstream.models.entropy import soft_kernels, soft_lattice
 from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
 from rankstream.models.entropy.soft_lattice import SoftLattice
@@ -213,3 +215,18 @@ def test_kernels_for_threads_let_go_of_the_interpreter() -> None:
     shared += [soft_kernels.transition_costs, soft_kernels.collect]
     for kernel in shared:
         assert getattr(kernel, "targetoptions", {}).get("nogil") is True, kernel
+
+
+def test_fits_use_one_thread_for_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[set[int]] = []
+
+    def note(task: Task) -> Estimate[Any]:
+        used.append({each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
+        return fit_mnl(task)
+
+    fit_mnl = methods.Logit().fit
+    monkeypatch.setattr(methods.Logit, "fit", lambda _, task: note(task))
+    before = threadpool_info()
+    estimate(ChoiceCounts(Assortments([("tea", "pie")]), [3, 2]), method="mnl")
+    assert used == [{1}]
+    assert threadpool_info() == before

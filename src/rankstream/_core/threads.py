@@ -7,14 +7,17 @@ whatever the number of threads, so that answers are the same bit for bit.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from multiprocessing import parent_process
 from threading import Lock
 
 from numba import get_num_threads
 from numba.core import config
+from threadpoolctl import ThreadpoolController
 
 
 def thread_count() -> int:
@@ -98,3 +101,21 @@ def crew(wanted: bool = True) -> Iterator[Crew]:
         yield Crew(size, _shared.at_least(size - 1))
     finally:
         _shared.lock.release()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """One thread for sums and small systems of numpy and scipy, as long as it lasts.
+
+    From 10,000 numbers on they would share every sum out: threads that wait for each other on a busy machine, and last
+    digits that depend on how many there are.
+
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    return _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller(_with_scipy: bool) -> ThreadpoolController:
+    """The libraries that are loaded; scipy has one of its own, which comes with its linear algebra."""
+    return ThreadpoolController()

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from time import perf_counter
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from threadpoolctl import ThreadpoolController
 
+from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream.columns.data import Columns
 from rankstream.columns.losses import KullbackLeibler
@@ -20,17 +19,12 @@ TO_THE_WALL = 0.99
 HALVINGS = 30
 
 
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def minimise(loss: KullbackLeibler, pricing: Pricing, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
     """The least divergence of any distribution over rankings, up to the tolerance, with a proven bound.
 
     The systems are small, so one thread is fastest; with more, busy cores wait for each other.
     """
-    with _threads().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return _Interior(loss, pricing, list(first)).run(limits)
 
 

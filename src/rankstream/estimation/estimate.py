@@ -5,6 +5,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.methods import Method, make, pick
@@ -58,7 +59,8 @@ def run_task(task: Task, method: str | Method, tolerance: float | None = None) -
     chosen = make(method, tolerance) or pick(task, tolerance)
     began = perf_counter()
     LOG.info("fitting by %s: %d offers of %d items", chosen.name, task.assortments.n_offers, task.assortments.n_items)
-    found = replace(chosen.fit(task), method=chosen)
+    with one_blas_thread():
+        found = replace(chosen.fit(task), method=chosen)
     seconds, gap = perf_counter() - began, found.certificate.gap
     LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)
     return found

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from rankstream._core.files import write_whole
+from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed, restrict
@@ -169,7 +169,7 @@ def _pool_node(work: _NodeWork) -> tuple[Market, NodePool]:
     total = _largest(work.total)
     if total.assortments.n_items < 2:
         return work.key, NodePool((), {})
-    with threadpool_limits(1):
+    with one_blas_thread():
         guides: tuple[Guide, ...] = GUIDES if work.guide is None else guides_with(work.guide, total)
         if total.assortments.n_items > MOST_ITEMS:
             guides = tuple(guide for guide in guides if guide not in (TASTE, CHAIN))
@@ -216,7 +216,7 @@ def _choose(samples: list[tuple[Market, ChoiceCounts]], pools: Pools, seed: int,
 
 def _score(given: tuple[ChoiceCounts, PoolGuide, int]) -> list[float]:
     counts, guide, seed = given
-    with threadpool_limits(1):
+    with one_blas_thread():
         guides = guides_with(guide, counts)
         scores = score_pool(fit_stack(counts, guides, seed).folds, guides, TRIED) / float(counts.observations)
     return list(map(float, scores))

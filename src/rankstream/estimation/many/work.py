@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, TypeGuard
 
-from threadpoolctl import threadpool_limits
-
+from rankstream._core.threads import one_blas_thread
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers.database import one_thread
 from rankstream.data.readers.markets import Partition, Tallies
@@ -48,7 +47,7 @@ def takes_pool(method: Method) -> TypeGuard[MaxEntropy]:
 
 def fit_chunk(chunk: Sequence[Work]) -> list[tuple[MarketFit, str | None]]:
     """Fit some markets: for each its row of the index, and the text of its model file where there is one."""
-    with threadpool_limits(1):
+    with one_blas_thread():
         return [fit_market(work) for work in chunk]
 
 
