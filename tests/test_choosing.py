@@ -10,7 +10,7 @@ import pytest
 import strategies
 from rankstream import Assortments, oracles
 from rankstream._core import memory
-from rankstream.oracles import choosing
+from rankstream.oracles import choosing, search
 
 GB = 10**9
 
@@ -85,6 +85,28 @@ def test_unions_take_no_more_memory_than_a_share(machine: pytest.MonkeyPatch) ->
     for free, most in ((64.0 * GB, 2**18 // 6), (4.2e6, 3000), (0.1e6, 500)):
         machine.setattr(choosing, "available_memory", lambda free=free: free)
         assert f"more than {most:,} unions" in oracles.explain(offers)
+
+
+@strategies.compiled_only
+def test_hopeless_unions_are_not_counted(machine: pytest.MonkeyPatch) -> None:
+    machine.setattr(choosing, "MOST_UNIONS", 2**20)
+    machine.setattr(choosing, "MANY_UNIONS", 600)
+    assert "more than 600 unions" in oracles.explain(tangled(20))  # a quarter of them has more than that
+    machine.setattr(choosing, "MANY_UNIONS", 30_000)
+    assert f"more than {2**20 // 6:,} unions" in oracles.explain(tangled(20))  # a quarter has fewer: all are counted
+
+
+@strategies.compiled_only
+def test_a_search_has_fewer_rounds_on_a_large_problem(machine: pytest.MonkeyPatch) -> None:
+    offers = tangled(40)
+    machine.setattr(search, "LARGE", offers.n_coordinates)
+    assert oracles.auto(offers).rounds == 250
+    machine.setattr(search, "LARGE", offers.n_coordinates // 5)
+    oracle = oracles.auto(offers)
+    assert oracle.rounds == int(250 * (offers.n_coordinates // 5 / offers.n_coordinates) ** 2)
+    with search.hurried(oracle):
+        assert (oracle.rounds, oracle.sweeps) == (1, 0)  # never none
+    assert oracle.rounds > 1
 
 
 @strategies.compiled_only

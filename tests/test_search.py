@@ -4,7 +4,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import naive
@@ -12,6 +12,7 @@ import strategies
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
 from rankstream.oracles import DenseOracle, Ties
+from rankstream.oracles.bounds import groups
 from rankstream.oracles.bounds.groups import Groups
 from rankstream.oracles.bounds.splitting import SplittingBound
 from rankstream.oracles.branch import BranchOracle
@@ -70,6 +71,17 @@ def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: in
     answer = BranchOracle(offers, states=states, sweeps=1).cheapest(costs)
     assert answer.exact
     assert answer.value == pytest.approx(least, abs=room(costs))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=strategies.problems(most_items=6))
+def test_bounds_of_large_problems_hold(monkeypatch: pytest.MonkeyPatch, problem: tuple[Assortments, Vec]) -> None:
+    offers, costs = problem
+    monkeypatch.setattr(groups, "MOST_SEATS", 1)
+    found = SplittingBound(offers)
+    assert found.groups.offers == [[offer] for offer in range(offers.n_offers)]
+    least = sum(float(part.min()) for part in np.split(costs, offers.indptr[1:-1]))
+    assert found.lower(costs) == pytest.approx(least)  # every offer by itself
 
 
 @given(strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3))

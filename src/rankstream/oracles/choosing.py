@@ -1,5 +1,7 @@
 """Which oracle: the fastest exact one for the offers at hand, or beyond those a search with a proven bound."""
 
+import numpy as np
+
 from rankstream._core.memory import available_memory
 from rankstream._core.threads import thread_count
 from rankstream.data.assortments import Assortments
@@ -7,9 +9,10 @@ from rankstream.oracles.components import ComponentsOracle
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
+from rankstream.oracles.program_kernels import collect_unions
 from rankstream.oracles.protocol import Explained
 from rankstream.oracles.reductions import item_bits, reduce
-from rankstream.oracles.search import SearchOracle
+from rankstream.oracles.search import ROUNDS, SearchOracle, fewer
 from rankstream.oracles.ties import Ties
 
 SMALL = 20
@@ -18,6 +21,7 @@ DENSE_TO = 26  # items whose sets one thread runs through in about half a second
 DENSE_MOST = 30  # beyond that, a call takes seconds however many threads there are
 SHARE = 0.5  # of the memory that is free, for a table
 MOST_UNIONS = 2**20  # beyond that, writing their program takes seconds
+MANY_UNIONS = 2**16  # of a quarter of the offers: then those of all are not counted
 UNION_BYTES = 700  # about what the program of a union of offers takes
 
 
@@ -52,12 +56,14 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
     laminar = "Any two offers are nested or share no item, and so need no table"
     if reduced.is_laminar and assortments.n_offers > SMALL:
         return LaminarOracle(assortments, ties, seed), laminar
-    n_parts, n_items = len(reduced.components), item_bits(assortments, reduced.no_choice_code)[2]
+    _, offer_sets, n_items = item_bits(assortments, reduced.no_choice_code)
+    n_parts = len(reduced.components)
     most, refused = MOST_STATES, ""
     if n_parts == 1 and n_items >= DENSE_FROM:
         refused = _no_table(n_items)
         room = max(int(SHARE * available_memory() / UNION_BYTES), 1024)
         most = most if refused else min(2**n_items // 6, MOST_UNIONS, room)
+        most = most if most <= MANY_UNIONS or _few_unions(offer_sets) else MANY_UNIONS
     try:
         oracle = LatticeOracle(assortments, ties, seed, most)
         return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
@@ -68,9 +74,16 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
             return ComponentsOracle(assortments, auto, ties, seed), "Parts without a common item are solved one by one"
         many = f"There are more than {most:,} unions of offers"
         if refused:
-            return SearchOracle(assortments, ties, seed), f"{many}, and {refused}"
+            rounds = fewer(ROUNDS, assortments)
+            return SearchOracle(assortments, ties, seed, rounds=rounds), f"{many}, and {refused}"
         table = f"{_gigabytes(n_items)} of the {available_memory() / 1e9:.3g} GB of memory that are free"
         return DenseOracle(assortments, ties, seed), f"{many}, and a table of all sets of items takes {table}"
+
+
+def _few_unions(offer_sets: list[int]) -> bool:
+    """Whether a quarter of the offers, the small ones, has few unions: if not, counting those of all takes seconds."""
+    small_first = np.array(sorted(set(offer_sets), key=int.bit_count), dtype=np.uint64)
+    return collect_unions(small_first[: small_first.size // 4], np.empty(MANY_UNIONS, dtype=np.uint64)) >= 0
 
 
 def _gigabytes(n_items: int) -> str:

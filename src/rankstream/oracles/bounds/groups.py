@@ -1,11 +1,15 @@
 """Groups of offers that overlap, each small enough for an exact dynamic program over its own states."""
 
+from collections import Counter
+
 import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.group_kernels import MOST_SLOTS, Lattices, close, link
+
+MOST_SEATS = 100_000  # coordinates beyond which every offer is a group of its own: overlaps would take minutes to find
 
 
 class Groups:
@@ -14,7 +18,8 @@ class Groups:
     The state of a group is the set of its offers that no ranked item has touched yet. A group is grown offer by offer
     while at most ``states`` of them can be reached, so a group may have many items that are rarely offered or few that
     often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group has all
-    that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one.
+    that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one. With more than
+    100,000 coordinates every offer is a group of its own, which proves next to nothing at next to no cost.
 
     >>> groups = Groups(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")]))
     >>> groups.offers
@@ -37,6 +42,8 @@ class Groups:
     def _cover(self, states: int, overlap: int, partition: bool) -> list[list[int]]:
         """Grow groups around the offers that were covered least, preferring pairs of offers not yet together."""
         n_offers = self.assortments.n_offers
+        if self.assortments.n_coordinates > MOST_SEATS:
+            return [[offer] for offer in range(n_offers)]
         holds = np.zeros((n_offers, self.assortments.n_items))
         holds[self.assortments.owner, self.assortments.members] = 1.0
         if self._universal >= 0:
@@ -135,7 +142,9 @@ class Groups:
                 item = int(self.assortments.members[k])
                 if item != self._universal:
                     seat_of[local[item], slot] = starts[slot] + k - begin
-        size = 1 + sum(int(np.unique(states & take).size) * int(take).bit_count() for take in takes)
+        alike = Counter(takes.tolist())  # items of the same offers
+        met = {take: np.unique(states & np.uint64(take)).size * take.bit_count() for take in alike}
+        size = 1 + sum(times * met[take] for take, times in alike.items())
         step_ptr = np.empty(states.size + 1, dtype=np.int64)
         steps = np.empty((states.size * len(items), 3), dtype=np.int64)
         entries = np.empty((size, 2), dtype=np.int64)
