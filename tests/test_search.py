@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import naive
 import strategies
 from rankstream import Assortments, checks
-from rankstream._core.types import Vec
-from rankstream.oracles import DenseOracle, Ties
+from rankstream._core.types import Codes, Vec
+from rankstream.columns.corrective import fit_nearest
+from rankstream.oracles import DenseOracle, Ties, search
 from rankstream.oracles.bounds import groups
 from rankstream.oracles.bounds.groups import Groups
 from rankstream.oracles.bounds.splitting import SplittingBound
@@ -196,6 +197,51 @@ def test_the_same_calls_get_the_same_answers() -> None:
         assert one.ranking.tolist() == other.ranking.tolist()
         assert one[1:] == other[1:]
     assert pickle.loads(pickle.dumps(BranchOracle(offers, budget=3.0))).budget == 3.0
+
+
+@settings(max_examples=25)
+@given(strategies.problems(most_items=6), st.integers(0, 5))
+def test_searches_around_rankings_lead_to_cheaper_ones(problem: tuple[Assortments, Vec], turn: int) -> None:
+    offers, costs = problem
+    oracle = SearchOracle(offers, seed=3)
+    starts = np.random.default_rng(turn).permuted(np.tile(np.arange(offers.n_items), (3, 1)), axis=1)
+    found = oracle.around(costs, starts, turn)
+    values = [float(costs @ offers.vertex(ranking)) for ranking in found]
+    assert np.sort(found, axis=1).tolist() == [list(range(offers.n_items))] * len(found)
+    assert len(np.unique(found, axis=0)) == len(found)
+    assert values == pytest.approx(sorted(values))
+    assert min(values) <= min(float(costs @ offers.vertex(ranking)) for ranking in starts) + room(costs)
+    assert found.tolist() == SearchOracle(offers, seed=3).around(costs, starts, turn).tolist()
+
+
+def test_searches_begin_at_the_cheaper_rankings(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers, costs = random_problem(2, 18, 60, 4)
+    best = DenseOracle(offers).cheapest(costs)
+    others = np.random.default_rng(0).permuted(np.tile(np.arange(18), (40, 1)), axis=1)
+    monkeypatch.setattr(search, "BRIEF", 1)  # one descent: from most rankings it does not lead to the least cost
+    monkeypatch.setattr(search, "NEAR", 1)
+    found = SearchOracle(offers).around(costs, np.vstack([best.ranking, others]), 0)
+    assert float(costs @ offers.vertex(found[0])) == pytest.approx(best.value)
+    missed = SearchOracle(offers).around(costs, others, 0)
+    assert float(costs @ offers.vertex(missed[0])) > best.value + 1e-6
+
+
+class Hesitant(SearchOracle):
+    """Finds nothing new for some turns."""
+
+    def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
+        return rankings[:1].copy() if turn % 7 else super().around(costs, rankings, turn)
+
+
+@pytest.mark.parametrize(("kind", "enough"), [(SearchOracle, 10), (Hesitant, 40)])
+def test_a_fit_goes_on_where_a_search_finds_nothing_for_a_while(kind: type[SearchOracle], enough: int) -> None:
+    offers, _ = random_problem(1, 9, 25, 5)
+    p = np.concatenate([np.random.default_rng(5).dirichlet(np.ones(size)) for size in np.diff(offers.indptr)])
+    best = fit_nearest(offers, p, tolerance=1e-9).certificate
+    found = fit_nearest(offers, p, oracle=kind(offers), tolerance=1e-9)
+    assert found.certificate.upper == pytest.approx(best.upper, rel=1e-4)
+    assert found.certificate.lower <= best.upper
+    assert found.rounds > enough
 
 
 def test_the_pool_never_lets_a_good_ranking_go() -> None:

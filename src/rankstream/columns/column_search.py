@@ -85,10 +85,10 @@ class ColumnSearch:
 
         A gap that is ``enough`` must also be a small part of the distance: where a model fits the data, it goes on.
         """
-        lower, refreshed = 0.0, False
+        lower, fruitless = 0.0, 0
         while self.rounds < self.max_rounds:
             dual = guide.respond(master.point, self._aim(master))
-            bound, rankings = self._price(guide, dual, self._aim(master))
+            bound, rankings = self._price(guide, dual, self._aim(master), master.orders)
             lower = max(lower, bound)
             if guide is self.distance:
                 self._note(dual, bound)
@@ -96,11 +96,11 @@ class ColumnSearch:
             self._record(master, master.count)
             value = guide.value(master.point, self._aim(master))
             near = value - lower <= min(enough, SMALL_PART * value)
-            if self.converged or near or (refreshed and not moved) or self._is_stopped():
+            fruitless = 0 if moved else fruitless + 1
+            if self.converged or near or fruitless == self.pricing.patience or self._is_stopped():
                 break
             if not moved:
                 master.refresh()
-            refreshed = not moved
         return self
 
     def run_linear(self, master: LinearMaster) -> "ColumnSearch":
@@ -108,7 +108,7 @@ class ColumnSearch:
         moved = True
         while self.rounds < self.max_rounds and moved and not self.converged:
             dual = master.dual()
-            bound, rankings = self._price(self.distance, dual, self._aim(master))
+            bound, rankings = self._price(self.distance, dual, self._aim(master), master.orders)
             self._note(dual, bound)
             moved = self._take(master, rankings)
             self._record(master, int(np.count_nonzero(master.weights)))
@@ -127,11 +127,11 @@ class ColumnSearch:
             return self.target.frequencies
         return np.where(self.target.seen, self.target.frequencies, master.point)
 
-    def _price(self, distance: PlainNorm, dual: Vec, aim: Vec) -> tuple[float, Codes]:
-        """What a dual proves, with room for rounding, and the rankings that answer it."""
+    def _price(self, distance: PlainNorm, dual: Vec, aim: Vec, known: Codes | None = None) -> tuple[float, Codes]:
+        """What a dual proves, with room for rounding, and the rankings that answer it; ``known`` are those in use."""
         costs = distance.costs(dual)
         start = perf_counter()
-        priced = self.pricing(costs)
+        priced = self.pricing(costs, known)
         self.seconds["pricing"] += perf_counter() - start
         offset = distance.offset(dual, aim)
         rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))

@@ -12,10 +12,14 @@ from rankstream.models.nearest import winning_coordinates
 from rankstream.oracles import LatticeOracle, Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice
+from rankstream.oracles.protocol import meet
+from rankstream.oracles.search import SearchOracle
 from rankstream.oracles.ties import TIE_RULES
 
 PAIRS_FROM = 2**23  # running through this many states takes longer than columns of pairs take to read and to weigh
 PAIRS_KEPT = 8  # columns of pairs for each item, the cheapest: all of them would take longer to weigh than they save
+
+READ, SEARCHED = 2, 10  # rounds without progress after which there is nothing more to find in a table, or by a search
 
 
 class Priced(NamedTuple):
@@ -40,8 +44,8 @@ class Cheapest(NamedTuple):
 class Pricing:
     """One run of an oracle's dynamic program, read many times: the best ranking for each first item.
 
-    Where the program is expensive, for each first pair, of which the cheapest are kept; an oracle that cannot be read
-    again gives one ranking.
+    Where the program is expensive, for each first pair, of which the cheapest are kept. A search gives what it finds
+    around rankings in use, if there are any; another oracle that cannot be read again gives one ranking.
     """
 
     def __init__(self, oracle: Oracle, assortments: Assortments) -> None:
@@ -51,10 +55,14 @@ class Pricing:
         length = 2 if states >= PAIRS_FROM and n_items > 1 else 1
         self._most = PAIRS_KEPT * n_items if length == 2 else n_items + 1
         self._beginnings = np.array(list(permutations(range(n_items), length)), dtype=np.int64)
+        self._turn, self._latest = 0, np.empty((0, n_items), dtype=np.int64)
+        self.patience = SEARCHED if isinstance(oracle, SearchOracle) else READ
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
 
-    def __call__(self, costs: Vec) -> Priced:
-        """Columns for these costs."""
+    def __call__(self, costs: Vec, known: Codes | None = None) -> Priced:
+        """Columns for these costs; ``known`` are rankings in use."""
+        if isinstance(self.oracle, SearchOracle) and known is not None and len(known):
+            return self._search(self.oracle, costs, known)
         if type(self.oracle) is LatticeOracle:
             rankings = np.empty((len(self._beginnings) + 1, self.assortments.n_items), dtype=np.int64)
             least = columns_on_lattice(costs, *self.oracle.tables, self._beginnings, rankings)
@@ -69,6 +77,14 @@ class Pricing:
         bound = min(float(answer.bound) for answer in answers)
         rankings = np.array([answer.ranking for answer in answers], dtype=np.int64)
         return Priced(self._kept(costs, rankings), bound, best.exact and bound == best.bound)
+
+    def _search(self, oracle: SearchOracle, costs: Vec, known: Codes) -> Priced:
+        """Columns of a search around rankings in use and what it found last, with a bound that takes no time."""
+        self._turn += 1
+        self._latest = oracle.around(costs, np.concatenate([known, self._latest]), self._turn)
+        value = float(self._values(costs, self._latest[:1])[0])
+        bound = meet(oracle.splitting.lower(costs, 0), value, costs)
+        return Priced(self._latest, bound, bound == value)
 
     def _kept(self, costs: Vec, rankings: Codes) -> Codes:
         """The cheapest of too many rankings; as they are if there are not."""

@@ -23,6 +23,7 @@ CHUNK = 10
 ROUNDS, HURRIED = 250, 10
 LARGE = 50_000  # coordinates from which on a search has fewer rounds
 POOL = 256
+SEARCHES, BRIEF, NEAR = 8, 20, 30  # short searches at once, their rounds, and at how many rankings they may begin
 
 
 class SearchOracle:
@@ -115,6 +116,27 @@ class SearchOracle:
             self._pool = np.vstack([self._pool, best])[-POOL:]
             self._places = np.argsort(self._pool, axis=1)
         return best
+
+    def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
+        """What short searches find that begin at some of these rankings, the cheaper ones; cheapest first.
+
+        Column generation needs many rankings that cost about the least, not one that costs the least, and those in use
+        all cost about that. ``turn`` draws which are begun at, and the searches.
+        """
+        random = np.random.default_rng([self.seed, turn])
+        values = search_kernels.pool_costs(costs, self._offers, np.argsort(rankings, axis=1))
+        near = np.argsort(values, kind="stable")[:NEAR]
+        found = np.empty((2 * SEARCHES, self.assortments.n_items), dtype=np.int64)
+        rule, rounds = TIE_RULES[self.ties], fewer(BRIEF, self.assortments)
+        for number in range(SEARCHES):
+            start, draw = near[0] if number == 0 else random.choice(near), np.uint64(random.integers(2**62))
+            best, current = found[2 * number], found[2 * number + 1]
+            best[:] = current[:] = rankings[start]
+            search_kernels.search(costs, self._offers, self._universal, best, current, np.inf, 0, rule, draw, rounds)
+        found = np.unique(found, axis=0)
+        return found[
+            np.argsort(search_kernels.pool_costs(costs, self._offers, np.argsort(found, axis=1)), kind="stable")
+        ]
 
     def memory(self) -> dict[str, Any]:
         """What it has learned from being asked, as arrays: with it, a copy answers as this one would."""
