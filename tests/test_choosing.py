@@ -100,9 +100,12 @@ def test_hopeless_unions_are_not_counted(machine: pytest.MonkeyPatch) -> None:
 def test_a_search_has_fewer_rounds_on_a_large_problem(machine: pytest.MonkeyPatch) -> None:
     offers = tangled(40)
     machine.setattr(search, "LARGE", offers.n_coordinates)
-    assert oracles.auto(offers).rounds == 250
+    oracle = oracles.auto(offers)
+    assert isinstance(oracle, search.SearchOracle)
+    assert oracle.rounds == 250
     machine.setattr(search, "LARGE", offers.n_coordinates // 5)
     oracle = oracles.auto(offers)
+    assert isinstance(oracle, search.SearchOracle)
     assert oracle.rounds == int(250 * (offers.n_coordinates // 5 / offers.n_coordinates) ** 2)
     with search.hurried(oracle):
         assert (oracle.rounds, oracle.sweeps) == (1, 0)  # never none

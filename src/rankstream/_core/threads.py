@@ -112,7 +112,8 @@ def one_blas_thread() -> AbstractContextManager[object]:
     >>> with one_blas_thread():
     ...     pass
     """
-    return _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
+    limits: AbstractContextManager[object] = _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
+    return limits
 
 
 @cache

@@ -59,7 +59,8 @@ def fit_bound(
     A model is a model of every group, so the nearest point whose parts are models of their groups is no farther. It is
     computed by Dykstra's method: with u_g the normal vectors of the groups' projections, Y their sum and h_g the least
     value of a group, (sum of h_g(u_g) - <Y, p>) / |Y| is a bound after any sweep. It also stops when the bound no
-    longer rises.
+    longer rises. Groups know no order of the items: rankings that keep one are some of all, so the bound holds for them
+    too, but it may be far from sharp.
 
     Parameters
     ----------

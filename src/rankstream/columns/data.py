@@ -41,6 +41,17 @@ class Observed:
         """Each coordinate's share of all observations: the paper's q, summing to 1."""
         return self.offer_shares[self.assortments.owner] * self.frequencies
 
+    @property
+    def impossible(self) -> Codes:
+        """The coordinates that were chosen although their offer has an item which must come before theirs."""
+        offers = self.assortments
+        if not offers.order:
+            return np.zeros(0, dtype=np.int64)
+        chosen = np.flatnonzero(self.frequencies > 0.0)
+        above, whole = offers.precedence.above, np.split(offers.members, offers.indptr[1:-1])
+        beaten = [above[whole[offers.owner[k]], offers.members[k]].any() for k in chosen]
+        return chosen[np.array(beaten, dtype=np.bool_)]
+
     def pricing(self, make: MakeOracle | None, ties: Ties, seed: int) -> Pricing:
         """Pricing over these offers."""
         return Pricing(oracle_for(self.assortments, make, ties, seed), self.assortments)
@@ -67,6 +78,16 @@ def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = No
     if assortments is None:
         raise ValueError("Frequencies alone do not say what was offered: give ChoiceCounts, or assortments= as well.")
     return Observed(assortments, assortments, assortments.check_frequencies(data), np.ones(assortments.n_offers))
+
+
+def on_top(assortments: Assortments) -> list[Codes]:
+    """A ranking for every item that has it first, or as soon as the order allows; the others follow by their codes.
+
+    Every coordinate that any ranking can choose is chosen by one of them.
+    """
+    everything = np.arange(assortments.n_items)
+    rankings = [np.append(item, np.delete(everything, item)) for item in everything]
+    return [assortments.precedence.lift(one.tolist()) for one in rankings] if assortments.order else rankings
 
 
 class Columns:

@@ -53,7 +53,8 @@ class Fitting:
 
     def nearest(self, labels: tuple[Label, ...], limits: Limits) -> tuple[RangeSearch, Optimum]:
         """A search for the ends of an offer, and how near to the data a distribution can come."""
-        whole = Assortments([*self.observed.assortments.offers, labels], self.observed.whole.items)
+        known = self.observed.whole
+        whole = Assortments([*self.observed.assortments.offers, labels], known.items, known.order)
         pricing, nothing = Pricing(oracle_for(whole, self.oracle, self.ties, self.seed), whole), np.zeros(len(labels))
         search = RangeSearch(self.observed, Master(self.observed, self.ball), pricing, Columns(whole), nothing)
         search.add(pricing.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
-from rankstream.columns.data import MakeOracle, observe
+from rankstream.columns.data import MakeOracle, observe, on_top
 from rankstream.columns.interior_point import minimise
 from rankstream.columns.losses import KullbackLeibler, Loss, named_loss
 from rankstream.columns.pricing import Pricing
@@ -98,10 +98,9 @@ def fit_frank_wolfe(
 def conditional_gradient(loss: Loss, pricing: Pricing, limits: Limits) -> Minimum:
     """Frank-Wolfe with exact line search, from the mixture of all items on top."""
     offers, began = pricing.assortments, perf_counter()
-    everything = np.arange(offers.n_items)
     mass: dict[tuple[int, ...], float] = {}
-    for item in everything:
-        mass[tuple(np.append(item, np.delete(everything, item)).tolist())] = 1.0 / offers.n_items
+    for first in on_top(offers):
+        mass[tuple(first.tolist())] = mass.get(tuple(first.tolist()), 0.0) + 1.0 / offers.n_items
     point = sum((weight * offers.vertex(order) for order, weight in mass.items()), np.zeros(offers.n_coordinates))
     bound, iterations, seconds = -np.inf, 0, {"master": 0.0, "pricing": 0.0}
     while iterations < limits.max_iterations:

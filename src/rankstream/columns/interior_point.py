@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
-from rankstream.columns.data import Columns
+from rankstream.columns.data import Columns, on_top
 from rankstream.columns.losses import KullbackLeibler
 from rankstream.columns.pricing import Pricing
 from rankstream.columns.solved import Limits, Minimum
@@ -45,9 +45,7 @@ class _Interior:
     def __post_init__(self) -> None:
         offers, frequencies = self.pricing.assortments, self.loss.observed.frequencies
         self.columns = Columns(offers)
-        everything = np.arange(offers.n_items)
-        on_top = [np.append(item, np.delete(everything, item)) for item in everything]  # every coordinate is chosen
-        self.columns.add([*on_top, *self.pricing.cheapest(-frequencies).rankings, *self.first])
+        self.columns.add([*on_top(offers), *self.pricing.cheapest(-frequencies).rankings, *self.first])
         self.weights = np.full(len(self.columns), 1.0 / len(self.columns))
         self.slack = np.full(len(self.columns), 0.1)
         self.barrier = np.inf

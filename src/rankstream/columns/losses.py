@@ -37,6 +37,15 @@ class KullbackLeibler:
 
     observed: Observed
 
+    def __post_init__(self) -> None:
+        for place in self.observed.impossible.tolist():
+            offers = self.observed.assortments
+            item, offer = offers.items[offers.members[place]], offers.offers[offers.owner[place]]
+            raise ValueError(
+                f"The choice {item!r} of the offer {offer!r} is impossible for rankings that keep the order, which has "
+                "another item of the offer before it: correct the record, or leave out the order."
+            )
+
     @cached_property
     def places(self) -> Codes:
         """The coordinates with choices."""

@@ -1,6 +1,5 @@
 """Pricing: many columns and a proven bound from one run of an oracle."""
 
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from rankstream.models.nearest import winning_coordinates
 from rankstream.oracles import LatticeOracle, Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice
-from rankstream.oracles.protocol import meet
+from rankstream.oracles.protocol import beginnings, meet
 from rankstream.oracles.search import SearchOracle
 from rankstream.oracles.ties import TIE_RULES
 
@@ -54,7 +53,7 @@ class Pricing:
         states, n_items = getattr(oracle, "n_states", 0), assortments.n_items
         length = 2 if states >= PAIRS_FROM and n_items > 1 else 1
         self._most = PAIRS_KEPT * n_items if length == 2 else n_items + 1
-        self._beginnings = np.array(list(permutations(range(n_items), length)), dtype=np.int64)
+        self._beginnings = np.array(beginnings(assortments, length), dtype=np.int64).reshape(-1, length)
         self._turn, self._latest = 0, np.empty((0, n_items), dtype=np.int64)
         self.patience = SEARCHED if isinstance(oracle, SearchOracle) else READ
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
@@ -111,10 +110,10 @@ def completed(assortments: Assortments, orders: Codes, ties: Ties, seed: int) ->
     """The rankings of the same vertices that a tie rule keeps."""
     nothing = -1 if assortments.no_choice_code is None else assortments.no_choice_code
     free, kept = np.zeros(assortments.n_coordinates), np.array(orders, dtype=np.int64)
+    shape, pairs = (assortments.indptr, assortments.members), assortments.precedence.pairs
+    assortments.precedence.check(kept)
     for ranking in kept:
-        kernels.keep_by_rule(
-            free, assortments.indptr, assortments.members, nothing, TIE_RULES[ties], seed, True, ranking
-        )
+        kernels.keep_in_order(free, *shape, nothing, TIE_RULES[ties], seed, True, pairs, ranking)
     return kept
 
 

@@ -1,7 +1,7 @@
 """The limit of rationality: how well any distribution over rankings can fit, and whether noise explains the rest."""
 
 from dataclasses import dataclass
-from math import exp, lgamma
+from math import exp, inf, lgamma
 
 import numpy as np
 
@@ -74,6 +74,10 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     rankings made the choices, so it ever exceeds 1 / alpha with probability at most alpha (Ville). It is conservative.
     Unfinished optimisation counts for the hypothesis in both. ``samples=0`` skips the bootstrap.
 
+    Where the counts have an order, such as price levels, rankings are those that keep it: nobody prefers the dearer
+    version of an item. A choice where another item of the offer must come before it is impossible then: the divergence
+    is infinite, and ``anytime_p_value`` is 0.
+
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> report = rationality(ChoiceCounts(offers, [4000, 6000, 5000, 2000, 3000])) # tea gains when nothing joins
@@ -91,12 +95,11 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     nearest = test.nearest()
     total = float(observed.totals.sum())
     p_value = test.bootstrap(nearest, samples, np.random.default_rng(seed)) if samples else None
-    likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_iterations=200, ties=ties, seed=seed)
-    evidence = _mixture(counts) - likely.log_likelihood - total * max(likely.gap, 0.0)
+    divergence, evidence = _likelihood(counts, observed, ties, seed)
     return Rationality(
         lower=nearest.bound,
         upper=nearest.value,
-        divergence=(max(likely.bound, 0.0), likely.value),
+        divergence=divergence,
         statistic=total * nearest.value,
         p_value=p_value,
         anytime_p_value=exp(-max(evidence, 0.0)),
@@ -104,6 +107,16 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
         offers=_by_offer(observed, nearest.point),
         model=observed.model(nearest.orders, nearest.weights, ties, seed),
     )
+
+
+def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int) -> tuple[tuple[float, float], float]:
+    """Bounds on the least divergence, and the log of how much likelier the mixture is than any ranking model."""
+    if observed.impossible.size:
+        return (inf, inf), inf
+    total = float(observed.totals.sum())
+    likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_iterations=200, ties=ties, seed=seed)
+    evidence = _mixture(counts) - likely.log_likelihood - total * max(likely.gap, 0.0)
+    return (max(likely.bound, 0.0), likely.value), evidence
 
 
 @dataclass(frozen=True, eq=False)

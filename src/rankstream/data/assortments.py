@@ -11,6 +11,10 @@ from numpy.typing import ArrayLike
 from rankstream._core import renamed
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
+from rankstream.data.lookup import Numbers, Places
+from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
+
+PLAIN = {str, int, bool, type(None)}  # what labels mostly are: nothing is wrong with them
 
 
 class Space(Protocol):
@@ -31,7 +35,9 @@ class Assortments:
     """The offers A_1 ... A_m over a set of items, and the coordinates shared by frequencies, vertices and duals.
 
     Coordinates follow the order in which the offers and their items were given. ``items`` fixes the order of the
-    items and may name items that are never offered; without it, items are numbered as they appear.
+    items and may name items that are never offered; without it, items are numbered as they appear. ``order`` are pairs
+    of items of which the first is never ranked below the second, such as the price levels of an item, cheaper first:
+    ``.order`` are its neighbours, ``.chains`` the codes of each chain, best first (None if it is not made of chains).
 
     >>> offers = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
     >>> offers.items
@@ -40,20 +46,31 @@ class Assortments:
     (5, 3)
     >>> offers.vertex([3, 1, 2, 0])           # pie > cake > nothing > tea
     array([0., 1., 0., 1., 0.])
+    >>> Assortments([("tea @ 3", "pie"), ("tea @ 4", "pie")], order=[("tea @ 3", "tea @ 4")]).chains
+    (array([0, 2]),)
     """
 
     items: tuple[Label, ...]
     offers: tuple[tuple[Label, ...], ...]
     indptr: Codes
     members: Codes
+    order: Pairs = ()
+    _precedence: Precedence | None = None
 
-    def __init__(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] | None = None) -> None:
+    def __init__(
+        self,
+        offers: Iterable[Iterable[Label]],
+        items: Iterable[Label] | None = None,
+        order: Order | None = None,
+    ) -> None:
         if isinstance(offers, str) or not isinstance(offers, Iterable):
             raise ValueError(f"The offers are {offers!r}: give a list of them, such as [('tea', 'cake')].")
         self.offers = tuple(as_offer(f"Offer {number}", offer) for number, offer in enumerate(offers))
         if not self.offers:
             raise ValueError("There are no offers: give at least one, such as ('tea', 'cake').")
+        pairs = [] if order is None else [(plain(one), plain(other)) for one, other in check_pairs(order)]
         given = dict.fromkeys(item for offer in self.offers for item in offer)
+        given.update(dict.fromkeys(item for pair in pairs for item in pair))
         self.items = tuple(given) if items is None else as_offer("The list of items", items)
         self._code = {item: code for code, item in enumerate(self.items)}
         for number, offer in enumerate(self.offers):
@@ -63,6 +80,19 @@ class Assortments:
         sizes = [len(offer) for offer in self.offers]
         self.indptr = _frozen(np.concatenate([[0], np.cumsum(sizes)]))
         self.members = _frozen([self._code[item] for offer in self.offers for item in offer])
+        if pairs:
+            self._precedence = precedence(self._code, pairs)
+            self.order = tuple((self.items[a], self.items[b]) for a, b in self._precedence.pairs.tolist())
+
+    @property
+    def precedence(self) -> Precedence:
+        """Which items must be ranked before which, by their codes."""
+        return self._precedence or Precedence(NO_ORDER, np.arange(self.n_items))
+
+    @property
+    def chains(self) -> tuple[Codes, ...] | None:
+        """The codes of each chain of the order, best first; none without an order, None if it is not made of chains."""
+        return self.precedence.chains if self.order else ()
 
     @property
     def n_items(self) -> int:
@@ -86,9 +116,14 @@ class Assortments:
 
     @cached_property
     def no_choice_code(self) -> int | None:
-        """The code of the one item that is in every offer, which ends a ranking as "nothing" does; None without one."""
+        """The code of the one item that is in every offer, which ends a ranking as "nothing" does; None without one.
+
+        An item of the order does not end a ranking: others may have to come after it.
+        """
         everywhere = np.flatnonzero(np.bincount(self.members, minlength=self.n_items) == self.n_offers)
-        return int(everywhere[0]) if len(everywhere) == 1 else None
+        if len(everywhere) != 1 or (self.order and (self.precedence.pairs == everywhere[0]).any()):
+            return None
+        return int(everywhere[0])
 
     @property
     def no_choice(self) -> NoReturn:
@@ -97,23 +132,13 @@ class Assortments:
         raise AttributeError(renamed.sentence(old, renamed.ATTRIBUTES[old]))
 
     @cached_property
-    def _offer_of(self) -> dict[frozenset[Label], int]:
-        numbers: dict[frozenset[Label], int] = {}
-        for number, offer in enumerate(self.offers):
-            numbers.setdefault(frozenset(offer), number)
-        return numbers
-
-    @cached_property
-    def _place(self) -> list[dict[Label, int]]:
-        starts = self.indptr[:-1].tolist()
-        return [
-            {item: start + k for k, item in enumerate(offer)} for start, offer in zip(starts, self.offers, strict=True)
-        ]
+    def _numbers(self) -> Numbers:
+        return Numbers().including(self.offers)
 
     @cached_property
     def places(self) -> "Places":
         """For every offer, as it was written, the coordinate of each of its items; looked up once, then remembered."""
-        return Places(self)
+        return Places(self.place)
 
     def code(self, item: Label) -> int:
         """The number of an item."""
@@ -138,14 +163,19 @@ class Assortments:
     def place(self, offer: Iterable[Label]) -> dict[Label, int]:
         """The coordinates of an offer's items, which may be named in any order."""
         labels = as_offer("The offer", offer)
-        for label in labels:
-            self.code(label)
-        number = self._offer_of.get(frozenset(labels))
+        number = self.number(labels)
         if number is None:
+            for label in labels:
+                self.code(label)
             raise ValueError(
                 f"The offer {labels!r} is not among the {self.n_offers} assortments: add it to them first."
             )
-        return self._place[number]
+        start = int(self.indptr[number])
+        return {item: start + k for k, item in enumerate(self.offers[number])}
+
+    def number(self, offer: Iterable[Label]) -> int | None:
+        """The number of an offer, whose items may be named in any order; None if it is not among these."""
+        return self._numbers.find(frozenset(offer), self.offers)
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """The vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
@@ -157,17 +187,35 @@ class Assortments:
             raise ValueError(f"A ranking must order all {self.n_items} item codes, best first; got {order.tolist()}.")
         return out
 
-    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> "Assortments":
+    def extend(
+        self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
+    ) -> "Assortments":
         """Larger assortments in which the old items and coordinates come first.
 
-        ``items`` names new items that are to come next, offered or not; others follow as they appear.
+        ``items`` names new items that come next, offered or not; others follow as they appear. ``order`` adds pairs.
 
         >>> Assortments([("tea", "pie")]).extend([("tea", "cake")]).items
         ('tea', 'pie', 'cake')
         """
-        added = tuple(tuple(offer) for offer in offers)
-        named = (*self.items, *items, *(item for offer in added for item in offer))
-        return Assortments(self.offers + added, dict.fromkeys(plain(item) for item in named))
+        added, named, pairs = tuple(tuple(offer) for offer in offers), tuple(items), check_pairs(order)
+        if not (named or pairs or self.order):
+            return self._with(added)
+        every = (*self.items, *named, *(item for one in (*added, *pairs) for item in one))
+        return Assortments(self.offers + added, dict.fromkeys(plain(item) for item in every), (*self.order, *pairs))
+
+    def _with(self, offers: Iterable[Iterable[Label]]) -> "Assortments":
+        """The same without looking at the old offers again: a stream may meet new ones all the time."""
+        added = [as_offer(f"Offer {number}", offer) for number, offer in enumerate(offers, self.n_offers)]
+        grown, code = Assortments.__new__(Assortments), self._code.copy()
+        codes = [[code.setdefault(item, len(code)) for item in offer] for offer in added]
+        grown._code, grown.items = code, (*self.items, *list(code)[self.n_items :])
+        grown.offers = (*self.offers, *(tuple(grown.items[k] for k in own) for own in codes))
+        ends = self.n_coordinates + np.cumsum([len(own) for own in codes], dtype=np.int64)
+        grown.indptr = _frozen(np.concatenate([self.indptr, ends]))
+        new = np.fromiter((k for own in codes for k in own), np.int64)
+        grown.members = _frozen(np.concatenate([self.members, new]))
+        grown.__dict__["_numbers"] = self._numbers.including(grown.offers, self.n_offers)
+        return grown
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:
         """The vector as floats of its own, or a ValueError that names what is wrong with it."""
@@ -198,35 +246,18 @@ class Assortments:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Assortments):
             return NotImplemented
-        return self is other or (self.items == other.items and self.offers == other.offers)
+        same = self.items == other.items and self.order == other.order
+        return self is other or (same and self.offers == other.offers)
 
     def __hash__(self) -> int:
         return hash((self.items, self.offers))
 
     def __repr__(self) -> str:
-        return f"Assortments({self.n_offers} offers of {self.n_items} items, {self.n_coordinates} coordinates)"
+        ordered = f", {len(self.order)} pairs in order" if self.order else ""
+        return f"Assortments({self.n_offers} offers of {self.n_items} items, {self.n_coordinates} coordinates{ordered})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Assortments, (self.offers, self.items)
-
-
-class Places(dict[Hashable, dict[Label, int]]):
-    """The places of offers by how they were written, so that a stream pays for checking an offer only once."""
-
-    MOST = 100_000
-
-    def __init__(self, assortments: Assortments) -> None:
-        super().__init__()
-        self._find = assortments.place
-
-    def __missing__(self, offer: Any) -> dict[Label, int]:
-        place = self._find(offer)
-        if not isinstance(offer, tuple | frozenset):
-            return place
-        if len(self) >= self.MOST:
-            self.clear()
-        self[offer] = place
-        return place
+        return Assortments, ((self.offers, self.items, self.order) if self.order else (self.offers, self.items))
 
 
 def plain(label: Label) -> Label:
@@ -238,7 +269,10 @@ def as_offer(name: str, offer: Iterable[Label]) -> tuple[Label, ...]:
     """The labels of one offer, or of all items, checked: some, hashable, none missing and none twice."""
     if isinstance(offer, str | bytes) or not isinstance(offer, Iterable):
         raise ValueError(f"{name} is {offer!r}: give a tuple of items, such as ('tea', 'cake').")
-    labels = tuple(plain(item) for item in offer)
+    labels = tuple(offer)
+    if labels and PLAIN.issuperset(map(type, labels)) and len(set(labels)) == len(labels):
+        return labels
+    labels = tuple(plain(item) for item in labels)
     if not labels:
         raise ValueError(f"{name} is empty: name at least one item.")
     for item in labels:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.data.assortments import Assortments, Space
+from rankstream.data.order import Order
 
 MOST = 2.0**53
 SHORT = 4096
@@ -194,10 +195,13 @@ class ChoiceCounts:
         if fractions.size:
             raise ValueError(f"{needs}, and a tally is {fractions[0]:g}: count without weights.")
 
-    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> "ChoiceCounts":
+    def extend(
+        self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
+    ) -> "ChoiceCounts":
         """Counts over more offers, with the old tallies kept and none for the new offers."""
-        grown = ChoiceCounts(self.assortments.extend(offers, items))
-        grown.observe_coordinates(np.arange(self.tallies.size), self.tallies)
+        grown = ChoiceCounts(self.assortments.extend(offers, items, order))
+        grown._tallies[: self._tallies.size] = self._tallies
+        grown._totals[: self._totals.size] = self._totals
         return grown
 
     def copy(self) -> "ChoiceCounts":

@@ -13,6 +13,7 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.order import Order
 
 By = Literal["observations", "time"]
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -58,9 +59,9 @@ class ForgettingCounts(ChoiceCounts):
             self._move_to(float(times.max()))
         self._take(where, amounts, np.broadcast_to(times, where.shape))
 
-    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = ()) -> Self:
+    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()) -> Self:
         """Counts over more offers that remember the same, and go their own way."""
-        grown = self._like(self.assortments.extend(offers, items))
+        grown = self._like(self.assortments.extend(offers, items, order))
         memory = self.memory()
         for name, more in (
             ("tallies", grown.assortments.n_coordinates),
@@ -285,3 +286,12 @@ class WindowCounts(ForgettingCounts):
         self._amounts, self._times = (np.array(memory[name], dtype=np.float64) for name in ("amounts", "times"))
         self.now = float(memory["now"])
         self._recount()
+
+
+def make_counts(
+    assortments: Assortments, half_life: float | timedelta | None, window: float | timedelta | None
+) -> ChoiceCounts:
+    """Counts with a half-life, with a window, or for ever."""
+    if half_life is not None:
+        return DecayingCounts(assortments, half_life)
+    return ChoiceCounts(assortments) if window is None else WindowCounts(assortments, window)

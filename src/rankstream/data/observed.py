@@ -19,7 +19,8 @@ def some_offers(whole: Assortments, numbers: ArrayLike) -> tuple[Assortments, Co
     if kept == list(range(whole.n_offers)):
         return whole, np.arange(whole.n_coordinates)
     places = [np.arange(whole.indptr[number], whole.indptr[number + 1]) for number in kept]
-    return Assortments([whole.offers[number] for number in kept], whole.items), np.concatenate(places)
+    fewer = Assortments([whole.offers[number] for number in kept], whole.items, whole.order)
+    return fewer, np.concatenate(places)
 
 
 def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
@@ -51,7 +52,7 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
         first.setdefault(frozenset(whole.offers[number]), number)
     if len(first) == len(shown):
         return counts if len(shown) == whole.n_offers else restrict(counts, shown)
-    merged = ChoiceCounts(Assortments([whole.offers[number] for number in first.values()], whole.items))
+    merged = ChoiceCounts(Assortments([whole.offers[number] for number in first.values()], whole.items, whole.order))
     for number in shown:
         where = [merged.assortments.coordinate(whole.offers[number], item) for item in whole.offers[number]]
         merged.observe_coordinates(where, counts.tallies[whole.indptr[number] : whole.indptr[number + 1]])

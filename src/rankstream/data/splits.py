@@ -81,7 +81,8 @@ def _by_time(batches: ChoiceCounts | Sequence[ChoiceCounts]) -> list[Split]:
         for offer in period.assortments.offers:
             known.setdefault(frozenset(offer), offer)
     items = dict.fromkeys(item for period in periods for item in period.assortments.items)
-    common = Assortments(known.values(), items)
+    order = [pair for period in periods for pair in period.assortments.order]
+    common = Assortments(known.values(), items, order)
     moved = [_recount(period, common) for period in periods]
     return [(observed(sum(moved[1:now], moved[0])), observed(moved[now])) for now in range(1, len(moved))]
 

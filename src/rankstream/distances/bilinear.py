@@ -26,7 +26,10 @@ def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> 
     """Weights per offer as a tuple, or a ValueError."""
     if weights is None:
         return None
-    checked = tuple(zero_or_moderate("A weight", weight) for weight in weights)
+    given = tuple(weights)
+    sizes = np.array(given) if set(map(type, given)) == {float} else np.zeros(1)
+    fine = bool(((sizes >= LEAST) & (sizes <= MOST)).all())  # as nearly always: then nothing is looked at one by one
+    checked = given if fine else tuple(zero_or_moderate("A weight", weight) for weight in given)
     if len(checked) != assortments.n_offers:
         raise ValueError(f"There are {len(checked)} weights for {assortments.n_offers} offers: give one for each.")
     if max(checked) == 0.0:

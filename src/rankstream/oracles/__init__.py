@@ -6,6 +6,7 @@ from rankstream._core.lazy import importer
 
 if TYPE_CHECKING:
     from rankstream.oracles.branch import BranchOracle
+    from rankstream.oracles.chains import ChainOracle
     from rankstream.oracles.choosing import auto, explain
     from rankstream.oracles.components import ComponentsOracle
     from rankstream.oracles.dense import DenseOracle
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from rankstream.oracles.lattice import LatticeOracle
     from rankstream.oracles.milp import MilpOracle
     from rankstream.oracles.protocol import Answer, Explained, Oracle
+    from rankstream.oracles.quick import QuickOracle
     from rankstream.oracles.search import SearchOracle
     from rankstream.oracles.ties import Ties
     from rankstream.oracles.wrappers import CachingOracle, CountingOracle, LazyOracle
@@ -21,6 +23,7 @@ __all__ = [
     "Answer",
     "BranchOracle",
     "CachingOracle",
+    "ChainOracle",
     "ComponentsOracle",
     "CountingOracle",
     "DenseOracle",
@@ -30,6 +33,7 @@ __all__ = [
     "LazyOracle",
     "MilpOracle",
     "Oracle",
+    "QuickOracle",
     "SearchOracle",
     "Ties",
     "auto",
@@ -41,11 +45,13 @@ __getattr__ = importer(
         **dict.fromkeys(("Answer", "Explained", "Oracle"), "protocol"),
         **dict.fromkeys(("CachingOracle", "CountingOracle", "LazyOracle"), "wrappers"),
         "BranchOracle": "branch",
+        "ChainOracle": "chains",
         "ComponentsOracle": "components",
         "DenseOracle": "dense",
         "LaminarOracle": "laminar",
         "LatticeOracle": "lattice",
         "MilpOracle": "milp",
+        "QuickOracle": "quick",
         "SearchOracle": "search",
         "Ties": "ties",
         **dict.fromkeys(("auto", "explain"), "choosing"),

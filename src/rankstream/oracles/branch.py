@@ -26,7 +26,8 @@ class BranchOracle:
     are dropped, sets that fall apart are solved part by part, and a set is given up when the groups' dynamic programs,
     with shares that ``SplittingBound`` has optimised for a third of the budget, show that it cannot lead to a cheaper
     ranking. The answer is exact if the search finishes within the budget; otherwise it is the best ranking known, with
-    the best bound. Rankings that differ by rounding only count as equal, and the first of them is the answer.
+    the best bound. An order is kept, and makes the search smaller. Rankings that differ by rounding only count as
+    equal, and the first of them is the answer.
 
     Parameters
     ----------
@@ -76,12 +77,17 @@ class BranchOracle:
         universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         masks = [sum(1 << int(i) for i in part if i != universal) for part in self._parts()]
         self._sets: Bits = np.array(masks, dtype=np.uint64)
+        above = [sum(1 << i for i in np.flatnonzero(column).tolist()) for column in assortments.precedence.above.T]
+        self._above: Bits = np.array(above if assortments.order else [0] * assortments.n_items, dtype=np.uint64)
         self._none: Codes = np.flatnonzero(assortments.members == universal)
         offers_of = self.splitting.groups.offers
         self._group_items: Bits = np.array([np.bitwise_or.reduce(self._sets[group]) for group in offers_of])
 
-    def _parts(self) -> list[Codes]:
-        return np.split(self.assortments.members, self.assortments.indptr[1:-1].tolist())
+    def _parts(self) -> list[list[int]]:
+        """The items of every offer, with all that must come after one of them."""
+        offers = self.assortments
+        parts = [part.tolist() for part in np.split(offers.members, offers.indptr[1:-1].tolist())]
+        return [offers.precedence.closed(part) for part in parts] if offers.order else parts
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking if the search finishes in time, else the best so far; with a proven bound."""
@@ -118,6 +124,7 @@ class BranchOracle:
         at[0] = relaxation.groups.lattices.state_ptr[1:] - 1
         return BranchProblem(
             sets=self._sets,
+            above=self._above,
             indptr=self.assortments.indptr,
             members=self.assortments.members,
             costs=above,
@@ -165,7 +172,8 @@ class BranchOracle:
         if self.assortments.no_choice_code is not None:
             order.append(self.assortments.no_choice_code)
         order += [item for item in range(self.assortments.n_items) if item not in order]
-        return np.array(order, dtype=np.int64)
+        # what was left out on the way wins no offer, wherever the order has it
+        return self.assortments.precedence.lift(order) if self.assortments.order else np.array(order, dtype=np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = (self.budget, self.seed, self.rounds, self.sweeps, self.states, self.memory)

@@ -26,10 +26,13 @@ class Memo(NamedTuple):
 class BranchProblem(NamedTuple):
     """Offers as item sets, costs above no-choice, the groups' tables as a pattern database, and scratch by depth.
 
+    Where there is an order, a set has all that must come after one of the offer's items, too, and ``above`` are the
+    items that must come before each; the groups' tables know no order, and bound all the same.
     ``nodes`` is the number of nodes that may still be opened; ``scratch`` has rows of item costs and estimates.
     """
 
     sets: Bits
+    above: Bits
     indptr: Codes
     members: Codes
     costs: Vec
@@ -97,7 +100,7 @@ def advance(problem: BranchProblem, depth: int, item: int) -> None:
 
 @compiled
 def weigh_items(problem: BranchProblem, items: np.uint64, depth: int) -> None:
-    """The cost of ranking each item of a set next, and that plus the groups' bound on the rest."""
+    """The cost of ranking each item of a set that can be next, and that plus the groups' bound on the rest."""
     n_items = problem.cost.shape[1]
     for item in range(n_items):
         problem.cost[depth, item] = 0.0
@@ -106,7 +109,7 @@ def weigh_items(problem: BranchProblem, items: np.uint64, depth: int) -> None:
             for k in range(problem.indptr[offer], problem.indptr[offer + 1]):
                 problem.cost[depth, problem.members[k]] += problem.costs[k]
     for item in range(n_items):
-        if items & bit_of(item):
+        if items & bit_of(item) and not items & problem.above[item]:
             total = problem.cost[depth, item]
             for group in range(problem.at.shape[1]):
                 total += problem.to_go[after(problem, group, problem.at[depth, group], item)]

@@ -5,13 +5,14 @@ import numpy as np
 from rankstream._core.memory import available_memory
 from rankstream._core.threads import thread_count
 from rankstream.data.assortments import Assortments
+from rankstream.oracles.chains import ChainOracle, n_states, used_chains
 from rankstream.oracles.components import ComponentsOracle
 from rankstream.oracles.dense import DenseOracle
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
 from rankstream.oracles.program_kernels import collect_unions
 from rankstream.oracles.protocol import Explained
-from rankstream.oracles.reductions import item_bits, reduce
+from rankstream.oracles.reductions import Reduced, item_bits, reduce
 from rankstream.oracles.search import ROUNDS, SearchOracle, fewer
 from rankstream.oracles.ties import Ties
 
@@ -20,6 +21,9 @@ DENSE_FROM = 13
 DENSE_TO = 26  # items whose sets one thread runs through in about half a second; twice the threads, one item more
 DENSE_MOST = 30  # beyond that, a call takes seconds however many threads there are
 SHARE = 0.5  # of the memory that is free, for a table
+CHAINS_FROM = 2**13  # states of a table for chains that takes less time than the unions of most offers
+CHAINS_TO = 2**25  # states that one thread runs through in about half a second
+CHAIN_UNIONS = 2**18  # beyond that, writing their program takes longer than making such a table
 MOST_UNIONS = 2**20  # beyond that, writing their program takes seconds
 MANY_UNIONS = 2**16  # of a quarter of the offers: then those of all are not counted
 UNION_BYTES = 700  # about what the program of a union of offers takes
@@ -30,7 +34,8 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Expl
 
     A table of all sets of items is used as far as memory and threads go: it may take half of the memory that is free,
     and have 2**26 sets for each thread (at most 2**30). So a problem of more than 26 items may get another oracle on
-    another machine: make a ``DenseOracle`` or a ``SearchOracle`` yourself where that must not be.
+    another machine: make a ``DenseOracle`` or a ``SearchOracle`` yourself where that must not be. Of an order that is
+    made of chains, such as price levels, the table is one of how far each chain has come, of at most 2**25 states.
 
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
@@ -53,6 +58,8 @@ def explain(assortments: Assortments) -> str:
 def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained, str]:
     """An oracle, and why this one."""
     reduced = reduce(assortments)
+    if assortments.order:
+        return _choose_in_order(reduced, ties, seed)
     laminar = "Any two offers are nested or share no item, and so need no table"
     if reduced.is_laminar and assortments.n_offers > SMALL:
         return LaminarOracle(assortments, ties, seed), laminar
@@ -62,8 +69,9 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
     if n_parts == 1 and n_items >= DENSE_FROM:
         refused = _no_table(n_items)
         room = max(int(SHARE * available_memory() / UNION_BYTES), 1024)
-        most = most if refused else min(2**n_items // 6, MOST_UNIONS, room)
-        most = most if most <= MANY_UNIONS or _few_unions(offer_sets) else MANY_UNIONS
+        if not refused:
+            most = min(2**n_items // 6, MOST_UNIONS, room)
+            most = most if most <= MANY_UNIONS or _few_unions(offer_sets) else MANY_UNIONS
     try:
         oracle = LatticeOracle(assortments, ties, seed, most)
         return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
@@ -78,6 +86,26 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
             return SearchOracle(assortments, ties, seed, rounds=rounds), f"{many}, and {refused}"
         table = f"{_gigabytes(n_items)} of the {available_memory() / 1e9:.3g} GB of memory that are free"
         return DenseOracle(assortments, ties, seed), f"{many}, and a table of all sets of items takes {table}"
+
+
+def _choose_in_order(reduced: Reduced, ties: Ties, seed: int) -> tuple[Explained, str]:
+    """The same where there is an order: tables of unions, of chains, or the search."""
+    assortments, n_parts, most = reduced.assortments, len(reduced.components), MOST_STATES
+    states = 0 if assortments.chains is None or n_parts > 1 else n_states(used_chains(reduced))
+    fits = CHAINS_FROM <= states <= CHAINS_TO and 8 * states <= SHARE * available_memory()
+    if fits:
+        most = min(states // 6, CHAIN_UNIONS, max(int(SHARE * available_memory() / UNION_BYTES), 1024))
+    try:
+        oracle = LatticeOracle(assortments, ties, seed, most)
+        return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
+    except TooManyUnionsError:
+        if n_parts > 1:
+            return ComponentsOracle(assortments, auto, ties, seed), "Parts without a common item are solved one by one"
+        many = f"There are more than {most:,} unions of offers"
+        if fits:
+            return ChainOracle(assortments, ties, seed), f"{many}, and the order is made of chains"
+        rest = f"a table of its chains would have {states:,} states" if states else "the order is not made of chains"
+        return SearchOracle(assortments, ties, seed), f"{many}, and {rest}"
 
 
 def _few_unions(offer_sets: list[int]) -> bool:

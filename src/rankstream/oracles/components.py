@@ -19,7 +19,8 @@ Make = Callable[[Assortments, Ties, int], Oracle]
 class ComponentsOracle:
     """One oracle per group of offers; their rankings are put one after the other, and kept by the tie rule.
 
-    The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway.
+    The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway. Items
+    that an order ties together are in one group.
     """
 
     def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
@@ -31,10 +32,13 @@ class ComponentsOracle:
         for component in reduced.components:
             own = set(reduced.items_of(component))
             touched = np.isin(assortments.members, list(own))
+            if assortments.order:  # an offer that can go only one way may have other items besides
+                touched &= reduced.entry_at >= 0
             numbers = np.unique(assortments.owner[touched]).tolist()
             codes = np.array(sorted(own | ({self._no_choice_code} if self._no_choice_code >= 0 else set())))
             labels = [assortments.items[code] for code in codes]
-            part = Assortments([assortments.offers[number] for number in numbers], labels)
+            order = [(assortments.items[a], assortments.items[b]) for a, b in assortments.precedence.among(codes)]
+            part = Assortments([assortments.offers[number] for number in numbers], labels, order)
             where = np.flatnonzero(np.isin(assortments.owner, numbers))
             self._parts.append((make(part, "first", seed), where, codes))
 
@@ -61,9 +65,10 @@ class ComponentsOracle:
         rest = [code for code in range(self.assortments.n_items) if code not in known]
         whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
         offers, rule = self.assortments, TIE_RULES[self.ties]
-        value = kernels.keep_by_rule(
-            vector, offers.indptr, offers.members, self._no_choice_code, rule, self.seed, True, whole
-        )
+        if offers.order:  # items of no group may have to come before others, or win an offer that can go only one way
+            whole = offers.precedence.lift(whole.tolist())
+        shape, pairs = (offers.indptr, offers.members), offers.precedence.pairs
+        value = kernels.keep_in_order(vector, *shape, self._no_choice_code, rule, self.seed, True, pairs, whole)
         return Answer(whole, value, value if slack == 0.0 else value - slack)
 
     def explain(self) -> str:

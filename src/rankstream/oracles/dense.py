@@ -12,6 +12,7 @@ from rankstream._core.arguments import number_between
 from rankstream._core.threads import crew
 from rankstream._core.types import Bits, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.data.order import refuse_order
 from rankstream.oracles import dense_kernels, dense_walk_kernels
 from rankstream.oracles.protocol import Answer
 from rankstream.oracles.reductions import item_bits, reduce
@@ -41,6 +42,7 @@ class DenseOracle:
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float = 12e9) -> None:
         check_ties(ties, seed)
+        refuse_order(assortments.order, "A table of all sets of items", "use ChainOracle, or oracles.auto")
         self.assortments = assortments
         self.ties = ties
         self.seed = seed

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.data.order import refuse_order
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, check_costs
 from rankstream.oracles.reductions import reduce
@@ -72,6 +73,7 @@ class LaminarOracle:
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
         check_ties(ties, seed)
+        refuse_order(assortments.order, "The oracle for nested offers", "use LatticeOracle, or oracles.auto")
         self.assortments, self.ties, self.seed = assortments, ties, seed
         self.reduced = reduce(assortments)
         if not self.reduced.is_laminar:

@@ -1,9 +1,9 @@
 """The default exact oracle: a dynamic program over unions of offers, laid out as one flat program."""
 
 from collections.abc import Iterable
-from itertools import chain, permutations
+from itertools import chain
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
 from rankstream.oracles import lattice_kernels, program_kernels
-from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.protocol import Answer, beginnings, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 
@@ -30,7 +30,8 @@ class LatticeOracle:
 
     So the only different sets of unranked items are unions of offers (without no-choice), a fraction of all
     subsets. They are enumerated once, and a call is a single pass over their transitions. Parts that share no item are
-    solved separately. Ties: see ``oracles.ties``.
+    solved separately. Ties: see ``oracles.ties``. Where there is an order, of chains or not, offers count with all that
+    must come after one of their items, and an item can be ranked when none that must come before it is left.
 
     >>> oracle = LatticeOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
@@ -51,8 +52,11 @@ class LatticeOracle:
         reduced, offers = self.reduced, self.assortments
         self.n_states, self.n_transitions = first.size - 1, items.size
         sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries)
-        numbers = np.array([*sizes, reduced.no_choice_code, TIE_RULES[self.ties], self.seed], dtype=np.int64)
-        shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, tops, first, items, following)
+        pairs = offers.precedence.pairs
+        settings = (reduced.no_choice_code, TIE_RULES[self.ties], self.seed, len(pairs))
+        numbers = np.array([*sizes, *settings], dtype=np.int64)
+        ways = (tops, first, items, following, pairs.ravel())
+        shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, *ways)
         work = np.zeros(reduced.n_entries + 1 + items.size + self.n_states)
         space = np.zeros((5 + offers.n_items, max(offers.n_items, offers.n_offers)), dtype=np.int64)
         self._lock = Lock()
@@ -68,23 +72,23 @@ class LatticeOracle:
         return Answer(ranking, value, value)
 
     def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item, in the order of the items, the cheapest ranking that begins with it.
+        """For every item that may come first, in the order of the items, the cheapest ranking that begins with it.
 
         Each bound is the minimum over all rankings. Column generation takes them all as columns.
         """
-        return self._beginning_with(costs, permutations(range(self.assortments.n_items), 1))
+        return self._beginning_with(costs, beginnings(self.assortments, 1))
 
     def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """For every pair of items, the cheapest ranking that begins with it."""
-        return self._beginning_with(costs, permutations(range(self.assortments.n_items), 2))
+        """For every pair of items that may come first, the cheapest ranking that begins with it."""
+        return self._beginning_with(costs, beginnings(self.assortments, 2))
 
-    def _beginning_with(self, costs: ArrayLike, beginnings: Iterable[tuple[int, ...]]) -> list[Answer]:
+    def _beginning_with(self, costs: ArrayLike, first: Iterable[tuple[int, ...]]) -> list[Answer]:
         vector = check_costs(self.assortments, costs)
         found = []
         with self._lock:  # the tables must stay those of the first call
             bound = self.cheapest(vector).bound
             tables = (*self.tables[:2], self.tables[2][:0], *self.tables[3:])
-            for beginning in beginnings:
+            for beginning in first:
                 ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, np.int64)
                 value = lattice_kernels.cheapest_on_lattice(vector, *tables, forced, ranking)
                 found.append(Answer(ranking, value, min(value, bound)))
@@ -121,12 +125,25 @@ def holders(sets: Bits, n_items: int) -> Bits:
     return packed
 
 
-def _bits_and_entries(reduced: Reduced, component: tuple[int, ...], starts: Codes) -> tuple[Codes, Bits, Codes]:
-    """The items of a component, its offers as bits of those, and the entry of each offer and item (-1: none)."""
+class _Part(NamedTuple):
+    """The items of a component, its offers as bits of those, with what must come after them and without, and more.
+
+    ``entry_of`` are the entries of each offer and item (-1: none), ``above[i]`` the items that must come before item i.
+    """
+
+    codes: Codes
+    sets: Bits
+    closed: Bits
+    entry_of: Codes
+    above: Bits
+
+
+def _part(reduced: Reduced, component: tuple[int, ...], starts: Codes) -> _Part:
     offers = [reduced.offers[number] for number in component]
     sizes = np.array([len(offer) for offer in offers])
     members = np.fromiter(chain.from_iterable(offers), dtype=np.int64, count=int(sizes.sum()))
-    codes = np.unique(members)
+    ordered, precedence = bool(reduced.assortments.order), reduced.assortments.precedence
+    codes = np.array(reduced.items_of(component), dtype=np.int64) if ordered else np.unique(members)
     if codes.size > 64:
         raise TooManyUnionsError(
             f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
@@ -136,7 +153,23 @@ def _bits_and_entries(reduced: Reduced, component: tuple[int, ...], starts: Code
     entry_of = np.full((len(offers), codes.size), -1, dtype=np.int64)
     own = np.arange(members.size) - np.repeat(ends - sizes, sizes)
     entry_of[np.repeat(np.arange(len(offers)), sizes), places] = np.repeat(starts[list(component)], sizes) + own
-    return codes, sets, entry_of
+    if not ordered:
+        return _Part(codes, sets, sets, entry_of, np.zeros(0, dtype=np.uint64))
+    bits = np.uint64(1) << np.arange(codes.size, dtype=np.uint64)
+    above = precedence.above[np.ix_(codes, codes)]
+    closed = [np.bitwise_or.reduce(bits[np.searchsorted(codes, reduced.closed[number])]) for number in component]
+    before: Bits = np.where(above, bits[:, np.newaxis], np.uint64(0))
+    return _Part(codes, sets, np.array(closed), entry_of, np.bitwise_or.reduce(before, axis=0))
+
+
+def _moves(states: Bits, above: Bits) -> Bits:
+    """The items of each state that can come next: all, or those that no item of the state must come before."""
+    if not above.size:
+        return states
+    moves = np.zeros_like(states)
+    for item, before in enumerate(above):
+        moves |= np.where(states & before, np.uint64(0), states & (np.uint64(1) << np.uint64(item)))
+    return moves
 
 
 def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, Codes]:
@@ -146,18 +179,20 @@ def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, 
     programs, tops, firsts, items, following = [words], [], [nothing], [nothing], [nothing]
     n_states = n_transitions = 0
     for component in reduced.components:
-        codes, sets, entry_of = _bits_and_entries(reduced, component, starts)
-        states = unions(sets, most - n_states)
+        part = _part(reduced, component, starts)
+        codes, states = part.codes, unions(part.closed, most - n_states)
+        moves = _moves(states, part.above)
         first = np.zeros(states.size + 1, dtype=np.int64)
         first[0] = n_transitions
-        holding = holders(sets, codes.size)
-        here, there = np.zeros((2, int(np.bitwise_count(states).sum())), dtype=np.int64)
+        holding = holders(part.sets, codes.size)
+        here, there = np.zeros((2, int(np.bitwise_count(moves).sum())), dtype=np.int64)
         inside = np.zeros((states.size, holding.shape[1]), dtype=np.uint64)
         plan = inside, there, np.zeros(here.size, dtype=np.int8)
-        length = program_kernels.plan_program(states, sets, holding, np.zeros(codes.size, dtype=np.uint64), *plan)
+        after = np.zeros(codes.size, dtype=np.uint64)
+        length = program_kernels.plan_program(states, moves, part.closed, holding, after, *plan)
         program = np.zeros(length, dtype=np.uint32)
         before = reduced.n_entries, n_states
-        program_kernels.write_program(states, holding, *plan, entry_of, codes, *before, first, program, here)
+        program_kernels.write_program(moves, holding, *plan, part.entry_of, codes, *before, first, program, here)
         programs.append(program)
         tops.append(n_states + states.size - 1)
         firsts.append(first[:-1])

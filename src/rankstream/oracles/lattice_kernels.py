@@ -62,6 +62,7 @@ def walk_lattice(
     to_go: Vec,
     universal: int,
     last: bool,
+    before: Codes,
     forced: Codes,
     ranking: Codes,
     space: Codes,
@@ -69,13 +70,17 @@ def walk_lattice(
     """Read one cheapest ranking off the tables, all components at once; among exact ties the first item, or the last.
 
     ``here`` are the components' full states. An item that is not in its component's state can go anywhere at no
-    cost. ``forced`` items come first.
+    cost. ``forced`` items come first. ``before`` are the pairs of the order: an item waits for those before it, free or
+    not.
     """
     step, dear, component, ranked = space[1], space[2], space[3], space[4]
     n_items = ranking.size
     for i in range(n_items):
         # the scan below must not find no-choice, which has a rule of its own
         ranked[i] = 1 if i == universal else 0
+    for pair in range(before.shape[0]):
+        # not 0, like that of a ranked item, until all that must come before the item are
+        ranked[before[pair, 1]] += 1
     ended = universal < 0
     for place in range(n_items):
         may_end = not ended
@@ -105,6 +110,8 @@ def walk_lattice(
             item = forced[place]
         ranking[place] = item
         ranked[item] = 1
+        for pair in range(before.shape[0]):
+            ranked[before[pair, 1]] -= 1 if before[pair, 0] == item else 0
         if item == universal:
             ended = True
             for c in range(here.size):
@@ -129,7 +136,7 @@ def cheapest_on_lattice(
     An empty ``program`` means that the tables are those of the call before: other ``forced`` items are then read off
     them, and the ranking is kept as it is read. The first row of ``space`` is left with the coordinates chosen.
     """
-    n_offers, n_components, n_states, n_transitions, n_entries, universal, ties, seed = numbers
+    n_offers, n_components, n_states, n_transitions, n_entries, universal, ties, seed, n_pairs = numbers
     # one sum shows whether any of them is NaN or infinite
     total = 0.0
     for k in range(costs.size):
@@ -145,6 +152,7 @@ def cheapest_on_lattice(
     tops, first = shape[a : a + n_components], shape[a + n_components : a + n_components + n_states + 1]
     a += n_components + n_states + 1
     items, following = shape[a : a + n_transitions], shape[a + n_transitions : a + 2 * n_transitions]
+    before = shape[a + 2 * n_transitions :].reshape((n_pairs, 2))
     a = n_entries + 1 + n_transitions
     costs_of, to_go = work[n_entries + 1 : a], work[a : a + n_states]
     if program.size:
@@ -153,5 +161,6 @@ def cheapest_on_lattice(
     here = space[0, :n_components]
     for c in range(n_components):
         here[c] = tops[c]
-    walk_lattice(here, first, items, following, costs_of, to_go, universal, ties == LAST, forced, ranking, space)
-    return keep_within(costs, indptr, members, universal, ties, seed, forced.size == 0, ranking, space)
+    ways = here, first, items, following, costs_of, to_go
+    walk_lattice(*ways, universal, ties == LAST, before, forced, ranking, space)
+    return keep_within(costs, indptr, members, universal, ties, seed, forced.size == 0, before, ranking, space)

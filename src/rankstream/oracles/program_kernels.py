@@ -1,10 +1,11 @@
 """Compiled loops that build the program of the union-lattice oracle, once per problem: planning and writing it.
 
 The program is an array of unsigned 32-bit words, the states in ascending order of their item sets. Per state: the
-number of its transitions; then per transition, one for each item of the state in ascending order: the next state, the
-value that is inherited (a transition's, or the zero), and the entries that are added to it (at least one, if only the
-zero), each with the bit MORE if another one follows. So most transitions are one sum of two values, without a branch.
-``lattice_kernels`` runs it.
+number of its transitions; then per transition, one for each move of the state in ascending order (its items; where
+there is an order, those of them that no other one must come before): the next state, the value that is inherited (a
+transition's, or the zero), and the entries that are added to it (at least one, if only the zero), each with the bit
+MORE if another one follows. So most transitions are one sum of two values, without a branch. ``lattice_kernels`` runs
+it.
 """
 
 import numpy as np
@@ -115,21 +116,23 @@ def find_parent(item: int, state: np.uint64, holding: Bits, inside: Bits, after:
 
 @compiled
 def plan_program(
-    states: Bits, sets: Bits, holding: Bits, after: Bits, inside: Bits, following: Codes, parents: Bytes
+    states: Bits, moves: Bits, sets: Bits, holding: Bits, after: Bits, inside: Bits, following: Codes, parents: Bytes
 ) -> int:
     """Find what is inside every state, where its transitions lead and their parents; returns the program's length.
 
-    ``sets[j]`` are the items of offer j, ``holding[i]`` the offers with item i, ``inside[s]`` those inside state s,
-    a bit for each. ``after`` is space to work in, an entry for each item.
+    ``sets[j]`` are the items of offer j and all that must come after one of them, ``holding[i]`` the offers that item i
+    can win, ``inside[s]`` those inside state s, a bit for each, ``moves[s]`` its items that can come next. ``after`` is
+    space to work in, an entry for each item.
     """
     length, count = 0, 0
     for s in range(states.size):
         look_inside(states[s], sets, inside[s], after)
         length += 1
         for i in range(after.size):
-            if not states[s] >> np.uint64(i) & np.uint64(1):
+            if not moves[s] >> np.uint64(i) & np.uint64(1):
                 continue
-            parent = find_parent(i, states[s], holding, inside[s], after)
+            # what can come next does so in every smaller state that still has it, too
+            parent = find_parent(i, moves[s], holding, inside[s], after)
             added = 0
             for w in range(inside.shape[1]):
                 common = inside[s, w] & holding[i, w]
@@ -144,7 +147,7 @@ def plan_program(
 
 @compiled
 def write_program(
-    states: Bits,
+    moves: Bits,
     holding: Bits,
     inside: Bits,
     following: Codes,
@@ -166,14 +169,14 @@ def write_program(
     one = np.uint64(1)
     # first[0] comes in as the number of transitions of the components before
     at, count, start = 0, 0, first[0]
-    for s in range(states.size):
+    for s in range(moves.size):
         first[s] = start + count
-        n_moves = size_of(states[s])
+        n_moves = size_of(moves[s])
         program[at] = np.uint32(n_moves)
         at += 1
         place = count
         for i in range(codes.size):
-            if not states[s] >> np.uint64(i) & one:
+            if not moves[s] >> np.uint64(i) & one:
                 continue
             # state by state and item by item as in plan_program, so that place finds the same transition again
             parent = parents[place]
@@ -183,9 +186,9 @@ def write_program(
             program[at + 2] = np.uint32(zero)
             if parent >= 0:
                 # the state below is a proper subset, so a smaller number: it stands before this one, and its cost of
-                # placing i is known by then, at the place of i among the items that are still in the state
-                below = following[count + size_of(states[s] & ((one << np.uint64(parent)) - one))]
-                before = size_of(states[below] & ((one << np.uint64(i)) - one))
+                # placing i is known by then, at the place of i among the moves from there
+                below = following[count + size_of(moves[s] & ((one << np.uint64(parent)) - one))]
+                before = size_of(moves[below] & ((one << np.uint64(i)) - one))
                 program[at + 1] = np.uint32(zero + 1 + first[below] + before)
             at += 2
             added = 0
@@ -202,6 +205,6 @@ def write_program(
             at += max(added, 1)
             place += 1
         count += n_moves
-    first[states.size] = start + count
+    first[moves.size] = start + count
     for place in range(count):
         following[place] += states_before

@@ -1,5 +1,6 @@
 """What an oracle is: it answers a cost vector with a cheapest ranking and a proven bound."""
 
+from itertools import permutations
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -41,6 +42,19 @@ class Explained(Oracle, Protocol):
 
     def explain(self) -> str:
         """Why this oracle, in words."""
+
+
+def beginnings(assortments: Assortments, length: int) -> list[tuple[int, ...]]:
+    """All ways to begin a ranking with ``length`` items; where there is an order, those that respect it.
+
+    >>> beginnings(Assortments([("a", "b", "c")], order=[("a", "b")]), 2)
+    [(0, 1), (0, 2), (2, 0)]
+    """
+    every = list(permutations(range(assortments.n_items), length))
+    if not assortments.order:
+        return every
+    before = [set(np.flatnonzero(column).tolist()) for column in assortments.precedence.above.T]
+    return [items for items in every if all(before[item] <= set(items[:place]) for place, item in enumerate(items))]
 
 
 def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:

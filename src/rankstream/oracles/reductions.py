@@ -17,7 +17,7 @@ class Reduced:
 
     ``offers`` are sets of item codes; an *entry* is an item in one of them. ``entry_at[k]`` is the entry that
     coordinate k adds to (-1: none), less the cost at ``base_at[k]``, where the no-choice item stands in the same offer
-    (-1: nowhere).
+    (-1: nowhere). Where there is an order, offers are left with the items that can win them.
     """
 
     assortments: Assortments
@@ -36,12 +36,22 @@ class Reduced:
         return sum(len(offer) for offer in self.offers)
 
     @cached_property
+    def closed(self) -> tuple[tuple[int, ...], ...]:
+        """The offers with all items that must come after one of theirs: untouched as long as the offer is."""
+        if not self.assortments.order:
+            return self.offers
+        return tuple(tuple(self.assortments.precedence.closed(offer)) for offer in self.offers)
+
+    @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of offers that share items within a group and none between groups: each can be solved by itself."""
+        """Groups of offers that share items within a group and none between groups: each can be solved by itself.
+
+        Items that the order ties together are in one group.
+        """
         group_of_item: dict[int, int] = {}
         groups: dict[int, list[int]] = {}
         items: dict[int, set[int]] = {}
-        for number, offer in enumerate(self.offers):
+        for number, offer in enumerate(self.closed):
             touched = sorted({group_of_item[item] for item in offer if item in group_of_item})
             into = touched[0] if touched else number
             groups.setdefault(into, []).append(number)
@@ -54,7 +64,7 @@ class Reduced:
 
     def items_of(self, component: tuple[int, ...]) -> list[int]:
         """The items of a component, ascending."""
-        return sorted({item for offer in component for item in self.offers[offer]})
+        return sorted({item for offer in component for item in self.closed[offer]})
 
     @cached_property
     def is_laminar(self) -> bool:
@@ -110,6 +120,8 @@ def _reduced(assortments: Assortments) -> Reduced:
     members, indptr = assortments.members.tolist(), assortments.indptr.tolist()
     for start, stop in pairwise(indptr):
         offer = tuple(sorted(item for item in members[start:stop] if item != no_choice_code))
+        if assortments.order:
+            offer = tuple(assortments.precedence.best(offer))
         if not offer or (no_choice_code is None and len(offer) == 1):
             continue
         if offer not in entry_of:
@@ -118,7 +130,7 @@ def _reduced(assortments: Assortments) -> Reduced:
         for k in range(start, stop):
             if members[k] == no_choice_code:
                 base_at[start:stop] = k
-            else:
+            elif members[k] in offer:
                 entry_at[k] = entry_of[offer] + offer.index(members[k])
     return Reduced(assortments, tuple(entry_of), entry_at, base_at)
 

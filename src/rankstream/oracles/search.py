@@ -30,7 +30,8 @@ class SearchOracle:
     """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
 
     An answer whose bound (see ``SplittingBound``) meets its value is exact. Costs asked twice in a row get the same
-    answer.
+    answer. Where there is an order, only rankings that respect it are searched; the bound ignores the order, and holds
+    all the same.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class SearchOracle:
         self.splitting = SplittingBound(assortments, states)
         self._offers = index_offers(assortments)
         self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
-        self._pool: Codes = np.arange(assortments.n_items)[None, :]
+        self._pool: Codes = assortments.precedence.sequence[None, :].copy()  # all items as they are, without an order
         self._places = self._pool.copy()
         self._last: tuple[bytes, Answer] | None = None
 
@@ -92,7 +93,8 @@ class SearchOracle:
             return self._last[1]
         ranking, offers = self.search(vector), self.assortments
         rule, code = TIE_RULES[self.ties], self._universal
-        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, code, rule, self.seed, True, ranking)
+        shape, pairs = (offers.indptr, offers.members), offers.precedence.pairs
+        value = kernels.keep_in_order(vector, *shape, code, rule, self.seed, True, pairs, ranking)
         answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
         ranking.flags.writeable = False
         self._last = asked, answer
@@ -150,6 +152,7 @@ class SearchOracle:
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what ``memory`` gave."""
         self._pool = np.array(memory["pool"], dtype=np.int64)
+        self.assortments.precedence.check(self._pool)
         self._places = np.argsort(self._pool, axis=1)
         self.splitting.remember(memory)
         self._last = None
@@ -193,7 +196,7 @@ def fewer(rounds: int, assortments: Assortments) -> int:
 
 
 def index_offers(assortments: Assortments) -> Offers:
-    """The offers with the coordinates of each item."""
+    """The offers with the coordinates of each item, and the order."""
     counts = np.bincount(assortments.members, minlength=assortments.n_items)
     return Offers(
         assortments.indptr,
@@ -201,4 +204,5 @@ def index_offers(assortments: Assortments) -> Offers:
         assortments.owner,
         np.concatenate([[0], np.cumsum(counts)]),
         np.argsort(assortments.members, kind="stable"),
+        assortments.precedence.pairs,
     )

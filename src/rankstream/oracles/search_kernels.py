@@ -6,19 +6,21 @@ import numpy as np
 
 from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec
+from rankstream.data.order import NO_PAIRS
 from rankstream.oracles.tie_kernels import FIRST, LAST, hashed
 
 PATIENCE = 25  # rounds without progress before a new start
 
 
 class Offers(NamedTuple):
-    """The coordinates offer by offer, and for every item the list of its own ones."""
+    """The coordinates offer by offer, for every item the list of its own ones, and the pairs of the order, if any."""
 
     indptr: Codes
     members: Codes
     owner: Codes
     item_ptr: Codes
     item_coordinates: Codes
+    pairs: Codes = NO_PAIRS
 
 
 @compiled
@@ -74,6 +76,18 @@ def weigh_slots(costs: Vec, offers: Offers, position: Codes, item: int, change: 
 
 
 @compiled
+def free_slots(pairs: Codes, position: Codes, item: int) -> tuple[int, int]:
+    """The first and the last slot of an item that the order leaves it, where the other items are."""
+    first, last = 0, position.size
+    for pair in range(pairs.shape[0]):
+        if pairs[pair, 1] == item:
+            first = max(first, position[pairs[pair, 0]] + 1)
+        if pairs[pair, 0] == item:
+            last = min(last, position[pairs[pair, 1]])
+    return first, last
+
+
+@compiled
 def insert_best(
     costs: Vec,
     offers: Offers,
@@ -87,15 +101,18 @@ def insert_best(
 ) -> float:
     """Move the item to its best position of all, in time O(sum of |A_j| over its offers + n); return what is saved.
 
-    Positions within ``room`` of the best count as equally good, and the tie rule picks one of them.
+    Positions within ``room`` of the best count as equally good, and the tie rule picks one of them. Only those between
+    the items that must come before and after it count.
     """
     n_items = order.size
     weigh_slots(costs, offers, position, item, change)
+    top, bottom = free_slots(offers.pairs, position, item)
     # run is what the item costs right before a place, less what it costs at the end, where run and best start
-    run, best, now = 0.0, 0.0, 0.0
+    run, best, now = 0.0, 0.0 if bottom == n_items else np.inf, 0.0
     for place in range(n_items - 1, -1, -1):
         run += change[place]
-        best = min(best, run)
+        if top <= place <= bottom:
+            best = min(best, run)
         # no other item is at its own place, so that change is 0 there and run is what it costs now
         if place == position[item]:
             now = run
@@ -103,7 +120,7 @@ def insert_best(
     for place in range(n_items, -1, -1):
         if place < n_items:
             run += change[place]
-        if run <= best + room:
+        if top <= place <= bottom and run <= best + room:
             n_tied += 1
             # from the end to the front: the first rule takes the last place met, the last rule the first one
             if ties == FIRST or slot < 0:
@@ -180,6 +197,23 @@ def shuffle(order: Codes, position: Codes, state: np.uint64) -> np.uint64:
 
 
 @compiled
+def put_in_order(pairs: Codes, order: Codes, position: Codes) -> None:
+    """Exchange two items that the order has the other way round, until there are none.
+
+    Every exchange brings the ranking nearer to one that respects the order, so that it comes to an end.
+    """
+    wrong = True
+    while wrong:
+        wrong = False
+        for pair in range(pairs.shape[0]):
+            one, other = pairs[pair]
+            if position[one] > position[other]:
+                position[one], position[other] = position[other], position[one]
+                order[position[one]], order[position[other]] = one, other
+                wrong = True
+
+
+@compiled
 def search(
     costs: Vec,
     offers: Offers,
@@ -214,6 +248,7 @@ def search(
             position[order[place]] = place
         if stale >= PATIENCE:
             state = shuffle(order, position, state)
+            put_in_order(offers.pairs, order, position)
             stale, held = 0, np.inf
         state = hashed(state, np.uint64(turn))
         # a ranking from outside is first brought to rest on the true costs

@@ -30,13 +30,15 @@ def complete(
     universal: int,
     ties: int,
     seed: np.uint64,
+    before: Codes,
     ranking: Codes,
     space: Codes,
 ) -> None:
     """A ranking in which every offer has its chosen coordinate's item on top, the rest ordered by the tie rule.
 
     An item can be ranked once every offer with it has its winner ranked, or is won by it: it waits for as many
-    items as win an offer with it. ``space`` has two rows more than there are items.
+    items as win an offer with it, or must come before it (``before`` has a row for each such pair). ``space`` has two
+    rows more than there are items.
     """
     n_items = ranking.size
     waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
@@ -51,6 +53,8 @@ def complete(
             # a mark, not a count: however many offers a winner takes from an item, it waits once
             held[winner, members[k]] = 1
         held[winner, winner] = 0
+    for pair in range(before.shape[0]):
+        held[before[pair, 0], before[pair, 1]] = 1
     for winner in range(n_items):
         for item in range(n_items):
             waiting[item] += held[winner, item]
@@ -87,6 +91,7 @@ def keep_within(
     ties: int,
     seed: int,
     redraw: bool,
+    before: Codes,
     ranking: Codes,
     space: Codes,
 ) -> float:
@@ -94,7 +99,8 @@ def keep_within(
 
     Random completions are seeded by a hash of the vertex: equal vertices get equal rankings, which keeps models sparse,
     and different vertices independent ones. ``space`` has five rows more than there are items, as long as there are
-    items or offers; its first row is left with the coordinate that every offer chooses.
+    items or offers; its first row is left with the coordinate that every offer chooses. ``before`` are the pairs of the
+    order, which the ranking respects.
     """
     chosen, position = space[0], space[1]
     for place in range(ranking.size):
@@ -112,14 +118,31 @@ def keep_within(
         draw = hashed(draw, np.uint64(best))
     if redraw:
         draw = draw if ties == RANDOM else np.uint64(seed)
-        complete(chosen, indptr, members, universal, ties, draw, ranking, space[1:])
+        complete(chosen, indptr, members, universal, ties, draw, before, ranking, space[1:])
     return value
+
+
+@compiled
+def keep_in_order(
+    costs: Vec,
+    indptr: Codes,
+    members: Codes,
+    universal: int,
+    ties: int,
+    seed: int,
+    redraw: bool,
+    before: Codes,
+    ranking: Codes,
+) -> float:
+    """``keep_within`` space of its own."""
+    space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
+    return keep_within(costs, indptr, members, universal, ties, seed, redraw, before, ranking, space)
 
 
 @compiled
 def keep_by_rule(
     costs: Vec, indptr: Codes, members: Codes, universal: int, ties: int, seed: int, redraw: bool, ranking: Codes
 ) -> float:
-    """``keep_within`` space of its own."""
-    space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
-    return keep_within(costs, indptr, members, universal, ties, seed, redraw, ranking, space)
+    """``keep_within`` space of its own, where every ranking is admissible."""
+    before = np.empty((0, 2), dtype=np.int64)
+    return keep_in_order(costs, indptr, members, universal, ties, seed, redraw, before, ranking)

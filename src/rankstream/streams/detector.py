@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between, whole_number, whole_numbers
+from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments
@@ -18,77 +18,14 @@ from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 from rankstream.solver.make import make_solver
 from rankstream.solver.runs import Run
+from rankstream.streams.alarms import Alarm, DetectorSettings
 from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.growth import grow
+from rankstream.streams.pace import StreamPace
 from rankstream.streams.packing import Packed, Parts, pack
 from rankstream.streams.playing import endless, play_on
 from rankstream.streams.soundness import check_detector
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """A change that was noticed.
-
-    ``record`` is the number of the choice at which it was, ``since`` the one after which the evidence began to grow,
-    and ``statistic`` the evidence, in nats.
-    """
-
-    record: int
-    since: int
-    statistic: float
-
-
-@dataclass(frozen=True)
-class DetectorSettings:
-    """How a change detector works.
-
-    Parameters
-    ----------
-    half_life : float
-        After how many choices one weighs half in the fast-forgetting copy. A shorter one reacts faster and sees less:
-        on n coordinates of m offers the copy's own noise costs about (n - m) / (5.8 * half_life) nats per choice, and
-        changes that cost the served model less are noticed late or never.
-    threshold : float
-        The evidence that a change takes, in nats. If every choice came from the served model, there would be
-        e^threshold choices on average before a false alarm, or more.
-    epsilon : float
-        How much of the uniform choice is mixed into both models when they are scored: no choice is impossible.
-    block : int
-        After how many choices both models learn.
-    rounds : int
-        How many rounds of the solver are played for each block.
-    memory : int
-        For how many rounds all earlier ones count together.
-    distance, learner : str
-        By name. Offers weigh by their observations where these allow it: "l1" and "l2", with "mirror-descent" or
-        "dual-averaging".
-    seed : int
-        Ties between rankings.
-
-    >>> DetectorSettings(threshold=8.0).block
-    50
-
-    """
-
-    half_life: float = 500.0
-    threshold: float = 15.0
-    epsilon: float = 1e-3
-    block: int = 50
-    rounds: int = 50
-    memory: int = 100
-    distance: str = "l2"
-    learner: str = "mirror-descent"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        number_between("half_life", self.half_life, 1e-300)
-        number_between("threshold", self.threshold, 0.0)
-        if not 0.0 < number_between("epsilon", self.epsilon, 0.0, 1.0) < 1.0:
-            raise ValueError(f"epsilon is {self.epsilon}: it must lie strictly between 0 and 1.")
-        for name in ("block", "rounds", "memory"):
-            whole_number(name, getattr(self, name), least=1)
 
 
 class ChangeDetector:
@@ -127,12 +64,15 @@ class ChangeDetector:
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:
         given = {} if settings is None else asdict(settings)
         self.settings = DetectorSettings(**{**given, **changes})
-        self.counts = ChoiceCounts(assortments)
-        self._recent: ChoiceCounts = DecayingCounts(assortments, self.settings.half_life)
-        self.served, self.fast = (endless(self._solver(assortments)) for _ in range(2))
-        self.records = 0
-        self.statistic = 0.0
-        self.since = 0
+        self.pace = StreamPace(copies=2)
+        recent = DecayingCounts(assortments, self.settings.half_life)
+        served, fast = (endless(self._solver(assortments)) for _ in range(2))
+        self._begin(served, fast, ChoiceCounts(assortments), recent)
+
+    def _begin(self, served: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
+        """Both models with what they count, before the first choice."""
+        self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
+        self.records, self.statistic, self.since = 0, 0.0, 0
         self.alarms: list[Alarm] = []
         self._pending: list[int] = []
         self._compare()
@@ -140,7 +80,13 @@ class ChangeDetector:
     def _solver(self, assortments: Assortments) -> Solver:
         """Its learner's horizon is twice the memory, so that its steps fit what is remembered."""
         own = self.settings
-        return make_solver(assortments, own.distance, own.learner, None, "random", 2 * own.memory, own.seed)
+        oracle = self.pace.first_oracle(assortments, own.seed, own.block)
+        return make_solver(assortments, own.distance, own.learner, oracle, "random", 2 * own.memory, own.seed)
+
+    @property
+    def block(self) -> int:
+        """How many choices both models learn from at a time: more than the settings say in a market that outgrew it."""
+        return self.pace.block(self.served, self.settings.block)
 
     @property
     def assortments(self) -> Assortments:
@@ -174,25 +120,36 @@ class ChangeDetector:
             raise ValueError(f"Coordinates must lie between 0 and {self.assortments.n_coordinates - 1}: correct them.")
         before = len(self.alarms)
         while where.size:
-            used = self._score(where[: self.settings.block - len(self._pending)])
+            used = self._score(where[: max(1, self.block - len(self._pending))])
             self._pending.extend(where[:used].tolist())
             where = where[used:]
             passed = self.statistic > self.settings.threshold
-            if passed or len(self._pending) >= self.settings.block:
+            if passed or len(self._pending) >= self.block:
                 self._learn()
             if passed:
                 self._restart()
         return self.alarms[before:]
 
     def extend(self, offers: Iterable[Iterable[Label]]) -> None:
-        """Add offers, and with them items, to both models; those known already are left out."""
-        known = {frozenset(offer) for offer in self.assortments.offers}
-        new = [offer for offer in map(tuple, offers) if frozenset(offer) not in known]
+        """Add offers, and with them items, to both models; those known already are left out.
+
+        Where there would be more than a million coordinates, others leave, and coordinates are numbered anew.
+        """
+        given = [tuple(offer) for offer in offers]
+        self._make_room(sum(len(offer) for offer in given if self.assortments.number(offer) is None))
+        new = [offer for offer in given if self.assortments.number(offer) is None]
         if new:
             self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
-            for run in (self.served, self.fast):
-                run.solver, run.state = grow(run.solver, run.state, self.assortments)
+            self.pace.keep_up((self.served, self.fast), self.assortments)
             self._compare()
+
+    def _make_room(self, more: int) -> None:
+        """Let offers leave where so many coordinates more are too many; what was scored is learned from before."""
+        if self.pace.is_crowded(self.assortments, more):
+            if self._pending:
+                self._learn()
+            room = self.pace.make_room((self.served, self.fast), (self.counts, self._recent))
+            self.counts, self._recent = room
 
     def _score(self, where: Codes) -> int:
         """Add up the evidence of these records, up to the first at which it is enough; returns how many were used.
@@ -211,10 +168,14 @@ class ChangeDetector:
         return used
 
     def _learn(self) -> None:
-        for run, counts in ((self.served, self.counts), (self.fast, self._recent)):
+        runs, counted = (self.served, self.fast), (self.counts, self._recent)
+        for counts in counted:
             counts.observe_coordinates(self._pending)
-            play_on(run, counts, self.settings.memory, self.settings.rounds)
+        self.pace.arrive(len(self._pending))
         self._pending = []
+        self.pace.keep_up(runs, self.assortments)
+        for run, counts in zip(runs, counted, strict=True):
+            play_on(run, counts, self.settings.memory, self.settings.rounds)
         self._compare()
 
     def _restart(self) -> None:
@@ -244,6 +205,7 @@ class ChangeDetector:
             "detector": asdict(self.settings),
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
+            "pace": self.pace.to_content(),
             **{name: getattr(self, name) for name in ("records", "statistic", "since")},
         }
         followed = ((self.served, self.counts), (self.fast, self._recent))
@@ -264,9 +226,11 @@ class ChangeDetector:
         served, fast = runs
         if served.counts is None or fast.counts is None:
             raise ValueError("a change detector without its counts")
-        detector = cls(served.counts.assortments, DetectorSettings(**more["detector"]))
-        detector.served, detector.fast = endless(served.solver, served.state), endless(fast.solver, fast.state)
-        detector.counts, detector._recent = served.counts, fast.counts
+        detector = cls.__new__(cls)
+        detector.settings = DetectorSettings(**more["detector"])
+        detector.pace = StreamPace.from_content(more.get("pace"), 2, more["records"])
+        runs_on = endless(served.solver, served.state), endless(fast.solver, fast.state)
+        detector._begin(*runs_on, served.counts, fast.counts)
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
         detector._pending = more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))

@@ -14,20 +14,28 @@ import numpy as np
 from rankstream import oracles
 from rankstream._core.types import Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.data.order import same_order
 from rankstream.distances import KL, Distance, LInf
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.loop import Solver, State
+from rankstream.streams.growth_kernels import add_choices
+
+MANY = 100_000  # items in all rankings times new items from which all are put in at once
 
 
 def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Codes:
     """The rankings with new items put in one after another, each by the tie rule.
 
+    Where there are many, those of the random rule are put in at once: as uniformly, at other places.
+
     >>> extend_rankings(np.array([[1, 0]]), 4, "last", 0), extend_rankings(np.array([[1, 0]]), 4, "first", 0)
     (array([[1, 0, 2, 3]]), array([[3, 2, 1, 0]]))
     """
+    if ties == "random" and rankings.size * (n_items - rankings.shape[1]) > MANY:
+        return _scatter(rankings, n_items, seed)
     for code in range(rankings.shape[1], n_items):
         if ties == "random":
             places = np.array([_draw(ranking, seed) for ranking in rankings], dtype=np.int64)
@@ -44,8 +52,30 @@ def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Cod
 
 def _draw(ranking: Codes, seed: int) -> int:
     """A place among the items, from a hash: the same on every machine, whatever else was drawn before."""
+    return _digest(ranking, seed) % (len(ranking) + 1)
+
+
+def _digest(ranking: Codes, seed: int) -> int:
     digest = blake2b(ranking.tobytes(), digest_size=8, key=seed.to_bytes(8, "little")).digest()
-    return int.from_bytes(digest, "little") % (len(ranking) + 1)
+    return int.from_bytes(digest, "little")
+
+
+def _scatter(rankings: Codes, n_items: int, seed: int) -> Codes:
+    """The same where there are many new items: all places are drawn at once, and each ranking is read once."""
+    n_rankings, n_before = rankings.shape
+    drawn = np.array([[_digest(ranking, seed)] for ranking in rankings], dtype=np.uint64)
+    drawn = drawn + np.arange(n_before, n_items, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64, modulo 2**64
+        drawn = (drawn ^ (drawn >> np.uint64(shift))) * np.uint64(factor)
+    places = ((drawn ^ (drawn >> np.uint64(31))) % np.uint64(n_before + 1)).astype(np.int64)
+    order = np.argsort(places, axis=1, kind="stable")
+    slots = np.take_along_axis(places, order, axis=1) + np.arange(n_items - n_before)
+    new = np.zeros((n_rankings, n_items), dtype=bool)
+    np.put_along_axis(new, slots, True, axis=1)
+    wider = np.empty((n_rankings, n_items), dtype=np.int64)
+    wider[new] = (n_before + order).ravel()
+    wider[~new] = rankings.ravel()
+    return wider
 
 
 def tie_rule(oracle: Any) -> tuple[Ties, int]:
@@ -59,7 +89,8 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     """A solver and a state for larger assortments (``Assortments.extend``) that go on where these stand.
 
     Rankings found so far get the new items by the oracle's tie rule: "first" puts each before all others, "last" behind
-    them, "random" at a place drawn from the seed and the ranking. Old offers hold no new item, so nothing changes
+    them, "random" at a place drawn from the seed and the ranking; where there is an order, as near to that place as it
+    allows. Old offers hold no new item, so nothing changes
     there. Running means on new offers start where the model so extended stands. New offers get the weight 1 where the
     distance has weights. The oracle is ``oracles.auto`` with the old one's tie rule and seed, unless one is given. The
     old solver and state are left alone.
@@ -84,8 +115,11 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     if not state.round:
         return larger, larger.init()
     rankings = extend_rankings(_orders(state, before.n_items), assortments.n_items, ties, seed)
+    if assortments.order:
+        rankings = assortments.precedence.settle(rankings, before.n_items)
     weights = np.array(list(state.weights.values()))
-    grown = State(None, _larger_sums(solver, larger, state.sums, rankings, weights), state.round)
+    sums = _larger_sums(solver, larger, assortments, before.n_offers, state.sums, rankings, weights)
+    grown = State(None, sums, state.round)
     grown.observations = state.observations
     grown.weights = {ranking.tobytes(): weight for ranking, weight in zip(rankings, weights.tolist(), strict=True)}
     grown.seen = _larger_mask(state.seen, before, assortments)
@@ -99,6 +133,8 @@ def check_larger(before: Assortments, after: Assortments) -> None:
         raise ValueError(
             "The new assortments do not begin with the old items and offers: make them with Assortments.extend."
         )
+    if not same_order(before.precedence.above, after.precedence.above, before.n_items):
+        raise ValueError("The order of the old items has changed: add pairs of new items only, or start a new solver.")
 
 
 def _orders(state: State, n_items: int) -> Codes:
@@ -125,12 +161,13 @@ def _larger_mask(seen: Mask | None, before: Assortments, after: Assortments) -> 
     return np.concatenate([known, np.zeros(after.n_coordinates - before.n_coordinates, dtype=bool)])
 
 
-def _larger_sums(solver: Solver, larger: Solver, sums: Sums, rankings: Codes, weights: Vec) -> Sums:
+def _larger_sums(
+    solver: Solver, larger: Solver, after: Assortments, n_before: int, sums: Sums, rankings: Codes, weights: Vec
+) -> Sums:
     """The sums of the game in which the new offers were silent."""
     size, total = sums.vertex.size, sums.total_weight
-    added = np.zeros(larger.assortments.n_coordinates - size)
-    for ranking, weight in zip(rankings, weights.tolist(), strict=True):
-        added += weight * larger.assortments.vertex(ranking)[size:]
+    added = np.zeros(after.n_coordinates - size)
+    add_choices(rankings, weights, after.indptr[n_before:], after.members, added)
     quiet = silent(larger.distance, sums.mean_dual, size)
     paid = float(larger.distance.costs(quiet)[size:] @ added)
     potential = 0.0

@@ -5,23 +5,24 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rankstream import distances, learners, oracles
+from rankstream import distances, learners
 from rankstream._core.arguments import whole_number
-from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts, ForgettingCounts, WindowCounts, as_reach, reach_text
+from rankstream.data.forgetting import ForgettingCounts, as_reach, make_counts, reach_text
 from rankstream.models.base import Model
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.choices import Record, can_wait, check_record
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
+from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.packing import Parts, pack
 from rankstream.streams.playing import endless, play_on
 from rankstream.streams.reaches import check_served, with_detector, without_detector
@@ -30,33 +31,21 @@ from rankstream.streams.soundness import check_live
 
 MEMORY = 1000.0
 ROUNDS = 20
-LARGEST = 100_000
+OWN = ("live", "watched", "dense", "waiting", "pace")  # what a file has beside the notes
 Reach = float | str | timedelta
-
-
-class Record(NamedTuple):
-    """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
-
-    >>> Record(("tea", "pie", "nothing"), "tea")
-    Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
-    """
-
-    offered: tuple[Label, ...]
-    chosen: Label
-    times: float = 1.0
-    time: float | None = None
+__all__ = ["Live", "Record"]
 
 
 class Live:
     """A model that follows choices as they arrive: batches of records in, a current model out.
 
-    Offers and items need not be known beforehand: they join when a record names them. Offers weigh by how often they
-    were made, as in ``estimate``. Time and memory do not grow with the number of records. ``save`` writes everything to
-    one file, from which ``load`` goes on bit for bit.
+    Offers and items join when a record names them. Offers weigh by how often they were made, as in ``estimate``. Time
+    and memory do not grow with the number of records. ``save`` writes all to a file, from which ``load`` goes on.
 
     ``model`` is of maximum entropy, which predicts offers never made best, refreshed as choices come (``Served``). The
     sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any could be; it is ``model``
-    before 50 choices, right after new items, and with more than 400 offers or 64 items.
+    before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that keeps meeting
+    new things gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
     Every choice counts for ever, unless there is a half-life, a window, or a change detector, with which the model is
     of all choices since the market last changed. It learns in blocks, and what does not fill one waits: the model
@@ -122,7 +111,8 @@ class Live:
         self.detector: ChangeDetector | None = None
         self.dense = Served(self.seed)
         self.notes: dict[str, Any] = {}
-        self._waiting: list[tuple[tuple[Label, ...], Label]] = []
+        self._pace = StreamPace()
+        self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
 
     detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
 
@@ -134,27 +124,27 @@ class Live:
                 self.check(record)
             except ValueError as error:
                 raise ValueError(f"Record {number} of the batch is wrong: {error}.") from None
-        offers = [record.offered for record in records]
+        offers: Any = [record.offered for record in records]
         with suppress(TypeError):  # what cannot be compared is looked at, too
-            offers = list(dict.fromkeys(offers))
+            offers = dict.fromkeys(offers)
         _ = [as_offer("An offer", offer) for offer in offers]
         if self.settings is not None:
             self._score(records, self.settings)
         elif records:
-            self._count(records)
+            self._count_or_wait(records)
         self.records += len(records)
 
     def check(self, record: Record) -> None:
         """Refuse what cannot be counted."""
-        if record.chosen not in record.offered:
-            raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
-        if self.timed and record.time is None:
-            raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
-        if self.detect and not (float(record.times).is_integer() and 0 <= record.times <= LARGEST):
-            raise ValueError(
-                f"its count {record.times:g} is not a whole number up to {LARGEST:,}: a change is looked for choice by "
-                "choice"
-            )
+        check_record(record, self.timed, self.detect)
+
+    def _count_or_wait(self, batch: list[Record]) -> None:
+        """Count at once; in a market that has outgrown that, once enough choices have come."""
+        due, few = self._waiting + batch, len(self._waiting) + len(batch) < self._pace.block(self.run)
+        wait = few and all(can_wait(record, self.window is not None) for record in batch)
+        if not wait:
+            self._count(due)
+        self._waiting = due if wait else []
 
     def _count(self, batch: Sequence[Record]) -> None:
         """Count, and play rounds on all counts so far."""
@@ -165,33 +155,38 @@ class Live:
             counts.observe_coordinates(where, amounts, np.array(times, dtype=np.float64))
         else:
             counts.observe_coordinates(where, amounts)
-        self.counts, offers = counts, counts.assortments
+        self._pace.arrive(len(batch))
+        offers = counts.assortments
         if self.run is None:
-            oracle = oracles.auto(offers, seed=self.seed)
+            oracle = self._pace.first_oracle(offers, self.seed, len(batch))
             self.run = endless(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle))
-        play_on(self.run, counts, MEMORY, self.rounds)
-        if self.served == "max-entropy":
-            self.dense.follow(counts, float(sum(amounts)))
+        self._pace.keep_up([self.run], offers)
+        self.counts = self._pace.make_room([self.run], [counts])[0] if self._pace.is_crowded(offers) else counts
+        play_on(self.run, self.counts, MEMORY, self.rounds)
+        self._serve(float(sum(amounts)))
+
+    def _serve(self, arrived: float, changed: bool = False) -> None:
+        """Let the maximum-entropy model follow, unless the market outruns it."""
+        if self.served == "max-entropy" and self.counts is not None and self.run is not None:
+            self.dense.choices += arrived
+            if may_serve(self.run, self.counts, self.dense):
+                self.dense.follow(self.counts, 0.0, changed)
 
     def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
         """The counts so far, with room for every offer of the batch."""
         offers = {frozenset(record.offered): record.offered for record in batch}
         if self.counts is None:
-            assortments = Assortments(offers.values())
-            if self.half_life is not None:
-                return DecayingCounts(assortments, self.half_life)
-            return ChoiceCounts(assortments) if self.window is None else WindowCounts(assortments, self.window)
-        for offer in self.counts.assortments.offers:
-            offers.pop(frozenset(offer), None)
-        return self.counts.extend(offers.values()) if offers else self.counts
+            return make_counts(Assortments(offers.values()), self.half_life, self.window)
+        new = [offer for items, offer in offers.items() if self.counts.assortments.number(items) is None]
+        return self.counts.extend(new) if new else self.counts
 
     def _score(self, batch: Sequence[Record], settings: DetectorSettings) -> None:
         """Hand choices to the detector block by block."""
         for record in batch:
             self._waiting += [(tuple(record.offered), record.chosen)] * int(record.times)
-            while len(self._waiting) >= settings.block:
-                offered, chosen = zip(*self._waiting[: settings.block], strict=True)
-                del self._waiting[: settings.block]
+            while len(self._waiting) >= (block := settings.block if self.detector is None else self.detector.block):
+                offered, chosen = zip(*self._waiting[:block], strict=True)
+                del self._waiting[:block]
                 offers = {frozenset(offer): offer for offer in offered}.values()
                 if self.detector is None:
                     self.detector = ChangeDetector(Assortments(offers), settings)
@@ -199,18 +194,19 @@ class Live:
                     self.detector.extend(offers)
                 changes = self.detector.observe(offered, list(chosen))
                 self.run, self.counts = self.detector.served, self.detector.counts
-                if self.served == "max-entropy":
-                    self.dense.follow(self.counts, settings.block, changed=bool(changes))
+                self._serve(block, bool(changes))
 
-    @property
-    def waiting(self) -> int:
-        """How many choices wait for their block to be full; the detector may have scored some more."""
-        return len(self._waiting)
+    waiting = property(lambda self: len(self._waiting), doc="How many choices wait for their block to be full.")
 
     @property
     def alarms(self) -> list[Alarm]:
         """The changes noticed so far, by the number of the choice."""
         return [] if self.detector is None else self.detector.alarms
+
+    @property
+    def remark(self) -> str:
+        """What it costs the model that the market has outgrown its programs or its memory; empty if it has not."""
+        return (self._pace if self.detector is None else self.detector.pace).remark(self.run)
 
     @property
     def ready(self) -> bool:
@@ -263,13 +259,14 @@ class Live:
             runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
             settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
             own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
+            own |= {"waiting": self._waiting, "pace": self._pace.to_content()}
         write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one: it goes on bit for bit."""
         runs, notes = read_runs(path, Parts())
-        plain, watched, dense = (notes.pop(name, None) for name in ("live", "watched", "dense"))
+        plain, watched, dense, waiting, pace = (notes.pop(name, None) for name in OWN)
         if not isinstance(plain, dict) and not isinstance(watched, dict):
             raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
         with explained(path):
@@ -277,6 +274,9 @@ class Live:
             records = settings.pop("records")
             live = cls._plain(runs, settings) if isinstance(plain, dict) else cls._watched(runs, watched)
             live.records, live.notes = records, notes
+            if isinstance(plain, dict):
+                live._pace = StreamPace.from_content(pace, 1, records)
+                live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
             if dense is not None:
                 live.dense = Served.from_content(dense, live.seed)
             check_live(live)

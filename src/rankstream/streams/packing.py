@@ -17,17 +17,19 @@ from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.models.base import can_be_saved, check_items
-from rankstream.oracles import ComponentsOracle, Oracle, SearchOracle
+from rankstream.oracles import ComponentsOracle, Oracle, QuickOracle, SearchOracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.soundness import check_memory
+from rankstream.streams.soundness import check_memory, check_whole
 
 MOST_ROUNDS = 1_000_000
 SETTINGS: dict[str, tuple[str, ...]] = {
     "LatticeOracle": ("ties", "seed", "most_states"),
     "DenseOracle": ("ties", "seed", "memory"),
+    "ChainOracle": ("ties", "seed", "memory"),
     "LaminarOracle": ("ties", "seed"),
     "SearchOracle": ("ties", "seed", "budget", "rounds", "sweeps", "states"),
     "ComponentsOracle": ("ties", "seed"),
+    "QuickOracle": ("ties", "seed", "turn"),
 }
 
 
@@ -47,6 +49,8 @@ def pack_oracle(oracle: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     memory: dict[str, Any] = {}
     for prefix, part in _learning(oracle):
         memory.update({prefix + key: array for key, array in part.memory().items()})
+    if isinstance(oracle, QuickOracle):
+        memory = oracle.memory()
     return {"name": name, "settings": {key: getattr(oracle, key) for key in SETTINGS[name]}}, memory
 
 
@@ -62,6 +66,9 @@ def make_oracle(described: dict[str, Any], offers: Assortments, memory: dict[str
     for prefix, part in _learning(oracle):
         check_memory(part.memory(), under(prefix, memory), part.assortments.n_items)
         part.remember(under(prefix, memory))
+    if isinstance(oracle, QuickOracle):
+        check_whole("oracle's turn", oracle.turn)
+        oracle.remember(memory)
     return oracle
 
 
@@ -114,6 +121,7 @@ def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
     oracle, known = pack_oracle(solver.oracle)
     header = {
         "items": list(offers.items),
+        **({"order": offers.precedence.pairs.tolist()} if offers.order else {}),
         "distance": _settings(solver.distance, DISTANCES, distances),
         "learner": _settings(solver.learner, LEARNERS, learners),
         "oracle": oracle,
@@ -148,7 +156,8 @@ def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | 
         raise ValueError("an item in it has half a character, which no model file can contain")
     if members.size and members.min() < 0:
         raise ValueError("its offers have items that are not there")
-    offers = Assortments([[items[k] for k in members[a:b]] for a, b in pairwise(indptr)], items)
+    order = [(items[a], items[b]) for a, b in header.get("order", ())]
+    offers = Assortments([[items[k] for k in members[a:b]] for a, b in pairwise(indptr)], items, order)
     distance: Any = parts.distance or _make(header["distance"], DISTANCES, distances, "distance", offers)
     learner: Any = parts.learner or _make(header["learner"], LEARNERS, learners, "learner")
     solver = Solver(
@@ -166,6 +175,8 @@ def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | 
     orders = _like(arrays["orders"], np.int64)
     if orders.size and not (np.sort(orders, axis=1) == np.arange(offers.n_items)).all():
         raise ValueError("a ranking in it does not order all items")
+    if offers.order and orders.size and not offers.precedence.respects(orders).all():
+        raise ValueError("a ranking in it does not keep the order")
     pairs = zip(orders, _like(arrays["weights"], np.float64).tolist(), strict=True)
     state.weights = {order.tobytes(): weight for order, weight in pairs}
     return solver, state, _unpack_counts(header["counts"], offers, under("counts.", arrays))

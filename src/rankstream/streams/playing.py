@@ -1,14 +1,23 @@
 """Playing on: a run that follows counts as they change, for as long as choices come, in memory that does not grow."""
 
-import numpy as np
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
 
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.oracles import QuickOracle
 from rankstream.oracles.search import hurried
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
+from rankstream.streams.growth_kernels import add_choices
 from rankstream.streams.reweighing import catch_up
 
 NEGLIGIBLE = 1e-6  # the share of a model below which a ranking is dropped
+ROUNDS, RANKINGS = 5, 100  # of a market that is followed quickly (``pace``): rounds at a time, and rankings
 
 
 def endless(solver: Solver, state: State | None = None) -> Run:
@@ -23,7 +32,12 @@ def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     """Play so many rounds on the counts as they are, with all earlier ones counting for at most ``memory``.
 
     Offers weigh by their observations (``catch_up``). With nothing yet, or all forgotten, the model stays as it is.
+    With a ``QuickOracle``, it is 5 rounds and a memory of 100 at most, and 100 rankings are kept.
     """
+    if isinstance(run.solver.oracle, QuickOracle):
+        with one_thread():
+            _play_quickly(run, counts, min(memory, RANKINGS), min(rounds, ROUNDS))
+        return
     catch_up(run, counts, memory)
     prune(run)
     if counts.observations:
@@ -31,9 +45,30 @@ def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
             run.advance_many(counts.target(), rounds)
 
 
-def prune(run: Run) -> None:
+def _play_quickly(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
+    catch_up(run, counts, memory)
+    prune(run, RANKINGS)
+    for _ in range(rounds if counts.observations else 0):
+        run.state = run.solver.step(run.state, counts)
+        if isinstance(run.solver.oracle, QuickOracle):
+            run.solver.oracle.follow()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Numpy's sums of a growing market in one thread: they are short, and would wait for busy cores."""
+    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def prune(run: Run, most: int | None = None) -> None:
     """Drop rankings that have faded to a negligible share, so that a model does not grow with its past.
 
+    With ``most``, the lightest leave until there are no more than that, and the oldest of equal ones first.
     Their weight goes to all others in proportion, in the weights and in the sum of vertices alike: the mean vertex is
     that of the model as it is given out, and so is the distance ``upper`` of a certificate. ``lower`` comes from duals
     alone, which no ranking enters. So what is proven stays proven.
@@ -49,13 +84,16 @@ def prune(run: Run) -> None:
     >>> len(run.state.weights), run.state.sums.mean_vertex
     (1, array([1., 0.]))
     """
-    sums, weights, vertex_of = run.state.sums, run.state.weights, run.solver.assortments.vertex
+    sums, weights, offers = run.state.sums, run.state.weights, run.solver.assortments
     least = NEGLIGIBLE * sums.total_weight
     faded = [key for key, weight in weights.items() if weight < least]
-    if not faded:
+    if most is not None and len(weights) - len(faded) > most:
+        faded = sorted(weights, key=weights.__getitem__)[: len(weights) - most]
+    if not faded or not isinstance(offers, Assortments):
         return
-    for key in faded:
-        sums.vertex -= weights.pop(key) * vertex_of(np.frombuffer(key, dtype=np.int64))
+    rankings = np.frombuffer(b"".join(faded), dtype=np.int64).reshape(len(faded), -1)
+    gone = np.array([weights.pop(key) for key in faded])
+    add_choices(rankings, -gone, offers.indptr, offers.members, sums.vertex)
     np.maximum(sums.vertex, 0.0, out=sums.vertex)  # what nobody chooses any more, up to rounding
     factor = sums.total_weight / sum(weights.values())
     sums.vertex *= factor

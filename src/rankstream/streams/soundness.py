@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts, WindowCounts
+from rankstream.data.forgetting import DecayingCounts, WindowCounts, make_counts
 from rankstream.solver.loop import Solver, State
 
 LARGEST = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
@@ -97,18 +97,14 @@ def check_live(live: Any) -> None:
             raise ValueError("an offer weighs nothing, or less")
     if live.detect or live.counts is None:
         return
-    made = ChoiceCounts(live.counts.assortments)
-    if live.half_life is not None:
-        made = DecayingCounts(made.assortments, live.half_life)
-    elif live.window is not None:
-        made = WindowCounts(made.assortments, live.window)
+    made = make_counts(live.counts.assortments, live.half_life, live.window)
     if any(getattr(live.counts, name, None) != getattr(made, name, None) for name in ("__class__", "reach", "by")):
         raise ValueError("its counts forget in another way than its settings say")
 
 
 def check_choices(choices: Iterable[Any]) -> None:
     """Refuse what are not pairs of an offer and the item chosen."""
-    for offered, chosen in choices:
+    for offered, chosen, *_ in choices:
         labels = all(isinstance(item, str | int) or item is None for item in (*offered, chosen))
         if isinstance(offered, str) or not labels or chosen not in offered or len(set(offered)) < len(offered):
             raise ValueError("a choice that waits is not from its offer")

@@ -29,7 +29,7 @@ def with_outside(
     lacking = [no_choice not in offer for offer in before.offers]
     offers = [(*offer, no_choice) if lacks else offer for offer, lacks in zip(before.offers, lacking, strict=True)]
     items = before.items if no_choice in before.items else (*before.items, no_choice)
-    after = Assortments(offers, items)
+    after = Assortments(offers, items, before.order)
     grown = np.zeros(after.n_coordinates)
     totals = counts.totals
     for number, (start, end) in enumerate(zip(before.indptr[:-1], before.indptr[1:], strict=True)):

@@ -69,7 +69,8 @@ class SplittingBound:
 
     A call gives every group its share of every cost, starting from the shares of the last call, and improves them by
     proximal steps: the relaxation's point nearest to (centre - costs) comes from Dykstra's method, its pulls are the
-    shares, and the point is the next centre. The bound never falls during a call.
+    shares, and the point is the next centre. The bound never falls during a call. It is one for all rankings, so for
+    those that keep an order, too.
 
     >>> bound = SplittingBound(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> bound.lower([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])

@@ -1,0 +1,210 @@
+"""Precedence: which items may never be ranked below which others, such as a dearer version above a cheaper one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._core.types import Codes, Label, Mask
+
+Order = Iterable[tuple[Label, Label]]
+Pairs = tuple[tuple[Label, Label], ...]
+NO_ORDER: Mask = np.zeros((0, 0), dtype=np.bool_)
+NO_PAIRS: Codes = np.zeros((0, 2), dtype=np.int64)
+NO_PAIRS.flags.writeable = False
+
+
+@dataclass(frozen=True, eq=False)
+class Precedence:
+    """A partial order of item codes: ``above[a, b]`` says that a must come before b, ``pairs`` are its neighbours.
+
+    ``sequence`` are all items in an order that respects it. Rankings that do are called admissible. Without any pair,
+    ``above`` is empty.
+    """
+
+    above: Mask
+    sequence: Codes
+
+    @cached_property
+    def pairs(self) -> Codes:
+        """The neighbours, one row each, ascending: a comes before b, and nothing has to come between."""
+        return neighbours(self.above) if self.above.size else NO_PAIRS
+
+    @cached_property
+    def chains(self) -> tuple[Codes, ...] | None:
+        """The items of each chain, best first, if any two items that hang together are comparable; else None."""
+        firsts, seconds = (set(column) for column in self.pairs.T.tolist())
+        if len(firsts) < len(self.pairs) or len(seconds) < len(self.pairs):
+            return None  # an item with two next ones, or two before it
+        following = dict(self.pairs.tolist())
+        chains = []
+        for first in sorted(firsts - seconds):
+            chain = [first]
+            while chain[-1] in following:
+                chain.append(following[chain[-1]])
+            chains.append(np.array(chain, dtype=np.int64))
+        return tuple(chains)
+
+    @cached_property
+    def _before(self) -> list[list[int]]:
+        """For every item those that must come before it, in an order that respects the order."""
+        place = np.argsort(self.sequence)
+        return [sorted(np.flatnonzero(column).tolist(), key=place.__getitem__) for column in self.above.T]
+
+    def lift(self, ranking: Iterable[int]) -> Codes:
+        """A ranking in which every item is preceded by what must come before it, else as given.
+
+        Where what is lifted wins no offer that is left at that place, the ranking chooses as it did.
+        """
+        lifted: dict[int, None] = {}
+        for item in ranking:
+            lifted.update(dict.fromkeys(self._before[item]))
+            lifted[item] = None
+        return np.array(list(lifted), dtype=np.int64)
+
+    def settle(self, rankings: Codes, n_old: int) -> Codes:
+        """Admissible rankings in which the first ``n_old`` items keep their sequence, and others are near their place.
+
+        Among themselves, the old items must respect the order already.
+        """
+        settled = []
+        for ranking in rankings.tolist():
+            old = [item for item in ranking if item < n_old]
+            place = {item: at for at, item in enumerate(ranking)}
+            before = {item: set(self._before[item]) for item in ranking}
+            for one, other in pairwise(old):
+                before[other].add(one)
+            order: dict[int, None] = {}
+            while before:
+                item = min((item for item, first in before.items() if first <= order.keys()), key=place.__getitem__)
+                del before[item]
+                order[item] = None
+            settled.append(list(order))
+        return np.array(settled, dtype=np.int64).reshape(rankings.shape)
+
+    def respects(self, orders: ArrayLike) -> Mask:
+        """Which rankings, rows of codes, are admissible.
+
+        >>> order = precedence({"a": 0, "b": 1, "c": 2}, [("a", "c")])
+        >>> order.respects([[1, 0, 2], [2, 1, 0]])
+        array([ True, False])
+        """
+        places = np.argsort(np.atleast_2d(np.asarray(orders, dtype=np.int64)), axis=1)
+        respected: Mask = np.logical_and.reduce(places[:, self.pairs[:, 0]] < places[:, self.pairs[:, 1]], axis=1)
+        return respected
+
+    def check(self, orders: Codes) -> None:
+        """Refuse rankings, rows of codes, of which one is not admissible."""
+        if self.above.size and orders.size and not self.respects(orders).all():
+            wrong = orders[int(np.argmin(self.respects(orders)))].tolist()
+            raise ValueError(f"The ranking {wrong} does not keep the order: use an oracle that does (oracles.auto).")
+
+    def among(self, codes: Codes) -> list[list[int]]:
+        """The neighbours that are left of the order among some of the items."""
+        return codes[neighbours(self.above[np.ix_(codes, codes)])].tolist() if self.above.size else []
+
+    def closed(self, members: Iterable[int]) -> list[int]:
+        """Items and all that must come after any of them, ascending: untouched as long as the items are."""
+        items = list(members)
+        return sorted({*items, *np.flatnonzero(self.above[items].any(axis=0)).tolist()})
+
+    def best(self, members: Iterable[int]) -> list[int]:
+        """The items that no other of them must come before: only these can win an offer of all."""
+        items = list(members)
+        return [item for item in items if not self.above[items, item].any()]
+
+
+def precedence(code: Mapping[Label, int], order: Order) -> Precedence:
+    """The partial order of item codes that pairs of labels generate; a cycle is a ValueError.
+
+    >>> order = precedence({"a": 0, "b": 1, "c": 2}, [("c", "b"), ("b", "a"), ("c", "a")])
+    >>> order.pairs.tolist(), order.chains
+    ([[1, 0], [2, 1]], (array([2, 1, 0]),))
+    """
+    after: list[set[int]] = [set() for _ in code]
+    for one, other in check_pairs(order):
+        for item in (one, other):
+            if item not in code:
+                raise ValueError(f"The order names {item!r}, which is not among the items: add it there.")
+        after[code[one]].add(code[other])
+    sequence = _sorted(after, list(code))
+    size = len(after) if any(after) else 0
+    above = np.zeros((size, size), dtype=np.bool_)
+    for item in reversed(sequence):
+        for other in after[item]:
+            above[item] |= above[other]
+            above[item, other] = True
+    for array in (above, numbers := np.array(sequence, dtype=np.int64)):
+        array.flags.writeable = False
+    return Precedence(above, numbers)
+
+
+def neighbours(above: Mask) -> Codes:
+    """The pairs of a transitive order between which nothing has to come, ascending."""
+    used = np.flatnonzero(above.any(axis=0) | above.any(axis=1))
+    part = above[np.ix_(used, used)].astype(np.float32)
+    pairs = np.argwhere((part > 0.0) & (part @ part == 0.0))
+    codes: Codes = np.ascontiguousarray(used[pairs], dtype=np.int64).reshape(-1, 2)
+    codes.flags.writeable = False
+    return codes
+
+
+def check_pairs(order: Any) -> list[tuple[Label, Label]]:
+    """The pairs of an order as tuples of two different labels."""
+    if isinstance(order, str) or not isinstance(order, Iterable):
+        raise ValueError(f"The order is {order!r}: give pairs of items, such as [('tea @ 3.00', 'tea @ 3.50')].")
+    pairs = []
+    for pair in order:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ValueError(f"The order contains {pair!r}: give pairs of items, the better one first.")
+        if pair[0] == pair[1]:
+            raise ValueError(f"The order puts {pair[0]!r} before itself: name two items in every pair.")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def same_order(one: Mask, other: Mask, size: int) -> bool:
+    """Whether two orders, each empty or of ``size`` items or more, agree on the first of them."""
+    free = np.zeros((size, size), dtype=np.bool_)
+    return np.array_equal(one[:size, :size] if one.size else free, other[:size, :size] if other.size else free)
+
+
+def refuse_order(order: Pairs, name: str, instead: str) -> None:
+    """Refuse an order, for what cannot keep one; ``instead`` is the remedy."""
+    if order:
+        one, other = order[0]
+        raise ValueError(f"{name} cannot keep an order, such as {one!r} before {other!r}: {instead}.")
+
+
+def _sorted(after: list[set[int]], labels: list[Label]) -> list[int]:
+    """All items in an order that respects the pairs, the least codes first; a cycle is a ValueError."""
+    waiting = [0] * len(after)
+    for others in after:
+        for other in others:
+            waiting[other] += 1
+    ready = [item for item in range(len(after)) if not waiting[item]][::-1]
+    sequence: list[int] = []
+    while ready:
+        sequence.append(ready.pop())
+        for other in sorted(after[sequence[-1]], reverse=True):
+            waiting[other] -= 1
+            if not waiting[other]:
+                ready.append(other)
+    if len(sequence) < len(after):
+        circle = " before ".join(repr(labels[item]) for item in _cycle(after, {i for i, n in enumerate(waiting) if n}))
+        raise ValueError(f"The order goes in a circle, {circle}: leave out one of these pairs.")
+    return sequence
+
+
+def _cycle(after: list[set[int]], stuck: set[int]) -> list[int]:
+    """A circle among items that all wait for another."""
+    before = {other: item for item in stuck for other in after[item] if other in stuck}
+    walk = [min(before)]
+    while before[walk[-1]] not in walk:
+        walk.append(before[walk[-1]])
+    circle = walk[walk.index(before[walk[-1]]) :]
+    return [*circle[::-1], circle[-1]]
