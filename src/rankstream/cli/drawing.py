@@ -1,6 +1,6 @@
 """The figures of ``rankstream plot``: as large as their items need, with what they show in their titles."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Reading
     from rankstream.estimation.intervals import Bootstrap
+    from rankstream.plots.prices import Curve
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 PANELS = 4  # offers whose shares are drawn where none is named
@@ -79,6 +80,17 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
     return figure
 
 
+def draw_demand(curves: "Mapping[Label, Curve]") -> "Figure":
+    """Demand curves."""
+    from matplotlib.figure import Figure
+
+    from rankstream import plots
+
+    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+    plots.demand(curves, figure.subplots())
+    return figure
+
+
 def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figure, list[tuple[Label, ...]], int]":
     """The shares of an offer, period by period; without one, a panel for each of the offers that were made most often.
 
@@ -138,15 +150,12 @@ def _title(offer: "tuple[Label, ...]", most: int = 8) -> str:
 
 def _finish(axes: "Axes") -> None:
     """Dates that fit, and no legend of its own."""
-    from matplotlib import dates
+    from rankstream.plots.fits import date_axis
 
     legend = axes.get_legend()
     if legend is not None:
         legend.remove()
-    axes.set_xlabel("")
-    locator = dates.AutoDateLocator(minticks=2, maxticks=8)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    date_axis(axes)
 
 
 def _legend(figure: "Figure", panels: "Sequence[Axes]", rows: int) -> None:

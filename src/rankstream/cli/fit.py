@@ -10,6 +10,7 @@ import typer
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
 from rankstream.cli.asking import as_items, kind_of, shown, words_of
 from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, reading_options
+from rankstream.cli.pricing import describe_levels, levels_line
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
@@ -102,6 +103,8 @@ def fit(
     (counts, best), *_ = fits  # with several assumed shares, the first is saved
     content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
     content["changed"] = None if half_life else describe_change(whole)
+    if whole.prices is not None:
+        content["prices"] = describe_levels(whole.prices)
     said, whole = replace(reading, outside_share=shares[0] if shares else None), replace(whole, counts=counts)
     best.model.note(**origin(best, content, whole, said, data, seed)).save(out)
     if sensitivity is not None:
@@ -222,7 +225,7 @@ def origin(
     best: "Estimate[Any]", content: dict[str, Any], whole: "Reading", reading: ReadingOptions, data: Path, seed: int
 ) -> dict[str, Any]:
     """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
-    from rankstream import __version__
+    from rankstream._core.version import VERSION
 
     told = ("distance", "proven_least_distance", "gap", "mean_absolute_error", "converged", "cut_short")
     return {
@@ -239,7 +242,8 @@ def origin(
         "reading": reading.to_note(),
         "times": None if whole.times is None else [as_time(time) for time in whole.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
-        "version": __version__,
+        "version": VERSION,
+        **({} if whole.prices is None else {"prices": whole.prices.to_content()}),
     }
 
 
@@ -268,6 +272,8 @@ def as_text(content: dict[str, Any]) -> str:
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
         f"{content['distance']:.4f}, and no ranking model is nearer than {least:.4f}.",
     ]
+    if "prices" in content:
+        lines.append(levels_line(content["prices"]))
     if "no_choice" in content:
         lines += _assumption(content["no_choice"])
     return "\n".join([*lines, f"Saved {content['model']}."])

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rankstream.cli.asking import find_item
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rankstream._core.types import Label
 
 COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")
@@ -16,44 +18,69 @@ COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")
 
 @dataclass(frozen=True)
 class Items:
-    """What items earn and, where the table says so, cost and fill."""
+    """What items earn and, where the table says so, cost and fill.
+
+    ``unit_costs`` are those of items at price levels, which earn the price less that; None of a model without prices.
+    """
 
     margins: "dict[Label, float]"
     listing_costs: "dict[Label, float] | None"
     space: "dict[Label, float] | None"
+    unit_costs: "dict[Label, float] | None" = None
 
 
-def read_items(path: Path, names: "dict[str, Label]", nothing: str | None) -> Items:
+def read_items(
+    path: Path, names: "dict[str, Label]", nothing: str | None, priced: "Collection[Label] | None" = None
+) -> Items:
     """A CSV file with columns item and margin, or price and unit_cost; optionally listing_cost and space.
 
-    What is wrong with it is a ValueError that names the line. The no-choice item may be left out, or earn 0.
+    Of a model with price levels, ``priced`` are the items that have some: a line about one needs its unit_cost, as the
+    price is what is decided; a line about one of its levels needs the margin there. What is wrong with the file is a
+    ValueError that names the line. The no-choice item may be left out, or earn 0.
     """
-    rows = _rows(path)
-    found = Items({}, {} if "listing_cost" in rows[0] else None, {} if "space" in rows[0] else None)
+    rows = _rows(path, priced is not None)
+    found = Items(
+        {}, {} if "listing_cost" in rows[0] else None, {} if "space" in rows[0] else None,
+        None if priced is None else {},
+    )  # fmt: skip
     for number, row in enumerate(rows, start=2):
         place, text = f"Line {number} of {path}", (row["item"] or "").strip()
         item = find_item(text, names, f"{place} is about")
-        if item in found.margins:
+        if item in found.margins or item in (found.unit_costs or {}):
             raise ValueError(f"{place} is about {text!r} again: give each item one line.")
-        if "margin" in row:
-            margin = _number(place, "margin", row)
+        if found.unit_costs is not None and item in (priced or ()):
+            if "unit_cost" not in row:
+                raise ValueError(f"{place} is about {text!r}, whose price is to be decided: add a column unit_cost.")
+            found.unit_costs[item] = _number(place, "unit_cost", row)
         else:
-            margin = _number(place, "price", row) - _number(place, "unit_cost", row)
-        if text == nothing and margin:
-            raise ValueError(f"{place} gives {text!r} a margin, but it stands for buying nothing: leave it out.")
-        found.margins[item] = margin
+            found.margins[item] = _margin(place, text, row, nothing, priced is not None)
         for name, column in (("listing_cost", found.listing_costs), ("space", found.space)):
             if column is not None and (row[name] or "").strip():
                 column[item] = _number(place, name, row)
         if found.space is not None and found.space.get(item, 0.0) < 0.0:
             raise ValueError(f"{place} says that {text!r} fills {found.space[item]:g}: a space is at least 0.")
-    for text, item in names.items():
+    for text, item in names.items() if priced is None else ():
         if item not in found.margins and text != nothing:
             raise ValueError(f"{path} says nothing about {text!r}: give every item a margin, 0 if it earns nothing.")
     return found
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _margin(place: str, text: str, row: dict[str, Any], nothing: str | None, priced: bool) -> float:
+    """What a sale earns by a line; of a model with prices, by a line about a level or an item without a price."""
+    if priced and text == nothing and not (row.get("margin") or "").strip():
+        return 0.0
+    if "margin" in row:
+        margin = _number(place, "margin", row)
+    elif priced:
+        raise ValueError(f"{place} is about {text!r}, whose price is not to be decided: add a column margin.")
+    else:
+        margin = _number(place, "price", row) - _number(place, "unit_cost", row)
+    if text == nothing and margin:
+        raise ValueError(f"{place} gives {text!r} a margin, but it stands for buying nothing: leave it out.")
+    return margin
+
+
+def _rows(path: Path, priced: bool = False) -> list[dict[str, Any]]:
     if not path.is_file():
         raise ValueError(f"There is no file {path}: name a CSV file with the columns item and margin.")
     try:
@@ -64,7 +91,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             rows = list(reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
-    if "item" not in heads or not ("margin" in heads or {"price", "unit_cost"} <= set(heads)):
+    if priced and ("item" not in heads or not {"margin", "unit_cost"} & set(heads)):
+        raise ValueError(f"{path} needs the columns item and unit_cost (or margin, for levels); it has {heads}.")
+    if not priced and ("item" not in heads or not ("margin" in heads or {"price", "unit_cost"} <= set(heads))):
         raise ValueError(f"{path} needs the columns item and margin (or price and unit_cost); it has {heads}.")
     if len(set(heads)) < len(heads):
         raise ValueError(f"{path} has a column twice: it has {heads}.")

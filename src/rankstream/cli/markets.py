@@ -40,7 +40,9 @@ def fit_markets(
     from rankstream.estimation.many.run import estimate_many
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
+    refuse("many markets", {"--price-columns": reading.price_columns, "--price-levels": reading.price_levels})
     taken = {field.name for field in fields(How)}
+    taken.discard("price_levels")
     options = {name: value for name, value in vars(reading).items() if name in taken} | {"outside_share": share}
     columns = [name.strip() for name in by.split(",")]
     try:

@@ -1,6 +1,7 @@
 """The options that several commands share; those for reading choices are declared once, and come as one object."""
 
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -48,7 +49,10 @@ Replicates = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FORMATS = ("transactions", "long", "wide", "counts", "rankings")
-REMEMBERED = ("outside_share", "no_choice", "format", "columns", "encoding", "separator", "sheet", "partitions")
+REMEMBERED = (
+    *("outside_share", "no_choice", "format", "columns", "encoding", "separator", "sheet", "partitions"),
+    *("price_columns", "price_levels"),
+)
 """What a model remembers of how its choices were read."""
 
 
@@ -83,15 +87,28 @@ class ReadingOptions:
     partitions: Annotated[
         str | None, typer.Option(help="Columns that are in the names of folders, such as store for store=north/.")
     ] = None
+    price_columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Where prices are: a column of a long table, columns of a wide one (price_tea,price_cake or "
+            "tea=p1,cake=p2), or 'offered' where offers contain them (tea@3.50)."
+        ),
+    ] = None
+    price_levels: Annotated[
+        str | None,
+        typer.Option(help='How many levels prices are put into, or JSON: {"tea": [3, 3.5]}; else one for each price.'),
+    ] = None
     on_error: Annotated[str, choice("At a bad record: stop, or skip it and report.", "stop", "skip")] = "stop"
     rejects: Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")] = None
     _source: str = ""
+    _levels: Any = None
 
     def read(self, path: Path, **more: Any) -> "Reading":
         """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
         from rankstream.data.readers import read
 
-        given = {name: value for name, value in vars(self).items() if name != "_source"}
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or _levels(self.price_levels)}
         given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         try:
             found = read(path, **given, **more)
@@ -117,8 +134,10 @@ class ReadingOptions:
             own["outside_share"] = None
         known: dict[str, Any] = {name: value for name, value in own.items() if _fits(name, value)}
         told = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in known.items())
+        columns = known.get("price_columns", self.price_columns)
+        levels = model.price_levels if columns is not None and self.price_levels is None else None
         source = f"read as the model's own choices were, with {told}: give other options to read it otherwise"
-        return replace(self, **known, _source=source if known else "")
+        return replace(self, **known, _source=source if known else "", _levels=levels)
 
     def to_note(self) -> dict[str, Any]:
         """What a model remembers of it."""
@@ -130,6 +149,23 @@ def _fits(name: str, value: Any) -> bool:
     if name == "outside_share":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 0.999
     return isinstance(value, str) and (name != "format" or value in FORMATS)
+
+
+def _levels(words: str | None) -> Any:
+    """The levels that --price-levels says: a number, or those of each item as JSON."""
+    from rankstream.data.prices import PriceLevels
+
+    if words is None or words == "occurring":
+        return "occurring"
+    if words.strip().isdecimal() and int(words) > 0:
+        return int(words)
+    try:
+        found = json.loads(words)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"""--price-levels is {words!r}: give a number, such as 3, or JSON: {{"tea": [3, 3.5]}}.""")
+    return PriceLevels(found)
 
 
 def _check_rejects(rejects: Path, others: list[Path]) -> None:
@@ -146,7 +182,7 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
         for field in fields(ReadingOptions)
-        if field.name not in (*without, "_source")
+        if field.name not in without and not field.name.startswith("_")
     ]
 
     def extend(command: Command) -> Command:

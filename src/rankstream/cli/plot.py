@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.asking import as_items, by_name, shown
-from rankstream.cli.drawing import draw_fit, draw_segments, draw_shares, draw_substitution
+from rankstream.cli.asking import shown
+from rankstream.cli.drawing import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
 from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
-from rankstream.cli.refitting import refitted
+from rankstream.cli.pricing import as_labels, as_rows, demand_curves
+from rankstream.cli.refitting import refits_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rankstream.cli.asking import Model
 
-KINDS = ("segments", "substitution", "fit", "shares")
+KINDS = ("segments", "substitution", "fit", "shares", "demand")
 PERIODS = ("hour", "day", "week", "month", "year")
 
 
@@ -25,7 +26,11 @@ def plot(
     model: Annotated[Path, typer.Argument(help="A model file; for shares over time, a file of choices.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write: .png, .svg, .pdf or .jpg.")],
     kind: Annotated[
-        str, choice("Customer types, who gains, predicted against observed (with --data), shares over time.", *KINDS)
+        str,
+        choice(
+            "Customer types, who gains, predicted against observed (with --data), shares over time, demand by price.",
+            *KINDS,
+        ),
     ] = "segments",
     data: Annotated[
         Path | None,
@@ -35,8 +40,12 @@ def plot(
     places: Annotated[int, typer.Option(min=1, help="For segments: how many of their favourites types differ by.")] = 2,
     offer: Annotated[
         str | None,
-        typer.Option(help="For substitution (else everything) and shares (else the most frequent): joined by ';'."),
+        typer.Option(
+            help="For substitution (else everything), shares (else the most frequent) and demand (else middle prices): "
+            "items joined by ';'."
+        ),
     ] = None,
+    item: Annotated[str | None, typer.Option(help="For demand: whose; all items with two levels without it.")] = None,
     period: Annotated[str | None, choice("For shares; month without it.", *PERIODS)] = None,
     replicates: Replicates = 50,
     seed: Annotated[
@@ -46,7 +55,7 @@ def plot(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Draw customer types, who gains, the fit, or shares over time.
+    """Draw customer types, who gains, the fit, shares over time, or demand.
 
     Example: rankstream plot model.json -o types.png --kind substitution
     """
@@ -54,6 +63,8 @@ def plot(
     from rankstream.plots.saving import check_picture, save_picture
 
     check_kind(kind, data, offer, period, places)
+    if item is not None and kind != "demand":
+        raise ValueError(f"A picture of kind {kind!r} is not about a single item: leave --item out.")
     check_picture(out)
     content: dict[str, Any] = {"picture": str(out), "kind": kind}
     note = ""
@@ -65,6 +76,11 @@ def plot(
         what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
         if offer is None and of > 1:
             note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{_text(offers[0])}'."
+    elif kind == "demand":
+        loaded = load_model(model)
+        curves = demand_curves(loaded, item, offer, refits_of(loaded, data, reading, replicates, seed))
+        content["demand"] = as_rows(curves)
+        figure = draw_demand(curves)
     else:
         figure = draw_model(load_model(model), kind, data, offer, (top, places), (replicates, seed), reading)
     save_picture(figure, out)
@@ -86,7 +102,7 @@ def check_kind(kind: str, data: Path | None, offer: str | None, period: str | No
         raise ValueError("Shares over time are drawn from the file of choices that is named first: leave --data out.")
     if kind == "segments" and data is not None and places > 2:
         raise ValueError(f"--places is {places}: intervals are known for up to two places, leave --data out for more.")
-    if offer is not None and kind not in ("substitution", "shares"):
+    if offer is not None and kind not in ("substitution", "shares", "demand"):
         raise ValueError(f"A picture of kind {kind!r} is not about a single offer: leave --offer out.")
     if period is not None and kind != "shares":
         raise ValueError(f"A picture of kind {kind!r} is not about periods: leave --period out.")
@@ -102,10 +118,10 @@ def draw_model(
     reading: ReadingOptions,
 ) -> "Figure":
     """A picture of a model; ``types`` are how many and by how many places, ``refits`` how many and by which seed."""
-    items = None if offer is None else as_items(offer, by_name(model))
+    items = None if offer is None else as_labels(offer, model)
     if kind == "fit" and data is not None:
         return draw_fit(model, reading.as_fitted(model).read(data).counts)
-    many = None if data is None else refitted(model, data, reading, *refits)
+    many = refits_of(model, data, reading, *refits)
     if kind == "segments":
         return draw_segments(model, *types, refits[1], many)
     return draw_substitution(model, items, many)

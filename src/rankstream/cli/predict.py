@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.asking import as_items, by_name, read_offers, shown
+from rankstream.cli.asking import read_offers, shown
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
+from rankstream.cli.pricing import as_asked, between_levels, between_lines
 from rankstream.cli.refitting import refitted
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def predict(
     model: ModelFile,
     offer: Annotated[
-        list[str] | None, typer.Option(help="Items joined by ';', or a JSON list; may be given again.")
+        list[str] | None,
+        typer.Option(help="Items joined by ';', or a JSON list; with prices as tea@3.50; may be given again."),
     ] = None,
     offers: Annotated[Path | None, typer.Option(help="A text file with an offer in every line.")] = None,
     interval: Annotated[
@@ -49,8 +51,7 @@ def predict(
         raise ValueError("--interval is not for a folder of markets: leave it out, or name the model file of a market.")
     loaded = load_one(model, market)
     texts = (offer or []) if offers is None else read_offers(offers)
-    names = by_name(loaded)
-    wanted = [as_items(text, names) for text in texts]
+    wanted = [as_asked(text, loaded) for text in texts]
     found: list[dict[Label, tuple[float, ...]]]
     if interval is None or data is None:
         found = [{item: (share,) for item, share in loaded.predict(items).items()} for items in wanted]
@@ -59,13 +60,16 @@ def predict(
         many = refitted(loaded, data, reading, replicates, seed)
         found = [dict(many.predict(items, interval).items()) for items in wanted]
     if as_json:
-        print_json([_as_content(text, shares) for text, shares in zip(texts, found, strict=True)])
+        asked = zip(texts, wanted, found, strict=True)
+        print_json([_as_content(text, shares) | between_levels(loaded, items) for text, items, shares in asked])
         return
-    for text, shares in zip(texts, found, strict=True):
+    for text, items, shares in zip(texts, wanted, found, strict=True):
         print_plain(shown(text))
         for item, (share, *ends) in sorted(shares.items(), key=lambda pair: -pair[1][0]):
             margin = f" [{100 * ends[0]:5.1f}, {100 * ends[1]:5.1f} ]" if ends else ""
             print_plain(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
+        for line in between_lines(between_levels(loaded, items)):
+            print_plain(line)
 
 
 def _as_content(text: str, shares: "dict[Label, tuple[float, ...]]") -> dict[str, Any]:

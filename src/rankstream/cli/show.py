@@ -9,7 +9,8 @@ from rankstream._core.terminal import print_json, print_plain
 from rankstream.cli.asking import can_be_drawn, kind_of, shown, words_of
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
 from rankstream.cli.origin import origin_lines, prediction_lines
-from rankstream.cli.refitting import refitted
+from rankstream.cli.pricing import demand_lines, describe_demand, middle_offer
+from rankstream.cli.refitting import refits_of
 
 if TYPE_CHECKING:
     from rankstream.cli.asking import Model
@@ -45,7 +46,7 @@ def show(
     loaded = load_model(model)
     if len(loaded.items) < 2:
         raise ValueError("The model knows one item only: there is nothing to show.")
-    many = None if data is None else refitted(loaded, data, reading, replicates, seed)
+    many = refits_of(loaded, data, reading, replicates, seed)
     content = describe_model(loaded, top, seed, many)
     if as_json:
         print_json(content)
@@ -61,8 +62,10 @@ def describe_model(model: "Model", top: int, seed: int = 0, many: "Bootstrap | N
     from rankstream.models.answers import favourites, most_chosen
     from rankstream.models.rankings import RankingModel
 
-    gone = most_chosen(model, MOST_ITEMS)
-    moves = model.substitution(None, gone) if many is None else many.substitution(gone=gone)
+    gone, whole_offer = most_chosen(model, MOST_ITEMS), None
+    if model.price_levels is not None:
+        gone = whole_offer = model.price_levels.offer(middle_offer(model))
+    moves = model.substitution(whole_offer, gone) if many is None else many.substitution(whole_offer, gone=gone)
     whole = many is None and can_be_drawn(model)
     if whole:
         types = model.segments(top) if isinstance(model, RankingModel) else model.segments(top, DRAWN, seed)
@@ -82,6 +85,7 @@ def describe_model(model: "Model", top: int, seed: int = 0, many: "Bootstrap | N
         "replicates": None if many is None else len(many.models),
         "segments": segments,
         "items": describe_items(moves, set(gone), many),
+        **({} if model.price_levels is None else describe_demand(model, many)),
     }
 
 
@@ -105,7 +109,9 @@ def describe_items(moves: "Substitution", gone: set[Any], many: "Bootstrap | Non
 def print_tables(content: dict[str, Any]) -> None:
     """Where the model comes from, the customer types, the shares from everything, and who gains when an item goes."""
     rankings, items = content["rankings"], content["items"]
-    print_plain(f"A model of {len(items):,} items: {words_of(content['kind'], rankings)}.")
+    at = " at price levels" if "prices" in content else ""
+    print_plain(f"A model of {len(items):,} items{at}: {words_of(content['kind'], rankings)}.")
+    prices = demand_lines(content) if "prices" in content else []
     for line in (*origin_lines(content["about"]), *prediction_lines(content["about"])):
         print_plain(line)
     if content["replicates"]:
@@ -118,7 +124,7 @@ def print_tables(content: dict[str, Any]) -> None:
     for segment in content["segments"]:
         print_plain(f"  {100 * segment['share']:5.1f} %{_interval(segment)}  {_ranking(segment, content)}")
     asked = [row for row in items if row["gains"] is not None]
-    rows = [("item", "share of everything", "who gains when it is gone")]
+    rows = [("item", "share beside the others" if prices else "share of everything", "who gains when it is gone")]
     for row in asked:
         gains = ", ".join(
             f"{shown(name)} {100 * share:.0f} %{_ends(row.get('gains_intervals'), name)}"
@@ -132,6 +138,8 @@ def print_tables(content: dict[str, Any]) -> None:
         print_plain(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip())
     if len(asked) < len(items):
         print_plain(f"These are the {len(asked)} items chosen most; all {len(items):,} have a share in --json.")
+    for line in prices:
+        print_plain(line)
 
 
 def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:

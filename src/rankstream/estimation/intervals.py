@@ -1,9 +1,9 @@
 """How sure a prediction is: standard errors and intervals of predicted shares, by a parametric bootstrap."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import Misfit, measure_misfit
+from rankstream.estimation.price_intervals import PriceIntervals, Share
 from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, substitution
 from rankstream.models.entropy.fit import fit_max_entropy
@@ -24,15 +25,7 @@ GAP = 1e-2
 """How exactly a replicate is fitted: far below its own sampling noise."""
 
 
-class Share(NamedTuple):
-    """A predicted share, and the ends of its interval."""
-
-    share: float
-    low: float
-    high: float
-
-
-class Bootstrap:
+class Bootstrap(PriceIntervals):
     """Models refitted to simulated data, and how much their predictions differ from the model's.
 
     Every replicate draws as many choices from each offer as were counted, with the model's own probabilities, and is
@@ -198,7 +191,9 @@ class Bootstrap:
         return {key: Share(*row) for key, row in zip(known, zip(*columns, strict=True), strict=True)}
 
     def predict(self, offer: Iterable[Label], interval: float = 0.95) -> dict[Label, Share]:
-        """The shares of one offer, seen before or not, with the ends of their intervals, each for itself."""
+        """The shares of one offer, seen before or not, with the ends of their intervals; also of items at prices."""
+        if isinstance(offer, Mapping):
+            return self.predict_at(offer, interval)
         single = as_offer("The offer", offer)
         columns = (column.tolist() for column in self.bounds(Assortments([single]), interval))
         return {item: Share(*row) for item, row in zip(single, zip(*columns, strict=True), strict=True)}

@@ -12,7 +12,16 @@ import numpy as np
 from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.prices import PriceLevels
 from rankstream.models.answers import Substitution, substitution
+from rankstream.models.prices import (
+    Elasticities,
+    demand_curve,
+    elasticities,
+    leaving_offer,
+    levels_of,
+    predict_at,
+)
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What a file can raise whose content was changed by somebody else."""
@@ -50,7 +59,13 @@ class Model(ABC):
         """The model that ``to_content`` described; anything that is wrong with it is a ValueError or KeyError."""
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer, seen before or not; they sum to 1."""
+        """The choice probabilities of one offer, seen before or not; they sum to 1.
+
+        A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``: shares come back under the
+        items' own names. A price between two levels gives what lies between their shares; beyond them it is refused.
+        """
+        if isinstance(offer, Mapping):
+            return predict_at(self, offer)
         single = Assortments([as_offer("The offer", offer)])
         return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
 
@@ -68,6 +83,33 @@ class Model(ABC):
         With ``gone`` only the rows of these items are computed.
         """
         return substitution(self, offer, gone)
+
+    @property
+    def price_levels(self) -> PriceLevels | None:
+        """The price levels of its items; None for a model without prices."""
+        return levels_of(self)
+
+    def demand(self, item: Label, others: Mapping[Any, Any]) -> dict[float, float]:
+        """A demand curve: the share of an item at each of its price levels, beside other items at their prices.
+
+        >>> from rankstream import RankingModel
+        >>> rankings = [("tea @ 3.00", "no", "tea @ 4.00"), ("tea @ 3.00", "tea @ 4.00", "no")]
+        >>> model = RankingModel(["tea @ 3.00", "tea @ 4.00", "no"], rankings, [0.25, 0.75])
+        >>> model.demand("tea", others={"no": None}), model.predict({"tea": 3.5, "no": None})
+        ({3.0: 1.0, 4.0: 0.75}, {'tea': 0.875, 'no': 0.125})
+        """
+        return demand_curve(self, item, others)
+
+    def elasticities(self, offer: Mapping[Any, Any]) -> Elasticities:
+        """Arc elasticities of an offer, own and cross, each from an item's level to its next dearer one."""
+        return elasticities(self, offer)
+
+    def willingness(self, item: Label, price: Any, no_choice: Label | None = None) -> float:
+        """The share of customers for whom an item at a price beats leaving.
+
+        ``no_choice`` is the item that stands for leaving, where the model does not know it.
+        """
+        return predict_at(self, leaving_offer(self, item, price, no_choice))[item]
 
     @property
     def about(self) -> dict[str, Any]:

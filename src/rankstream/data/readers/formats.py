@@ -1,12 +1,14 @@
 """Which of the known formats a table is in, recognised by the names of its columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankstream.data.readers.labels import text_or_nothing
+from rankstream.data.readers.price_columns import PriceColumns, Prices, price_columns
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.roles import (
+    MARKED,
     THINGS,
     Columns,
     check_names,
@@ -32,7 +34,9 @@ class Layout:
 
     ``codes`` are the items of a wide table by what its choices call them; ``naming`` is whether the choices of a long
     table name an item instead of flagging it, None where that is to be seen; ``always`` is the offer of all records
-    where no column does, and ``by_id`` says that the first column only numbers the offers.
+    where no column does, and ``by_id`` says that the first column only numbers the offers. Where ``has_prices``, they
+    are in the last column of a long table and in the offers of others; a wide table has them in its last columns, and
+    ``priced`` are the items of these.
     """
 
     format: str
@@ -43,11 +47,13 @@ class Layout:
     naming: bool | None = None
     always: tuple[str, ...] | None = None
     by_id: bool = False
+    has_prices: bool = False
+    priced: tuple[str, ...] = ()
 
     @property
     def items(self) -> tuple[str, ...]:
         """The items of the wide format, in the order of their columns."""
-        return tuple(map(item_name, self.raw[1:]))
+        return tuple(map(item_name, self.raw[1 : len(self.raw) - len(self.priced)]))
 
 
 def recognise(
@@ -57,10 +63,11 @@ def recognise(
     given: Columns | str | None = None,
     besides: Sequence[str] = (),
     by_id: bool = False,
+    prices: Prices | None = None,
 ) -> Layout:
     """The layout of a table with these columns; ``given`` names columns by role, ``besides`` are not items.
 
-    With ``by_id`` the offers are numbers, and what is in them is said elsewhere.
+    With ``by_id`` the offers are numbers, and what is in them is said elsewhere. ``prices`` names columns of prices.
 
     >>> recognise("data", ["obs_id", "alt_id", "choice", "price"]).format
     'long'
@@ -72,22 +79,40 @@ def recognise(
     check_names(name, columns)
     named: dict[str, Any] = dict(parsed(given) if isinstance(given, str) else given or {})
     wanted, always = named.pop("items", None), _always(named)
-    roles = roles_of(name, columns, named)
+    roles, costs = roles_of(name, columns, named), price_columns(name, columns, prices)
     numbered = "offer_id" in named or ("offer_id" in roles and "offered" not in roles and (by_id or "item" in roles))
     if numbered:
         roles["offered"] = roles["offer_id"]
     known = roles if always is None else roles | {"offered": ""}
     taken = {roles[role] for role in ("chosen", "count", "observation", "offer_id", "time") if role in roles}
-    items = items_of(name, columns, wanted, {*(part for part in taken if part.lower() not in THINGS), *besides})
-    found = _found(name, columns, known, len(items), "transactions" if always and format is None else format)
-    if found == "wide" and not items:
+    others = {*besides, *costs.beside(known.get("offered"))}
+    items = items_of(name, columns, wanted, {*(part for part in taken if part.lower() not in THINGS), *others})
+    n_items = max(len(items), len(costs.beside(None)) and len(items) + 1)  # as some may have a price alone
+    found = _found(name, columns, known, n_items, "transactions" if always and format is None else format)
+    if found == "wide" and not items and not costs.asked:
         raise ValueError(f"{name} has no columns for its items: have one of 0 and 1 for each item.")
     raw = tuple(known[role] for role in NEEDED[found] if role != "count" and known[role])
     by_number = found in ("transactions", "counts") and (numbered or by_id)
     naming = True if "chosen_item" in roles and roles["chosen"] == roles["chosen_item"] else None
     if found != "wide":
-        return Layout(found, raw, roles.get("count"), roles, naming=naming, always=always, by_id=by_number)
-    return Layout(found, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
+        layout = Layout(found, raw, roles.get("count"), roles, naming=naming, always=always, by_id=by_number)
+    else:
+        layout = Layout(found, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
+    closed = wanted is not None or any(map(MARKED.fullmatch, items))
+    return _with_prices(name, layout, costs, closed) if costs.asked else layout
+
+
+def _with_prices(name: str, layout: Layout, prices: PriceColumns, closed: bool) -> Layout:
+    """The layout with the columns of prices behind the others."""
+    if layout.format == "rankings":
+        raise ValueError(f"{name} has rankings, which have no prices: leave prices out.")
+    if layout.format == "long":
+        return replace(layout, raw=(*layout.raw, prices.alone(name)), has_prices=True)
+    if layout.format != "wide":
+        prices.in_offers(name, layout.roles.get("offered"))
+        return replace(layout, has_prices=True)
+    found = prices.of_items(name, layout.codes, closed)
+    return replace(layout, raw=(*layout.raw, *found.values()), has_prices=True, priced=tuple(found))
 
 
 def _always(named: dict[str, Any]) -> tuple[str, ...] | None:

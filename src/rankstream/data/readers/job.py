@@ -11,6 +11,7 @@ from rankstream.data.readers.contents import own_contents
 from rankstream.data.readers.database import connected
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.grouping import Records, Split
+from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
 from rankstream.data.readers.records import Choices, weight_of
 from rankstream.data.readers.tables import Source
@@ -60,6 +61,19 @@ class Job:
         if self.layout.format == "rankings":
             return ballot_of(raw[0], self.choices.items, self.choices.separator, self.others)
         return self.choices.outcome(raw)
+
+    def run(self, memory: str | None, problems: Problems) -> Found:
+        """What is found quickly, or else slowly.
+
+        Which items have prices is known when all records are seen; then those without the price of one are bad.
+        """
+        found = self.quickly(memory)
+        if isinstance(self.choices, PricedChoices) and self.choices.levels is None:
+            seen = found or self.slowly(Problems("skip"))
+            self.choices.required = in_both_ways(seen.tally)
+            self.known.clear()
+            found = None if self.choices.required else found
+        return found or self.slowly(problems)
 
     def quickly(self, memory: str | None) -> Found | None:
         """What one GROUP BY finds; None where anything is not as it should be.

@@ -46,27 +46,29 @@ class Alternatives:
         self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, head: int | None = None
     ) -> None:
         self.source, self.table = source, table
-        self.observation, self.item, self.flag = layout.raw
+        self.observation, self.item, self.flag, *price = layout.raw
         self.counted = layout.count is not None
+        self.price = identifier(price[0]) if price else "NULL"
         item, flag = identifier(self.item), identifier(self.flag)
-        rows = table if head is None else f"(SELECT {item}, {flag} FROM {table} LIMIT {head})"
-        found = f"SELECT DISTINCT {item} AS i, {flag} AS f FROM {rows}"
+        columns = f"{item} AS i, {flag} AS f, {self.price} AS c"
+        rows = f"(SELECT {columns} FROM {table}{'' if head is None else f' LIMIT {head}'})"
+        found = f"SELECT DISTINCT i, f, c FROM {rows}"
         connection.execute(f"CREATE TEMP TABLE found AS {found}").fetchall()
         items, cells = (
             [source.decode(cell) for (cell,) in connection.execute(f"SELECT DISTINCT {column} FROM found").fetchall()]
             for column in "if"
         )
         self.naming = names_items(items, cells) if layout.naming is None else layout.naming
-        told = "DISTINCT i, NULL AS f" if self.naming else "i, f"
+        told = "DISTINCT i, NULL AS f, c" if self.naming else "i, f, c"
         number = "CAST(row_number() OVER () - 1 AS INTEGER)"
         connection.execute(
-            f"CREATE TEMP TABLE pairs AS SELECT i, f, {number} AS code, code // {BITS} AS word, "
+            f"CREATE TEMP TABLE pairs AS SELECT i, f, c, {number} AS code, code // {BITS} AS word, "
             f"1::BIGINT << (code % {BITS}) AS bit FROM (SELECT {told} FROM found)"
         ).fetchall()
-        pairs = connection.execute("SELECT i, f FROM pairs ORDER BY code").fetchall()
+        pairs = connection.execute(f"SELECT i, f{', c' if price else ''} FROM pairs ORDER BY code").fetchall()
         if len(pairs) > MOST:
             raise BadRecordError("flag", f"There are {len(pairs)} different items and flags: look at them row by row.")
-        self.pairs = [(source.decode(item), source.decode(flag)) for item, flag in pairs]
+        self.pairs = [tuple(map(source.decode, cells)) for cells in pairs]
         self.words = -(-len(pairs) // BITS)
 
     @property
@@ -79,9 +81,10 @@ class Alternatives:
         keys = [f"k{place}" for place in range(len(key))]
         cells = [f"{column} AS {name}" for name, column in zip(keys, key, strict=True)]
         cells += [f"{self.source.name_of(self.observation)} AS o", f"{identifier(self.item)} AS i"]
-        cells += [f"{identifier(self.flag)} AS f"]
+        cells += [f"{identifier(self.flag)} AS f", f"{self.price} AS c"]
         rows = f"SELECT {', '.join(cells)}, {time or NO_TIME} AS t, {weight} AS w, {good} AS good FROM {self.table}"
         same = "" if self.naming else " AND a.f IS NOT DISTINCT FROM p.f"
+        same += "" if self.price == "NULL" else " AND a.c IS NOT DISTINCT FROM p.c"
         numbered = f"({rows}) AS a LEFT JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
         words = [f"bit_or({self._bit(word)})" for word in range(self.words)]
         parts = [f"{bits} AS r{word}" for word, bits in enumerate(words)]
@@ -96,14 +99,15 @@ class Alternatives:
             sound += [f"coalesce(min({name}) = max({name}), false) AND count({name}) = count(*)" for name in keys]
         return f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
 
-    def entries(self, cells: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """The items and flags of an observation, or its items, each with the choice."""
+    def entries(self, cells: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The items and flags of an observation, or its items, each with the choice; and prices, if there are any."""
         chosen = self.source.decode(cells[-1])
         return [
-            (self.pairs[BITS * place + bit][0], chosen) if self.naming else self.pairs[BITS * place + bit]
+            (pair[0], chosen, *pair[2:]) if self.naming else pair
             for place, word in enumerate(cells[: self.words])
             for bit in range(BITS)
             if word >> bit & 1
+            for pair in (self.pairs[BITS * place + bit],)
         ]
 
     def _bit(self, word: int) -> str:

@@ -28,6 +28,10 @@ def read_markets(
     A bad record is the end of its market alone, which is then among ``Tallies.failed`` with what is wrong; with
     ``on_error="skip"`` it is left out. A record without a market is a ValueError.
     """
+    if how.prices is not None:
+        raise ValueError(
+            "Prices are not read for many markets at once: fit each market by itself, or leave prices out."
+        )
     job = open_job(source, Split(tuple(by)), how, partitions)
     found = Tallies(tuple(by), how, job.layout.format)
     work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others, into=[found])

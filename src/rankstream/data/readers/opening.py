@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from rankstream._core.files import same_file
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.contents import Contents, listed_contents
 from rankstream.data.readers.formats import Layout, recognise
@@ -16,6 +17,8 @@ from rankstream.data.readers.grouping import Split
 from rankstream.data.readers.job import Job
 from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.outside import with_outside
+from rankstream.data.readers.price_columns import Prices
+from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, checked_levels
 from rankstream.data.readers.records import SEPARATORS, Choices
 from rankstream.data.readers.results import counted
 from rankstream.data.readers.roles import Columns, listed_names
@@ -40,6 +43,8 @@ class How:
     separator: str | None
     encoding: str | None
     sheet: str | None
+    prices: Prices | None = None
+    price_levels: Levels = OCCURRING
 
     @property
     def inside(self) -> str | None:
@@ -54,12 +59,16 @@ class How:
         ties: str = "split",
         nobody: str = "nobody further",
         seed: int = 0,
+        levels: PriceLevels | None = None,
     ) -> dict[Any, ChoiceCounts]:
-        """The counts of each part of a tally, over one set of assortments; options of rankings as for ``read``."""
+        """The counts of each part of a tally, over one set of assortments; options of rankings as for ``read``.
+
+        With ``levels`` the items are those at these.
+        """
         if format == "rankings":
             each = choices_from_ballots(tally, items=self.items, offers=offers, seed=seed, ties=ties, nobody=nobody)
         else:
-            each = counted(dict(tally), self.items, self.inside)
+            each = counted(dict(tally), self.items, self.inside, levels)
         if self.outside_share is None:
             return each
         share, ends = self.outside_share, self.no_choice or "no choice"
@@ -68,7 +77,7 @@ class How:
 
 def how_to_read(**options: Any) -> How:
     """The options of ``read`` that say what a record is, checked; an unknown one is a ValueError."""
-    known = dict.fromkeys(field.name for field in fields(How))
+    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(How)) | {"price_levels": OCCURRING}
     for name in options:
         if name not in known:
             raise ValueError(f"There is no option {name!r} of reading: choose among {', '.join(known)}.")
@@ -80,6 +89,9 @@ def how_to_read(**options: Any) -> How:
         said["items"] = tuple(label_of("An item", one) for one in as_offer("The list of items", items))
     if no_choice is not None:
         said["no_choice"] = label_of("no_choice", no_choice)
+    said["price_levels"] = checked_levels(said["price_levels"])
+    if said["prices"] is None and said["price_levels"] != OCCURRING:
+        raise ValueError("price_levels needs prices: say which columns have them, such as prices='price'.")
     return How(**said)
 
 
@@ -101,7 +113,7 @@ def open_job(
                 f"{data.name} has no column {column!r} but {listed_names(data.columns)}: name one of these."
             )
     besides = (*split.by, *getattr(data, "partitions", ()))
-    layout = recognise(data.name, data.columns, how.format, how.columns, besides, table is not None)
+    layout = recognise(data.name, data.columns, how.format, how.columns, besides, table is not None, how.prices)
     time = layout.roles.get("time")
     if split.period is not None and time is None:
         raise ValueError(f"{data.name} has no column 'time' to take the {split.period} from: name it by columns.")
@@ -110,6 +122,9 @@ def open_job(
     mark, others = (how.separator, ()) if how.separator else translated(lambda: separator_of(data, layout))
     held = _contents(data, layout, table, how.separator or SEPARATORS[0])
     choices = Choices(layout, mark, None if how.items is None else frozenset(how.items), how.inside, held)
+    if layout.has_prices:
+        given = how.price_levels if isinstance(how.price_levels, PriceLevels) else None
+        choices = PricedChoices(layout, mark, choices.items, how.inside, held, levels=given)
     return Job(data, layout, split, choices, clock, others)
 
 

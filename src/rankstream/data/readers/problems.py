@@ -15,7 +15,7 @@ SHOWN = 3
 LONGEST = 600
 KINDS = (
     *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
-    *("flag", "count", "time", "ranking"),
+    *("flag", "count", "time", "ranking", "price"),
 )
 
 

@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
 from rankstream._core.arguments import whole_number
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.grouping import PERIODS, Split
 from rankstream.data.readers.opening import how_to_read, label_of, open_job, translated
+from rankstream.data.readers.price_columns import Prices
+from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.results import combined
 from rankstream.data.readers.roles import Columns
@@ -29,7 +32,7 @@ class Reading:
     choices each, in the order of time, and ``slice_times`` their first and last times; records of one time stay
     together, so that there may be fewer slices than asked for. They are None where none were asked for, without a
     column of times, and where a record has no time that can be read. With a half-life ``counts`` and ``groups`` are
-    ``DecayingCounts``, and the slices are not weighted.
+    ``DecayingCounts``, and the slices are not weighted. ``prices`` are the levels, where prices were read.
     """
 
     counts: ChoiceCounts
@@ -41,6 +44,7 @@ class Reading:
     times: Span | None = None
     slices: list[ChoiceCounts] | None = None
     slice_times: list[Span] | None = None
+    prices: PriceLevels | None = None
 
     def __repr__(self) -> str:
         bad = f", {self.problems.total} skipped" if self.problems.total else ""
@@ -73,6 +77,8 @@ def read(
     nobody: str = "nobody further",
     seed: int = 0,
     memory: str | None = None,
+    prices: Prices | None = None,
+    price_levels: Levels = OCCURRING,
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
@@ -129,6 +135,11 @@ def read(
         For rankings: seed of the random offers.
     memory : str, optional
         What DuckDB may take before it goes to disk, such as "1GB".
+    prices : str, list or mapping, optional
+        The column of prices of a long table; those of a wide one, ``["price_tea"]`` or ``{"tea": "p1"}``; or "offered"
+        where offers contain them, as ``tea@3.50`` or ``{"tea": 3.5}``. Items are then labels such as ``tea @ 3.50``.
+    price_levels : PriceLevels, "occurring" or int
+        The levels that prices belong to: given, one for each price, or as many quantiles.
 
     >>> from rankstream import read
     >>> read("examples/cafe.csv").counts.observations
@@ -138,16 +149,21 @@ def read(
     problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
     how = how_to_read(
         format=format, columns=columns, contents=contents, items=items, no_choice=no_choice,
-        outside_share=outside_share, separator=separator, encoding=encoding, sheet=sheet,
+        outside_share=outside_share, separator=separator, encoding=encoding, sheet=sheet, prices=prices,
+        price_levels=price_levels,
     )  # fmt: skip
     job = open_job(source, _split(by, period, parts), how, partitions, rejects, (time_slices, since, half_life))
     data, layout, clock = job.source, job.layout, job.clock
     with problems:
-        found = job.quickly(memory) or translated(lambda: job.slowly(problems))
+        found = translated(lambda: job.run(memory, problems))
     _check_enough(data.name, found, problems, parts, since)
     if clock is not None and found.span is not None:
         clock.check(found.span)
-    each = how.counts(found.tally, layout.format, offers, ties, nobody, seed)
+    levels: PriceLevels | None = None
+    if layout.has_prices:
+        tally, levels = settled(data.name, found.tally, how.price_levels)
+        found = replace(found, tally=tally)
+    each = how.counts(found.tally, layout.format, offers, ties, nobody, seed, levels)
     total, groups, slices = combined(found, each, clock)
     return Reading(
         total,
@@ -159,6 +175,7 @@ def read(
         found.span,
         None if found.spans is None else slices,
         found.spans,
+        levels,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rankstream.data.readers.formats import Layout, bad_count
 from rankstream.data.readers.labels import labels_of, order, text
-from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.problems import BadRecordError, shown
 
 Outcome = tuple[tuple[str, ...], str]
 SEPARATORS = (";", "|", ",")
@@ -58,7 +58,7 @@ class Choices:
         if chosen not in offer:
             if self.items is not None and chosen not in self.items:
                 raise self._unknown(chosen)
-            shown = self.separator.join(offer)
+            whole = self.separator.join(offer)
             remedy = "correct the record"
             if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
                 remedy += ", or say by columns what it means, as in items=train_av:1;car_av:2"
@@ -66,7 +66,7 @@ class Choices:
                 remedy += f", or say separator={other!r} if that joins the items"
             elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
                 remedy += ", or say by columns that this only numbers offers, as in offer_id=offer"
-            raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {shown!r}: {remedy}.")
+            raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {whole!r}: {remedy}.")
         return offer, chosen
 
     def _offer(self, value: Any) -> tuple[str, ...]:
@@ -75,6 +75,10 @@ class Choices:
             if held not in self._known:
                 self._known[held] = self._settled(held)
             return self._known[held]
+        if isinstance(value, dict):
+            raise BadRecordError(
+                "malformed", f"the offer {shown(value)} has prices: give prices='offered' (--price-columns offered)."
+            )
         if not isinstance(value, str):
             return self._settled(labels_of(value, self.separator))
         if value not in self._known:
@@ -106,7 +110,7 @@ class Choices:
 
     def _wide(self, raw: Sequence[Any]) -> Outcome:
         names, chosen = self.layout.items, text(raw[0])
-        offer = [name for name, cell in zip(names, raw[1:], strict=True) if _flag(cell, "availability", name)]
+        offer = [name for name, cell in zip(names, raw[1:], strict=True) if flag(cell, "availability", name)]
         if not offer:
             raise BadRecordError("empty", "the offer is empty: no item has a 1.")
         return self._settled(offer), self.layout.codes.get(chosen, chosen)
@@ -116,7 +120,7 @@ class Choices:
         offer = labels_of([item for item, _ in entries], self.separator)
         if naming:
             return self._settled(offer), _one_name([text(cell) for _, cell in entries])
-        chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if _flag(cell, "chosen flag", name)]
+        chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if flag(cell, "chosen flag", name)]
         if len(chosen) > 1:
             raise BadRecordError(
                 "flag", f"{len(chosen)} items are flagged as chosen, such as {chosen[1]!r}: flag one of them."
@@ -151,7 +155,8 @@ def is_flag(cell: Any) -> bool:
         return False
 
 
-def _flag(cell: Any, what: str, item: str) -> bool:
+def flag(cell: Any, what: str, item: str) -> bool:
+    """What a flag says; anything but a yes or no is a BadRecordError."""
     found = FLAGS.get(text(cell).lower())
     if found is None:
         remedy = "correct the record"

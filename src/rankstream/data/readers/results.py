@@ -9,6 +9,7 @@ from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.forgetting import FORGOTTEN, DecayingCounts
+from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.labels import order
 from rankstream.data.readers.times import Clock
 from rankstream.data.readers.walk import COUNTED, FADED, SQUARED, Found, Key, Tally
@@ -18,14 +19,22 @@ ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
 
 
-def counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None) -> Parts:
-    """The counts of each part of a tally of offers and choices."""
+def counted(
+    tally: Tally, items: tuple[str, ...] | None, no_choice: str | None, levels: PriceLevels | None = None
+) -> Parts:
+    """The counts of each part of a tally of offers and choices; with ``levels`` of items at these, in their order."""
     offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
-    named = sorted({item for offer in offers for item in offer}, key=order) if items is None else items
+    place = order if levels is None else lambda label: _place(levels, label)
+    if levels is None:
+        named = sorted({item for offer in offers for item in offer}, key=place) if items is None else items
+    elif items is None:
+        named = sorted({*levels.labels, *(item for offer in offers for item in offer)}, key=place)
+    else:
+        named = [label for item in items for label in _at_levels(levels, item)]
     if no_choice is not None and (items is None or no_choice not in items):
         named = [*(item for item in named if item != no_choice), no_choice]
-    by_size = sorted(offers, key=lambda offer: (len(offer), list(map(order, offer))))
-    assortments = Assortments(by_size, named)
+    by_size = sorted(offers, key=lambda offer: (len(offer), list(map(place, offer))))
+    assortments = Assortments(by_size, named, None if levels is None else levels.order)
     check_cells(len(tally), assortments.n_coordinates)
     found = {}
     for key, outcomes in tally.items():
@@ -34,6 +43,15 @@ def counted(tally: Tally, items: tuple[str, ...] | None, no_choice: str | None) 
         counts.observe_coordinates(np.array(places, np.int64), np.array(list(outcomes.values())))
         found[key] = counts
     return found
+
+
+def _place(levels: PriceLevels, label: str) -> tuple[Any, ...]:
+    item, price = levels.of(label)
+    return (*order(str(item)), -1.0 if price is None else price)
+
+
+def _at_levels(levels: PriceLevels, item: str) -> list[str]:
+    return [label for label in levels.labels if levels.of(label)[0] == item] or [item]
 
 
 def check_cells(groups: int, coordinates: int) -> None:

@@ -23,7 +23,7 @@ def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
     rows = [row.cells for row in source.rows(layout.raw, SAMPLE) if row.wrong is None]
     records = [[text_or_nothing(cells[place]) for place in places] for cells in rows if _is_joined(cells[places[0]])]
     if layout.format != "rankings":
-        return _of_offers([(offered, chosen) for offered, chosen in records]), ()
+        return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
     found = _of_rankings([ranking for (ranking, *_) in records])
     if found is None:
         return usual, SEPARATORS
@@ -34,19 +34,22 @@ def _is_joined(cell: Any) -> bool:
     return isinstance(cell, str) and list_in(cell.strip()) is None
 
 
-def _of_offers(records: Iterable[tuple[str, str]]) -> str:
-    """The separator by which most choices are in their offers.
+def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
+    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50.
 
     >>> _of_offers([("tea|pie", "tea"), ("Jam, Strawberry|tea", "Jam, Strawberry"), ("tea", "tea")])
     '|'
     """
     known = [record for record in records if record[1] != ""]
-    explained = {mark: sum(_holds(offered, mark, chosen) for offered, chosen in known) for mark in SEPARATORS}
+    explained = {mark: sum(_holds(offered, mark, chosen, priced) for offered, chosen in known) for mark in SEPARATORS}
     return max(SEPARATORS, key=lambda mark: explained[mark])
 
 
-def _holds(offered: str, mark: str, chosen: str) -> bool:
-    return mark in offered and chosen in map(str.strip, offered.split(mark))
+def _holds(offered: str, mark: str, chosen: str, priced: bool) -> bool:
+    parts = [part.strip() for part in offered.split(mark)]
+    if priced:
+        parts += [part.rpartition("@")[0].strip() for part in parts]
+    return mark in offered and chosen in parts
 
 
 def _of_rankings(rankings: Sequence[str]) -> str | None:

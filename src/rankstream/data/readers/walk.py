@@ -127,7 +127,7 @@ def part_numbers(rows: int, parts: int) -> Codes:
 def observations(rows: Iterator[RawRow], at: ColumnPlaces) -> Iterator[RawRow]:
     """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
     found: dict[str, list[RawRow]] = {}
-    name_at, item_at, chosen_at = at.raw
+    name_at, item_at, chosen_at, *_ = at.raw
     for row in rows:
         name = text_or_nothing(row.cells[name_at]) if len(row.cells) > name_at else ""
         if name != "":

@@ -1,0 +1,204 @@
+"""Records with prices: which price each offered item has, and levels for them once all records are seen."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankstream._core.arguments import whole_number
+from rankstream.data.prices import MOST_LEVELS, PriceLevels, check_price
+from rankstream.data.readers.json_lines import Twice, loads
+from rankstream.data.readers.labels import parts_of, text
+from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.records import Choices, flag
+from rankstream.data.readers.walk import COUNTED, Tally, new_tally
+
+AT = "@"
+OCCURRING = "occurring"
+DIGITS = 6  # decimals that prices are read with, so that a column of short floats says what a text says
+MANY = 100_000  # prices of an item that quantiles are taken of; beyond, in proportion
+Levels = PriceLevels | str | int
+
+
+def checked_levels(levels: Any) -> Levels:
+    """The option of ``read``: levels, "occurring", or how many quantiles."""
+    if isinstance(levels, PriceLevels):
+        names = {item: text(item) for item in levels.items}
+        return PriceLevels(
+            {names[item]: prices for item, prices in levels.levels.items()},
+            {names[item]: ends for item, ends in levels.bins.items()},
+        )
+    if isinstance(levels, str):
+        if levels != OCCURRING:
+            raise ValueError(f"price_levels is {levels!r}: give a PriceLevels, {OCCURRING!r}, or a number of levels.")
+        return levels
+    return whole_number("price_levels", levels, least=1)
+
+
+@dataclass
+class PricedChoices(Choices):
+    """Reads records as choices from offers of items at prices: (item, price) where there is a price, else the item.
+
+    With ``levels`` prices are those of their levels. An item that ``required`` names has a price in every record.
+    """
+
+    levels: PriceLevels | None = None
+    required: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        form = "long" if self.layout.format == "long" else "transactions"
+        layout = replace(self.layout, format=form, always=None, by_id=False)
+        self._names = Choices(layout, self.separator, self.items, self.no_choice)
+
+    def outcome(self, raw: Sequence[Any]) -> Any:
+        """The offer and the choice, each with its price; or a BadRecordError."""
+        if self.layout.format == "long":
+            entries, naming = raw
+            pairs = [(text(item), cell) for item, _, cell in entries]
+            plain: tuple[Any, Any] = ([(item, cell) for item, cell, _ in entries], naming)
+        elif self.layout.format == "wide":
+            pairs = self._available(raw)
+            chosen = text(raw[0])
+            plain = ([name for name, _ in pairs], self.layout.codes.get(chosen, chosen))
+        else:
+            pairs = pairs_in(self._value(raw[0]), self.separator)
+            plain = ([name for name, _ in pairs], _named(raw[-1], pairs))
+        cells = _once(pairs)
+        offer, chosen = self._names.outcome(plain)
+        found = {name: self._entry(name, cells.get(name)) for name in offer}
+        return tuple(found.values()), found[chosen]
+
+    def _value(self, cell: Any) -> Any:
+        if self.contents is not None:
+            return self._held(text(cell), self.contents)
+        return cell if self.layout.always is None else self.layout.always
+
+    def _available(self, raw: Sequence[Any]) -> list[tuple[str, Any]]:
+        """The items of a wide table that are there: those with a 1, and those that have a price and no such column."""
+        names, priced = self.layout.items, self.layout.priced
+        prices = dict(zip(priced, raw[1 + len(names) :], strict=True))
+        flags = zip(names, raw[1 : 1 + len(names)], strict=True)
+        found = [(name, prices.get(name)) for name, cell in flags if flag(cell, "availability", name)]
+        return found + [(name, cell) for name, cell in prices.items() if name not in names and text(cell) != ""]
+
+    def _entry(self, name: str, cell: Any) -> Any:
+        """The item at its price, or at its level; the no-choice item has none."""
+        price = price_in(name, cell)
+        try:
+            if name == self.no_choice:
+                if price:
+                    raise ValueError(f"The price of {name!r} is {price:g}, but it stands for buying nothing: drop it.")
+                return name
+            if price is None and name not in self.required and (not self.levels or name not in self.levels.levels):
+                return name
+            return name, check_price(name, price) if self.levels is None else self.levels.level(name, price)
+        except ValueError as error:
+            raise _bad(error) from None
+
+
+def price_in(name: str, cell: Any) -> float | None:
+    """The price in a cell; None where it is empty."""
+    words = text(cell)
+    if words == "":
+        return None
+    try:
+        price: Any = float(words)
+    except ValueError:
+        price = cell
+    try:
+        return round(check_price(name, price), DIGITS) + 0.0
+    except ValueError as error:
+        raise _bad(error) from None
+
+
+def _bad(error: ValueError) -> BadRecordError:
+    words = str(error)
+    return BadRecordError("price", words[0].lower() + words[1:])
+
+
+def pairs_in(value: Any, separator: str) -> list[tuple[str, Any]]:
+    """The items of an offer with their prices: from a mapping, or from names such as ``tea@3.50``.
+
+    >>> pairs_in("tea@3.50;cake @ 4;nothing", ";"), pairs_in({"tea": 3.5, "nothing": None}, ";")
+    ([('tea', '3.50'), ('cake', '4'), ('nothing', None)], [('tea', 3.5), ('nothing', None)])
+    """
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = loads(value)
+        except (ValueError, RecursionError):
+            raise BadRecordError("malformed", f"the offer {shown(value)} is not JSON: correct it.") from None
+    if isinstance(value, Twice):
+        raise BadRecordError("price", f"the offer {shown(dict(value))} gives one item two prices: give one.")
+    if isinstance(value, dict):
+        return [(text(item), price) for item, price in value.items()]
+    return [_split(text(part)) for part in parts_of(value, separator)]
+
+
+def _split(label: str) -> tuple[str, Any]:
+    name, at, price = label.rpartition(AT)
+    return (name.strip(), price.strip()) if at else (label, None)
+
+
+def _named(cell: Any, pairs: Iterable[tuple[str, Any]]) -> str:
+    """The item chosen, which may be written with its price."""
+    chosen, cells = text(cell), dict(pairs)
+    name, price = _split(chosen)
+    if chosen not in cells and name in cells and price_in(name, price) == price_in(name, cells[name]):
+        return name
+    return chosen
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for name, cell in pairs:
+        one, other = price_in(name, cells.get(name)), price_in(name, cell)
+        if name in cells and one != other:
+            raise BadRecordError(
+                "price", f"the offer has two prices of {name!r}, {one} and {other}: give one, or make two offers."
+            )
+        cells[name] = cell
+    return cells
+
+
+def in_both_ways(tally: Tally) -> frozenset[str]:
+    """All items with a price, where one of them is without in some records; none where all is well."""
+    entries = {entry for outcomes in tally.values() for offer, _ in outcomes for entry in offer}
+    priced = frozenset(entry[0] for entry in entries if isinstance(entry, tuple))
+    return priced if any(entry in priced for entry in entries if isinstance(entry, str)) else frozenset()
+
+
+def settled(name: str, tally: Tally, levels: Levels) -> tuple[Tally, PriceLevels]:
+    """The tally with items at levels, as labels, and the levels."""
+    seen: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for (kind, *_), outcomes in tally.items():
+        for (offer, _), weight in outcomes.items() if kind == COUNTED else ():
+            for entry in offer:
+                if isinstance(entry, tuple):
+                    seen[entry[0]][entry[1]] += weight
+    if not seen:
+        raise ValueError(f"{name} has no record with a price: leave prices out, or write them as numbers.")
+    known = levels if isinstance(levels, PriceLevels) else _levels(name, seen, levels)
+    label = {entry: known.label(*entry) for entry in ((item, price) for item in seen for price in seen[item])}
+    found = new_tally()
+    for key, outcomes in tally.items():
+        for (offer, chosen), weight in outcomes.items():
+            found[key][tuple(label.get(entry, entry) for entry in offer), label.get(chosen, chosen)] += weight
+    return found, known
+
+
+def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | int) -> PriceLevels:
+    if isinstance(levels, str):
+        for item, prices in sorted(seen.items()):
+            if len(prices) > MOST_LEVELS:
+                raise ValueError(
+                    f"{name} has {item!r} at {len(prices):,} prices, more than {MOST_LEVELS} levels: give fewer by "
+                    "price_levels, such as 3 (--price-levels 3), for bins of about as many offers each."
+                )
+        return PriceLevels.occurring({item: sorted(seen[item]) for item in sorted(seen)})
+    return PriceLevels.quantiles({item: _repeated(seen[item]) for item in sorted(seen)}, levels)
+
+
+def _repeated(prices: Mapping[float, float]) -> list[float]:
+    """Each price as often as it was offered, or in proportion where that is very often; at least once."""
+    part = min(1.0, MANY / max(1.0, sum(prices.values())))
+    return [price for price, weight in sorted(prices.items()) for _ in range(max(1, round(weight * part)))]
