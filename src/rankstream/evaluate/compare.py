@@ -11,8 +11,9 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
+from rankstream.data.prices import PriceLevels
 from rankstream.data.splits import Holdout, splits
-from rankstream.estimation.methods import METHODS, make, pick
+from rankstream.estimation.methods import METHODS, WITH_PRICES, make, pick
 from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
 from rankstream.models.entropy.laws import plackett_luce
@@ -42,6 +43,10 @@ MODELS: dict[str, Callable[..., ChoiceModel]] = {
     **{name: partial(fit_baseline, name) for name in baselines.FITS if name not in METHODS},
 }
 """What can be compared by name: every method of ``estimate``, and the other baselines."""
+PRICED: dict[str, Callable[..., ChoiceModel]] = {name: partial(fit_by_method, name) for name in WITH_PRICES}
+"""What can be compared besides, where items have prices."""
+ORDERLESS = ("mnl", "latent-class", "markov-chain")
+"""What cannot keep an order of items, such as price levels."""
 
 
 def compare(
@@ -63,8 +68,8 @@ def compare(
     counts : ChoiceCounts or sequence of them
         The choices; a sequence of periods, oldest first, for ``holdout="time"``.
     models : names, or mapping from names to functions, optional
-        Names of ``MODELS`` (all without it), or your own functions from counts to a model with ``items``, ``predict``
-        and ``probabilities``.
+        Names of ``MODELS`` or, for items with prices, of ``PRICED`` (without it all that suit the counts, see
+        ``names_for``); or your own functions from counts to a model with ``items``, ``predict`` and ``probabilities``.
     holdout : "assortments", "choices" or "time"
         What is held out: whole offers, choices from every offer, or later periods.
     folds : int
@@ -86,8 +91,9 @@ def compare(
 
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
-    fits = _named(models, seed)
+    fits = {} if models is None else _named(models, seed)
     parts = splits(counts, holdout, folds, seed)
+    fits = fits or _named(names_for(parts[0][0]), seed)
     scores: dict[str, list[Score]] = {name: [] for name in (UNIFORM, *fits)}
     units = {UNIFORM: ""}
     for number, (fitted, tested) in enumerate(parts):
@@ -135,15 +141,25 @@ def score(
     )
 
 
-def _named(models: Sequence[str] | Mapping[str, Fit] | None, seed: int) -> dict[str, Fit]:
+def names_for(counts: ChoiceCounts) -> list[str]:
+    """All models that can be fitted to such counts; where items have an order, those that keep it."""
+    offers = counts.assortments
+    if not offers.order:
+        return list(MODELS)
+    priced = PRICED if PriceLevels.from_labels(offers.items) else {}
+    return [name for name in MODELS if name not in ORDERLESS] + list(priced)
+
+
+def _named(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, Fit]:
     if isinstance(models, Mapping):
         fits = dict(models)
     else:
-        names = list(MODELS) if models is None else [models] if isinstance(models, str) else list(models)
+        names = [models] if isinstance(models, str) else list(models)
+        known = MODELS | PRICED
         for name in names:
-            if name not in MODELS:
-                raise ValueError(f"There is no model {name!r}: choose from {', '.join(MODELS)}.")
-        fits = {name: partial(MODELS[name], seed=seed) for name in names}
+            if name not in known:
+                raise ValueError(f"There is no model {name!r}: choose from {', '.join(known)}.")
+        fits = {name: partial(known[name], seed=seed) for name in names}
     if not fits:
         raise ValueError("There is no model to compare: name at least one.")
     return fits

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankstream.models.parametric.latent_class import LatentClassModel
     from rankstream.models.parametric.markov_chain import MarkovChainModel
     from rankstream.models.parametric.mnl import LogitModel
+    from rankstream.models.parametric.priced import PricedModel
     from rankstream.models.protocol import ChoiceModel
     from rankstream.models.rankings import RankingModel
     from rankstream.models.sparse import Frontier
@@ -29,6 +30,7 @@ __all__ = [
     "LogitModel",
     "MarkovChainModel",
     "Model",
+    "PricedModel",
     "Prior",
     "RankingModel",
     "Segment",
@@ -53,6 +55,7 @@ __getattr__ = importer(
         "LogitModel": "parametric.mnl",
         "MarkovChainModel": "parametric.markov_chain",
         "Model": "base",
+        "PricedModel": "parametric.priced",
         **dict.fromkeys(("Prior", "markov_chain", "mix", "plackett_luce"), "entropy.laws"),
         "RankingModel": "rankings",
         **dict.fromkeys(("Segment", "Substitution"), "answers"),

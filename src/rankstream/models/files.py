@@ -14,6 +14,8 @@ KINDS = {
     "rankstream-logit-model": ("parametric.mnl", "LogitModel"),
     "rankstream-latent-class-model": ("parametric.latent_class", "LatentClassModel"),
     "rankstream-markov-chain-model": ("parametric.markov_chain", "MarkovChainModel"),
+    "rankstream-priced-logit-model": ("parametric.priced", "PricedModel"),
+    "rankstream-falling-class-model": ("parametric.falling", "FallingClassModel"),
 }
 """Formats, and where the classes that read them live; only the one that is needed is imported."""
 
@@ -36,7 +38,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ...     load_model(f"{folder}/model.json")
     RankingModel(1 rankings of 2 items)
     """
-    content = read_content(path)
+    return model_in(read_content(path), path)
+
+
+def model_in(content: dict[str, Any], path: str | os.PathLike[str]) -> Any:
+    """The model of a file that was parsed already; ``path`` is what sentences call it."""
     if content["format"] not in KINDS:
         known = ", ".join(map(repr, KINDS))
         raise ValueError(f"{path} says format {content['format']!r}, which is none of {known}: update rankstream.")

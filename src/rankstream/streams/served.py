@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from rankstream.data.observed import observed
 from rankstream.distances import Distance
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.fit import MOST_ITEMS, MOST_OFFERS, EntropyFit, fit_max_entropy
-from rankstream.models.entropy.guides import GUIDES, FittedGuide
+from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.stacking import Stack, fit_stack
+from rankstream.models.parametric.falling import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -29,7 +30,10 @@ ANEW, AGAIN = (
 ANEW_EVERY, AGAIN_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
 LARGEST = (MOST_OFFERS, MOST_ITEMS, 4_000)  # offers, items and coordinates of a market that is followed
 TOLERANCE = 1e-2
-KINDS: dict[str, type[Any]] = {kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel)}
+Due = Literal["anew", "again"]
+KINDS: dict[str, type[Any]] = {
+    kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel, FallingClassModel)
+}
 
 
 class Served:
@@ -67,20 +71,34 @@ class Served:
 
     def follow(self, counts: ChoiceCounts, arrived: float, changed: bool = False) -> None:
         """Count what arrived, and refresh if it is time; at once after a change of the market."""
+        how = self.due(counts, arrived, changed)
+        if how is not None:
+            self.refresh(counts, how)
+
+    def due(self, counts: ChoiceCounts, arrived: float, changed: bool = False) -> Due | None:
+        """Count what arrived; whether it is time to weigh guides anew or to fit them again."""
         self.choices += arrived
         offers, count = counts.assortments, float(counts.totals.sum())
-        sizes = (offers.n_offers, offers.n_items, offers.n_coordinates)
-        if count < FIRST or any(size > most for size, most in zip(sizes, LARGEST, strict=True)) or offers.n_items < 2:
-            return
-        data, size = observed(counts), offers.n_coordinates
+        size = offers.n_coordinates
+        sizes = (offers.n_offers, offers.n_items, size)
+        if count < FIRST or any(own > most for own, most in zip(sizes, LARGEST, strict=True)) or offers.n_items < 2:
+            return None
         if changed or self.fit is None or self._due(self.weighed, count, ANEW, ANEW_EVERY * size):
+            return "anew"
+        again = not self.knows(offers.items) or self._due(self.fitted, count, AGAIN, AGAIN_EVERY * size)
+        return "again" if again else None
+
+    def refresh(self, counts: ChoiceCounts, how: Due) -> None:
+        """A new model: weigh guides anew, or fit them again with the same weights and trust."""
+        data, now = observed(counts), (self.choices, float(counts.totals.sum()))
+        stack = None if self.fit is None else self.fit.stack
+        if how == "anew" or self.fit is None or stack is None:
             self._refresh(data, fit_stack(data, seed=self.seed), "auto")
-            self.weighed = self.fitted = (self.choices, count)
-        elif not self.knows(offers.items) or self._due(self.fitted, count, AGAIN, AGAIN_EVERY * size):
-            stack = self.fit.stack
-            assert stack is not None
-            self._refresh(data, stack.refit(data, self.seed, warm=self.knows(offers.items)), self.fit.trust)
-            self.fitted = (self.choices, count)
+            self.weighed = now
+        else:
+            warm = self.knows(counts.assortments.items)
+            self._refresh(data, stack.refit(data, self.seed, warm=warm), self.fit.trust)
+        self.fitted = now
 
     def _due(self, last: tuple[float, float], count: float, growth: float, every: float) -> bool:
         choices, counted = last
@@ -117,6 +135,7 @@ class Served:
             "weights": stack.weights.tolist(),
             "scores": stack.scores,
             "misfit": stack.misfit,
+            **({"order": offers.precedence.pairs.tolist()} if offers.order else {}),
         }
 
     @classmethod
@@ -128,7 +147,8 @@ class Served:
         if "guides" not in content:
             return served
         items = tuple(content["items"])
-        offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
+        order = [(items[one], items[other]) for one, other in content.get("order", ())]
+        offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items, order)
         guides = tuple(_guide_of(one, offers) for one in content["guides"])
         weights = finite_array("weights", content["weights"], (len(guides),))
         stack = Stack(guides, weights, (), content["scores"], content["misfit"])
@@ -147,7 +167,7 @@ def _guide_content(fitted: FittedGuide) -> dict[str, Any]:
 
 
 def _guide_of(content: Mapping[str, Any], offers: Assortments) -> FittedGuide:
-    guide = {guide.name: guide for guide in GUIDES}[content["name"]]
+    guide = {guide.name: guide for guide in (*GUIDES, *PRICED)}[content["name"]]
     if not content["models"]:  # the uniform guess
         return guide.fit(ChoiceCounts(offers))
     models = tuple(KINDS[one["format"]].from_content(one) for one in content["models"])

@@ -103,10 +103,10 @@ def _content(law: Prior) -> dict[str, Any]:
 def _law(content: dict[str, Any]) -> Prior:
     size, classes, chains = (len(content[name]) for name in ("items", "class_weights", "chain_weights"))
     shapes = ((classes,), (classes, size), (chains,), (chains, size), (chains, size, size))
-    arrays = [
+    weights, attraction, chain_weights, arrivals, moves = (
         np.array(content[name], dtype=np.float64).reshape(shape) for name, shape in zip(ARRAYS, shapes, strict=True)
-    ]
-    return Prior(tuple(content["items"]), *arrays)
+    )
+    return Prior(tuple(content["items"]), weights, attraction, chain_weights, arrivals, moves)
 
 
 def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Callable[[str, float, float | None], None]) -> Pools:

@@ -6,7 +6,14 @@ from typing import Any
 from rankstream.data.observed import observed
 from rankstream.estimation.methods.max_entropy import MaxEntropy
 from rankstream.estimation.methods.nearest import Nearest
-from rankstream.estimation.methods.parametric import LatentClass, Likelihood, Logit, MarkovChain
+from rankstream.estimation.methods.parametric import (
+    LatentClass,
+    Likelihood,
+    Logit,
+    MarkovChain,
+    PricedClasses,
+    PricedLogit,
+)
 from rankstream.estimation.methods.primal_dual import PrimalDual
 from rankstream.estimation.methods.protocol import Method
 from rankstream.estimation.task import Task
@@ -15,7 +22,9 @@ from rankstream.models.entropy.fit import is_quick
 METHODS: dict[str, Callable[..., Method]] = {
     kind.name: kind for kind in (MaxEntropy, Nearest, PrimalDual, Logit, LatentClass, MarkovChain, Likelihood)
 }
-"""Every method by its name."""
+"""Every method by its name, for all data."""
+WITH_PRICES: dict[str, Callable[..., Method]] = {kind.name: kind for kind in (PricedLogit, PricedClasses)}
+"""Methods that need prices in the items' names."""
 
 
 def make(method: str | Method, tolerance: float | None = None) -> Method | None:
@@ -34,27 +43,29 @@ def make(method: str | Method, tolerance: float | None = None) -> Method | None:
         return method
     if method == "auto":
         return None
-    if method not in METHODS:
-        raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, ('auto', *METHODS)))}.")
-    kind: Any = METHODS[method]
+    known = METHODS | WITH_PRICES
+    if method not in known:
+        raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, ('auto', *known)))}.")
+    kind: Any = known[method]
     if tolerance is None:
-        return METHODS[method]()
+        return known[method]()
     if not kind.tolerance:
         raise ValueError(f"The method {method!r} has no tolerance: leave it out.")
-    return METHODS[method](**{kind.tolerance: tolerance})
+    return known[method](**{kind.tolerance: tolerance})
 
 
 def pick(task: Task, tolerance: float | None = None) -> Method:
     """What ``"auto"`` is for these data.
 
     - Data that keep moving: ``PrimalDual``, which plays a round on whatever has come.
-    - Data that stand still, of up to 400 offers and 64 items: ``MaxEntropy``, which predicts unseen offers best.
+    - Data that stand still, of up to 400 offers and 64 items: ``MaxEntropy``, which predicts unseen offers best; not
+      where the items have an order that is not made of chains, as price levels are.
     - Larger data with an exact oracle: ``Nearest``, which proves the most with the fewest rankings.
     - Beyond that: ``PrimalDual``, which needs one answer of the oracle at a time.
     """
     if not task.stands_still:
         name = "primal-dual"
-    elif is_quick(observed(task.counts)):
+    elif task.assortments.chains is not None and is_quick(observed(task.counts)):
         name = "max-entropy"
     else:
         name = "nearest" if hasattr(task.oracle, "cheapest_by_first") else "primal-dual"

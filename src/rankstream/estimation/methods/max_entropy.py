@@ -29,6 +29,8 @@ class MaxEntropy:
         Where the model goes where the data say nothing. ``"held-out"``: logit, latent classes of several sizes, normal
         taste, Markov chain and uniform, weighed by what they predict of held-out offers. The other two are those of
         version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with weights of their own.
+        Where items have an order that is made of chains, such as price levels, guides keep it: logits and latent
+        classes whose demand falls, with and without a price coefficient; the other two are refused.
     trust : float, "auto" or None
         How many times their sampling variance squared errors may be: larger stays nearer to the prior, None keeps it.
         ``"auto"`` is chosen on the same held-out offers; 30 for priors of other kinds.

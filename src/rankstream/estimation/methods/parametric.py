@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from rankstream.columns.mle import MaximumLikelihood, fit_mle
+from rankstream.data.order import refuse_order
 from rankstream.estimation.certified import estimate_of
 from rankstream.estimation.task import Task
-from rankstream.models.parametric import latent_class, markov_chain, mnl
+from rankstream.models.parametric import latent_class, markov_chain, mnl, priced
 from rankstream.models.parametric.fitted import Fitted
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Ties
@@ -19,6 +20,7 @@ class _FittedMethod(ABC):
     """What the methods with parameters share: a model of the counts, certified like any other."""
 
     name: ClassVar[str]
+    prices: ClassVar[bool] = False  # whether it reads the prices of its items
 
     def fit(self, task: Task) -> Estimate[Any]:
         """The fitted model, with its certificate."""
@@ -28,6 +30,9 @@ class _FittedMethod(ABC):
     def model(self, task: Task) -> Fitted:
         """The fitted model alone."""
         task.require_still(self.name)
+        order = task.assortments.order
+        if not self.prices:
+            refuse_order(order, f"The method {self.name!r}", "use 'nearest' or 'mle', or leave out the order")
         return self._model(task)
 
     @abstractmethod
@@ -107,6 +112,60 @@ class MarkovChain(_FittedMethod):
         return markov_chain.fit_markov_chain(
             task.counts, starts=self.starts, smoothing=self.smoothing, tolerance=self.tolerance_nats,
             max_steps=self.max_steps, seed=task.seed, watch=task.watch,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedLogit(_FittedMethod):
+    """One logit with a constant per item and a price coefficient; prices are those of labels such as ``tea @ 3.50``.
+
+    The coefficient is above 0: nobody prefers to pay more. ``smoothing`` is in imaginary choices of every item.
+    """
+
+    name: ClassVar[str] = "mnl-price"
+    tolerance: ClassVar[str] = ""
+    prices: ClassVar[bool] = True
+    smoothing: float = latent_class.SMOOTHING
+
+    def _model(self, task: Task) -> Fitted:
+        return priced.fit_priced_logit(task.counts, smoothing=self.smoothing, seed=task.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedClasses(_FittedMethod):
+    """Latent classes of logits, each with constants and a price coefficient of its own.
+
+    Parameters
+    ----------
+    classes : int or "cv"
+        How many kinds; or the number of ``tried`` that predicts held-out offers best.
+    tried : sequence of int
+        The numbers to try.
+    starts : int
+        How many random starts; the likeliest end counts.
+    smoothing : float
+        Imaginary choices of every item by every class.
+    tolerance_nats : float
+        A start ends when a step gains less than this per choice.
+    max_steps : int
+        The most steps of a start.
+
+    """
+
+    name: ClassVar[str] = "latent-class-price"
+    tolerance: ClassVar[str] = "tolerance_nats"
+    prices: ClassVar[bool] = True
+    classes: int | Literal["cv"] = "cv"
+    tried: Sequence[int] = latent_class.TRIED
+    starts: int = 3
+    smoothing: float = latent_class.SMOOTHING
+    tolerance_nats: float = 1e-9
+    max_steps: int = 500
+
+    def _model(self, task: Task) -> Fitted:
+        return priced.fit_priced_class(
+            task.counts, classes=self.classes, tried=self.tried, starts=self.starts, smoothing=self.smoothing,
+            tolerance=self.tolerance_nats, max_steps=self.max_steps, seed=task.seed, watch=task.watch,
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.lifting import lift
 from rankstream.models.parametric.em_kernels import next_visit
 from rankstream.models.rankings import RankingModel
 
@@ -16,7 +17,8 @@ NEVER = 1e6
 class TiltedRankings:
     """Independent whole rankings from a prior tilted by exp(-<duals, a(ranking)>), drawn exactly from the top.
 
-    Items that are in no undecided offer are in no state of the program; they come in by the prior's own law.
+    Items that are in no undecided offer are in no state of the program; they come in by the prior's own law. Where the
+    prior respects an order, so do they.
     """
 
     def __init__(self, lattice: SoftLattice, duals: Vec) -> None:
@@ -32,7 +34,8 @@ class TiltedRankings:
             self._by_class(kind, generator) if kind < n_classes else self._by_chain(kind - n_classes, generator)
             for kind in kinds.tolist()
         ]
-        return np.array(rows, dtype=np.int64).reshape(size, self.lattice.assortments.n_items)
+        orders = np.array(rows, dtype=np.int64).reshape(size, self.lattice.assortments.n_items)
+        return lift(orders, self.lattice.prior.order)
 
     def _by_class(self, kind: int, generator: np.random.Generator) -> list[int]:
         lattice = self.lattice

@@ -21,6 +21,7 @@ from rankstream.models.entropy.sampled import SampledLaw
 from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice
 from rankstream.models.entropy.stacking import Stack, fit_stack
 from rankstream.models.entropy.trust import choose_trust
+from rankstream.models.lifting import chains_of
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
 
@@ -96,7 +97,8 @@ def fit_max_entropy(
 
     That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
     ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
-    too large, over rankings sampled from the prior, and the fit says so.
+    too large, over rankings sampled from the prior, and the fit says so. Where the offers have an order that is made of
+    chains, as of price levels, the rankings are all that respect it.
 
     Parameters
     ----------
@@ -136,7 +138,8 @@ def fit_max_entropy(
     law_of, stack = _prior(data, prior, seed, until(watch, 0.5))
     offers = data.assortments
     trusts: dict[str, float] = {}
-    most_states = QUICK_STATES if trust == "auto" and stack is not None else MOST_STATES
+    quick = trust == "auto" and stack is not None and not offers.order
+    most_states = QUICK_STATES if quick else MOST_STATES
     program = None if trust is None else _program(offers, law_of, most_states)
     if trust == "auto":
         trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))
@@ -178,6 +181,11 @@ def _prior(
 ) -> tuple[Prior, Stack | None]:
     if isinstance(prior, Prior):
         return prior, None
+    chains_of(data.assortments)  # which refuses orders of other kinds
+    if data.assortments.order and prior in ("default", "stacked"):
+        raise ValueError(
+            "Where there is an order, as of price levels, the prior must be 'held-out', a Prior or a Stack."
+        )
     if isinstance(prior, Stack):
         return prior.prior, prior
     if isinstance(prior, PoolGuide) or prior == "held-out":

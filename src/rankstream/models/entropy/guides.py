@@ -10,11 +10,15 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.prices import PriceLevels
 from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.lifting import chains_of
+from rankstream.models.parametric.falling import fit_falling_class
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.parametric.normal_taste import fit_normal_taste
+from rankstream.models.parametric.priced import fit_priced_class
 
 COARSE = 1e-6  # nats per choice at which EM ends with few choices
 PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
@@ -52,6 +56,8 @@ class Guide:
         start = None if before is None else before.models[0]
         if self.family == "uniform":
             return FittedGuide(self, (_flat(counts.assortments),), np.ones(1))
+        if counts.assortments.order:
+            return self._fit_falling(counts, seed, starts, tolerance, watch, before)
         if self.family == "logit":
             return FittedGuide(self, (fit_mnl(counts),), np.ones(1))
         if self.family == "taste":
@@ -65,9 +71,30 @@ class Guide:
         ends = [fit_latent_class(counts, **(options | {"seed": seed + number})) for number in range(starts)]
         return _by_likelihood(self, ends)
 
+    def _fit_falling(
+        self,
+        counts: ChoiceCounts,
+        seed: int,
+        starts: int,
+        tolerance: float,
+        watch: Watch,
+        before: "FittedGuide | None",
+    ) -> "FittedGuide":
+        """The same where there is an order: logits and classes whose demand falls along its chains."""
+        options: dict[str, Any]
+        if self.family in PRICED_FAMILIES:
+            options = {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
+            priced = fit_priced_class(counts, seed=seed, watch=watch, **options)
+            return FittedGuide(self, (priced.falling(chains_of(counts.assortments)),), np.ones(1))
+        options = {"smoothing": self.smoothing, "tolerance": tolerance, "watch": watch, "classes": max(self.classes, 1)}
+        if before is not None:
+            return _by_likelihood(self, [fit_falling_class(counts, start=model, **options) for model in before.models])
+        ends = [fit_falling_class(counts, seed=seed + k, **options) for k in range(starts if self.classes else 1)]
+        return _by_likelihood(self, ends)
+
 
 def _flat(offers: Assortments) -> Prior:
-    return plackett_luce(offers.items, np.ones(offers.n_items))
+    return plackett_luce(offers.items, np.ones(offers.n_items), order=chains_of(offers))
 
 
 def _by_likelihood(guide: Guide, ends: Sequence[Any]) -> "FittedGuide":
@@ -103,7 +130,7 @@ def _law(model: Any) -> Prior:
         return model
     if hasattr(model, "transitions"):
         return markov_chain(model.items, model.arrival, model.transitions)
-    return plackett_luce(model.items, model.attraction, getattr(model, "mixture", (1.0,)))
+    return plackett_luce(model.items, model.attraction, getattr(model, "mixture", (1.0,)), getattr(model, "order", ()))
 
 
 LOGIT = Guide("logit", "logit", before=0.0)
@@ -114,3 +141,23 @@ CHAIN = Guide("Markov chain", "chain")
 UNIFORM = Guide("uniform", "uniform")
 GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
 """What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
+PRICED_LOGIT = Guide("logit with a price", "priced logit", 1, before=0.0)
+PRICED = (
+    PRICED_LOGIT,
+    *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)),
+)
+PRICED_FAMILIES = {guide.family for guide in PRICED}
+
+
+def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:
+    """The guides that can be fitted to choices from these offers: all without an order.
+
+    With one, Markov chain and normal taste are left out; logits with a price coefficient join where the order is that
+    of the prices in the items' names.
+    """
+    if not offers.order:
+        return guides
+    chains_of(offers)  # which refuses other orders
+    levels = PriceLevels.from_labels(offers.items)
+    priced = levels is not None and set(offers.order) <= set(levels.order)
+    return [guide for guide in guides if guide not in (TASTE, CHAIN)] + list(PRICED if priced else ())

@@ -9,6 +9,7 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
+from rankstream.models.lifting import Chains, closed_offers, lift
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class Prior:
         ``arrivals[c, i]`` is the probability that chain c begins at item i.
     moves : array
         ``moves[c, i, k]`` is the probability that chain c moves from item i to item k.
+    order : tuple of tuples of item codes
+        Chains of items, best first, that all rankings respect: those of the law without it are lifted (``lifting``).
 
     """
 
@@ -39,6 +42,7 @@ class Prior:
     chain_weights: Vec
     arrivals: Vec
     moves: Vec
+    order: Chains = ()
 
     def __post_init__(self) -> None:
         size, classes, chains = len(self.items), len(self.class_weights), len(self.chain_weights)
@@ -61,6 +65,11 @@ class Prior:
         total = float(self.class_weights.sum() + self.chain_weights.sum())
         if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
             raise ValueError(f"The weights of a prior sum to {total}: they must be at least 0 and sum to 1.")
+        ordered = [item for chain in self.order for item in chain]
+        if len(set(ordered)) < len(ordered) or not set(ordered) <= set(range(size)):
+            raise ValueError(
+                "The chains of a prior's order name an item twice, or one that is not there: correct them."
+            )
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""
@@ -70,12 +79,14 @@ class Prior:
 
         code = {item: number for number, item in enumerate(self.items)}
         members = frozen([code[assortments.items[item]] for item in assortments.members.tolist()])
-        out = mixed_shares(self.class_weights, np.maximum(self.attraction, 1e-300), assortments.indptr, members)
+        closed = closed_offers(assortments.indptr, members, self.order) if self.order else None
+        indptr, members = (assortments.indptr, members) if closed is None else (closed.indptr, closed.members)
+        out = mixed_shares(self.class_weights, np.maximum(self.attraction, 1e-300), indptr, members)
         shares = np.empty(len(members))
         for weight, arrival, moves in zip(self.chain_weights.tolist(), self.arrivals, self.moves, strict=True):
-            chain_shares(assortments.indptr, members, arrival, moves, shares)
+            chain_shares(indptr, members, arrival, moves, shares)
             out += weight * shares
-        return out
+        return out if closed is None else closed.gather(out, assortments.n_coordinates)
 
     def sample(self, size: int, seed: int | np.random.Generator = 0, watch: Watch = unwatched) -> Codes:
         """Independent rankings, best first, one per row; fewer, in hundreds, when ``watch`` says that it is enough."""
@@ -93,12 +104,14 @@ class Prior:
             else:
                 out[row] = first_visits(self.arrivals[kind - n_classes], self.moves[kind - n_classes], generator)
             if row % 100 == 99 and watch(f"{row + 1:,} rankings drawn"):
-                return out[: row + 1]
-        return out
+                return lift(out[: row + 1], self.order)
+        return lift(out, self.order)
 
 
-def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)) -> Prior:
+def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,), order: Chains = ()) -> Prior:
     """A mixture of Plackett-Luce models; one row of attractions per class.
+
+    With an ``order``, an item is chosen by what it and those after it in its chain attract together.
 
     >>> first = plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0]
     >>> 0.72 < (first == 1).mean() < 0.78
@@ -108,7 +121,7 @@ def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)
     table = np.atleast_2d(np.array(attraction, dtype=np.float64))
     return Prior(
         tuple(items), np.array(weights, dtype=np.float64), table / table.sum(axis=1, keepdims=True),
-        np.zeros(0), np.zeros((0, n_items)), np.zeros((0, n_items, n_items)),
+        np.zeros(0), np.zeros((0, n_items)), np.zeros((0, n_items, n_items)), order,
     )  # fmt: skip
 
 
@@ -125,6 +138,8 @@ def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
     """Several priors over the same items, as one."""
     if any(part.items != parts[0].items for part in parts):
         raise ValueError("Priors over different items cannot be mixed: name the same items in the same order.")
+    if any(part.order != parts[0].order for part in parts):
+        raise ValueError("Priors that respect different orders cannot be mixed: give all of them the same chains.")
     return Prior(
         parts[0].items,
         np.concatenate([weight * part.class_weights for part, weight in zip(parts, weights, strict=True)]),
@@ -132,4 +147,5 @@ def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
         np.concatenate([weight * part.chain_weights for part, weight in zip(parts, weights, strict=True)]),
         np.concatenate([part.arrivals for part in parts]),
         np.concatenate([part.moves for part in parts]),
+        parts[0].order,
     )

@@ -14,6 +14,7 @@ from rankstream.models.answers import Segment
 from rankstream.models.base import Model, finite_array
 from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.lifting import pairs_of
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.lattice import TooManyUnionsError
 
@@ -41,6 +42,7 @@ class EntropyModel(Model):
     """
 
     FORMAT: ClassVar[str] = "rankstream-entropy-model"
+    VERSION: ClassVar[int] = 2  # of models that respect an order; others are written as version 1
     prior: Prior
     assortments: Assortments
     duals: Vec
@@ -99,7 +101,7 @@ class EntropyModel(Model):
         """With the offers added to the program at cost 0; in halves where all at once are too many."""
         if not self.duals.any():
             return self.prior.probabilities(Assortments(offers, self.items))
-        both = Assortments([*self.assortments.offers, *offers], self.items)
+        both = Assortments([*self.assortments.offers, *offers], self.items, self.assortments.order)
         duals = np.zeros(both.n_coordinates)
         duals[: self.duals.size] = self.duals
         try:
@@ -117,7 +119,7 @@ class EntropyModel(Model):
         if tilting.all():
             return SoftLattice(offers, self.prior), self.duals
         kept = np.flatnonzero(tilting) if tilting.any() else np.zeros(1, dtype=np.int64)
-        some = Assortments([offers.offers[number] for number in kept.tolist()], self.items)
+        some = Assortments([offers.offers[number] for number in kept.tolist()], self.items, offers.order)
         return SoftLattice(some, self.prior), self.duals[np.isin(offers.owner, kept)]
 
     def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
@@ -158,7 +160,8 @@ class EntropyModel(Model):
         labels = tuple(items)
         named = dict(zip(self.items, labels, strict=True))
         offers = [[named[item] for item in offer] for offer in self.assortments.offers]
-        same = EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels), self.duals)
+        order = pairs_of(self.prior.order, labels)
+        same = EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels, order), self.duals)
         return same.note(**self.about)
 
     def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
@@ -166,15 +169,23 @@ class EntropyModel(Model):
         return self.draw(size, seed).segments(top)
 
     def _broad_offers(self, seed: int) -> Assortments:
-        """The fitted offers, and random ones of all sizes; the no-choice item is in all of them."""
+        """The fitted offers, and random ones of all sizes; the no-choice item is in all of them.
+
+        Of a chain, such as an item's price levels, at most one is in a random offer.
+        """
         generator, n_items = np.random.default_rng(seed), len(self.items)
         always = [] if self.no_choice_code is None else [self.no_choice_code]
-        others = np.setdiff1d(np.arange(n_items), always)
+        level_of = {chain[0]: chain for chain in self.prior.order}
+        later = [code for chain in self.prior.order for code in chain[1:]]
+        others = np.setdiff1d(np.arange(n_items), [*always, *later])
         found = dict.fromkeys(frozenset(offer) for offer in self.assortments.offers)
         for size in np.resize(np.arange(1 if always else 2, len(others) + 1), BROAD).tolist():
             picked = [*generator.choice(others, size=size, replace=False).tolist(), *always]
+            if level_of:
+                picked = [int(generator.choice(level_of.get(code, (code,)))) for code in picked]
             found.setdefault(frozenset(self.items[code] for code in picked))
-        return Assortments([[item for item in self.items if item in offer] for offer in found], self.items)
+        offers = [[item for item in self.items if item in offer] for offer in found]
+        return Assortments(offers, self.items, self.assortments.order)
 
     def to_content(self) -> dict[str, Any]:
         """What is in a file."""
@@ -183,7 +194,9 @@ class EntropyModel(Model):
             "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],
             "duals": self.duals.tolist(),
             "prior": {name: getattr(self.prior, name).tolist() for name in PRIOR},
-        }
+        } | (
+            {"version": 2, "order": [list(chain) for chain in self.prior.order]} if self.prior.order else {"version": 1}
+        )
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> "EntropyModel":
@@ -194,8 +207,14 @@ class EntropyModel(Model):
         arrays = {name: finite_array(name, content["prior"][name], shapes.get(name, (-1,))) for name in PRIOR}
         if any(type(code) is not int or code < 0 for offer in content["offers"] for code in offer):
             raise ValueError("an item number of its offers is negative or not whole")
-        offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items)
-        return cls(Prior(items, **arrays), offers, finite_array("duals", content["duals"], (-1,)))
+        order = tuple(tuple(chain) for chain in content.get("order", ()))
+        if any(type(code) is not int for chain in order for code in chain):
+            raise ValueError("an item number of its order is not whole")
+        prior = Prior(items, **arrays, order=order)
+        offers = [[items[code] for code in offer] for offer in content["offers"]]
+        return cls(
+            prior, Assortments(offers, items, pairs_of(order, items)), finite_array("duals", content["duals"], (-1,))
+        )
 
 
 PRIOR = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")

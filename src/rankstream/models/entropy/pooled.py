@@ -9,6 +9,7 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.order import refuse_order
 from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
 from rankstream.models.entropy.laws import Prior, plackett_luce
 from rankstream.models.parametric.mnl import fit_mnl
@@ -56,6 +57,7 @@ class PoolGuide(Guide):
 
 def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
     """The guides of a market that has a pool."""
+    refuse_order(counts.assortments.order, "A pool of markets", "fit without a pool")
     own = GUIDES if counts.observations >= FEW_CHOICES else tuple(guide for guide in GUIDES if guide is not TASTE)
     return (*own, pool)
 

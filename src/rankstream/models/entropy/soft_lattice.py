@@ -10,6 +10,7 @@ from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
 from rankstream.models.entropy.laws import Prior
+from rankstream.models.lifting import chains_of, closed_offers
 from rankstream.oracles.lattice import TooManyUnionsError, unions
 
 MOST_STATES = 2**16
@@ -24,22 +25,26 @@ class SoftLattice:
 
     A ranking is drawn from the top. Once no offer with an item is undecided, the item no longer matters:
     Plackett-Luce models and orders of first visits are consistent under restriction, so the states of the oracle's
-    dynamic program carry over, with sums for minima.
+    dynamic program carry over, with sums for minima. Where there is an order, the rankings are those before they are
+    lifted, offers are closed (see ``lifting``), and what is chosen is that of the lifted ranking.
     """
 
     def __init__(self, assortments: Assortments, prior: Prior, most_states: int = MOST_STATES) -> None:
         if assortments.items != prior.items:
             raise ValueError("The prior is over other items than the assortments: name the same items in both.")
+        if chains_of(assortments) != prior.order:
+            raise ValueError("The prior respects another order than the assortments: give both the same order.")
         n_items = assortments.n_items
         if n_items > 64:
             raise TooManyUnionsError(
                 f"{n_items} items are too many for an exact program over unions of offers: use at most 64."
             )
         self.assortments, self.prior = assortments, prior
+        closed = closed_offers(assortments.indptr, assortments.members, prior.order)
         sets = np.zeros(assortments.n_offers, dtype=np.uint64)
-        np.bitwise_or.at(sets, assortments.owner, np.uint64(1) << assortments.members.astype(np.uint64))
+        np.bitwise_or.at(sets, closed.owner, np.uint64(1) << closed.members.astype(np.uint64))
         where = np.full((assortments.n_offers, n_items), -1, dtype=np.int64)
-        where[assortments.owner, assortments.members] = np.arange(assortments.n_coordinates)
+        where[closed.owner, closed.members] = closed.of
         self.states = unions(sets, most_states)
         self.first = np.zeros(self.states.size + 1, dtype=np.int64)
         none = np.zeros(0, dtype=np.int64)

@@ -11,7 +11,7 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import restrict
-from rankstream.models.entropy.guides import GUIDES, LOGIT, FittedGuide, Guide
+from rankstream.models.entropy.guides import GUIDES, LOGIT, PRICED_LOGIT, FittedGuide, Guide, guides_for
 from rankstream.models.entropy.laws import Prior, mix
 
 LOG = logging.getLogger("rankstream")
@@ -20,6 +20,7 @@ POOL = "pool"  # the family of what was learned from other markets
 STARTS, FOLD_STARTS = 4, 2
 FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
 GATE, LOGIT_GATE = 1.0, 2.0  # nats by which a mixture must beat the best guide, and the logit, to be half believed
+HOMES = (POOL, PRICED_LOGIT.family, LOGIT.family)  # the first that is there has to be beaten last
 LEAST = 0.01  # a guide with less weight is dropped
 MATTERS = 0.05  # one with less is not fitted again with the others
 
@@ -46,9 +47,9 @@ class Stack:
 
     @property
     def logit_weight(self) -> float:
-        """What the logit counts for."""
+        """What the logit counts for, with or without a price."""
         pairs = zip(self.guides, self.weights.tolist(), strict=True)
-        return float(sum(weight for guide, weight in pairs if guide.guide is LOGIT))
+        return float(sum(weight for guide, weight in pairs if guide.guide in (LOGIT, PRICED_LOGIT)))
 
     @property
     def pool_weight(self) -> float:
@@ -100,9 +101,11 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
     and after that the logit, by more than noise of a nat or two, or most of the weight goes there; a pool of other
     markets among the guides takes the place of the logit in this, and has to be beaten by as many nats as it has
     choices in advance. With fewer than five offers nothing can be held out: all guides count the same, or the pool
-    alone. When ``watch`` says that it is enough, the folds so far decide, and fits end where they are.
+    alone. Where there is an order, guides respect it (``guides_for``). When ``watch`` says that it is enough, the folds
+    so far decide, and fits end where they are.
     """
     n_offers = counts.assortments.n_offers
+    guides = guides_for(counts.assortments, guides)
     if n_offers < FEW:
         guides = [guide for guide in guides if guide.family == POOL] or guides
         fitted = tuple(guide.fit(counts, seed, STARTS, watch=watch) for guide in guides)
@@ -167,7 +170,7 @@ class _Scored:
         families = [self.guides[place].family for place in kept]
         weights = best_weights(predicted, self.tallies, np.array([self.guides[place].before for place in kept]))
         weights = self._gated(weights, predicted, heights, int(np.argmax(heights)), GATE)
-        home = POOL if POOL in families else LOGIT.family
+        home = next((family for family in HOMES if family in families), "")
         if home in families:
             place = families.index(home)
             gate = self.guides[kept[place]].before if home == POOL else LOGIT_GATE

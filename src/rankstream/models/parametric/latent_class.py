@@ -1,6 +1,6 @@
 """Latent classes: a mixture of multinomial logits, one for each kind of customer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -135,7 +135,9 @@ def fit_latent_class(
     if not sizes:
         raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
     if classes == "cv" and data.assortments.n_offers > 1:
-        return _fit(data, _best_held_out(data, sizes, folds, options), options)
+        single = options._replace(starts=1)
+        size = best_held_out(data, sizes, folds, seed, watch, lambda rest, number: _fit(rest, number, single))
+        return _fit(data, size, options)
     return _least_criterion(data, sizes, options)
 
 
@@ -164,21 +166,27 @@ def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options
     return best
 
 
-def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: _Options) -> int:
+def best_held_out(
+    data: ChoiceCounts,
+    sizes: Sequence[int],
+    folds: int,
+    seed: int,
+    watch: Watch,
+    fit: Callable[[ChoiceCounts, int], Fitted],
+) -> int:
     """The number of classes whose fits to some of the offers predict the others best; until that fell twice."""
-    order = np.random.default_rng(options.seed).permutation(data.assortments.n_offers)
+    order = np.random.default_rng(seed).permutation(data.assortments.n_offers)
     parts = np.array_split(order, min(whole_number("folds", folds, least=2), len(order)))
     splits = [(restrict(data, np.setdiff1d(order, part)), restrict(data, part)) for part in parts]
     best, highest, fallen = sizes[0], -np.inf, 0
     for size in sizes:
         score = 0.0
         for rest, test in splits:
-            fit = _fit(rest, size, options._replace(starts=1))
-            score += data_log_likelihood(test, fit.probabilities(test.assortments))
+            score += data_log_likelihood(test, fit(rest, size).probabilities(test.assortments))
         fallen = 0 if score > highest else fallen + 1
         if score > highest:
             best, highest = size, score
-        if fallen == 2 or options.watch(f"{size} classes tried"):
+        if fallen == 2 or watch(f"{size} classes tried"):
             break
     return best
 
