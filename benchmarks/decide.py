@@ -6,8 +6,13 @@ the costs by which ``best_offer`` picks an engine were tuned on other instances 
 one processor: the best of three repeats for our engines, whose milliseconds a busy machine blurs, one run for a MILP,
 with the building of it. The ratio is that of the MILPs' quicker one to the engine that ``best_offer`` picks (with a
 star); one that is not solved within the limit, which HiGHS reads off the wall clock, gives a lower bound (">") by the
-processor time it had until then. Run with
-``python benchmarks/decide.py [limit seconds]``.
+processor time it had until then.
+
+"Items at levels" are rankings of n items at L price levels each and "nothing", the levels of an item in order, each
+item with a cost between 0 and 0.9 and prices from 1 to L; an offer has an item at one level or not at all, and any
+number of items.
+
+Run with ``python benchmarks/decide.py [limit seconds] [prices]``; with "prices", only that part is run.
 """
 
 import os
@@ -19,19 +24,21 @@ from time import process_time
 
 import numpy as np
 
-from rankstream import RankingModel
+from rankstream import PriceLevels, RankingModel
 from rankstream._core.watch import Deadline
 from rankstream.decide.branch import Branching
 from rankstream.decide.engines import predicted_search
 from rankstream.decide.lists import make_lists
 from rankstream.decide.problem import OfferProblem, make_problem
 from rankstream.decide.referee import Form, best_by_milp
-from rankstream.decide.tables import MOST_BITS, predicted_seconds, scan, table_of
+from rankstream.decide.tables import predicted_seconds, scan, table_of
 
 CASES = ((11, 50), (11, 1000), (16, 50), (16, 1000), (20, 50), (20, 200), (20, 1000), (24, 50), (24, 1000), (30, 900),
          (50, 200), (50, 1000), (100, 250), (100, 1000))  # fmt: skip
 FORMS: dict[Form, tuple[int, int]] = {"bertsimas-misic": (24, 100_000), "exclusion-set": (24, 2_000)}
 """Widths of columns, and the most entries of lists for which a MILP is tried: larger ones take minutes to begin."""
+PRICED = ((8, 3, 200), (8, 3, 1000), (12, 2, 200), (10, 3, 200), (10, 3, 1000), (10, 4, 200), (15, 3, 200),
+          (30, 3, 200))  # fmt: skip
 REPEATS = 3
 
 
@@ -47,6 +54,20 @@ def instance(n_items: int, n_rankings: int, short: bool, seed: int = 1) -> Offer
     items = (*range(n_items), "nothing")
     model = RankingModel.from_codes(items, orders, random.dirichlet(np.ones(n_rankings)), n_items)
     return make_problem(model, dict(enumerate(random.uniform(size=n_items))), at_most=10)
+
+
+def priced_instance(n_items: int, n_levels: int, n_rankings: int, seed: int = 1) -> OfferProblem:
+    """A random ranking model of items at price levels, with costs."""
+    random = np.random.default_rng(seed)
+    levels = PriceLevels({f"item {item}": [1.0 + level for level in range(n_levels)] for item in range(n_items)})
+    items = (*levels.labels, "nothing")
+    orders = np.array([random.permutation(len(items)) for _ in range(n_rankings)])
+    for row in orders:
+        for first in range(0, n_items * n_levels, n_levels):
+            own = (row >= first) & (row < first + n_levels)
+            row[own] = np.arange(first, first + n_levels)
+    model = RankingModel.from_codes(items, orders, random.dirichlet(np.ones(n_rankings)), len(items) - 1)
+    return make_problem(model, None, costs={item: random.uniform(0.0, 0.9) for item in levels.items})
 
 
 def timed_table(problem: OfferProblem) -> tuple[float, float]:
@@ -79,7 +100,7 @@ def show(seconds: float) -> str:
 def row(problem: OfferProblem, limit: float) -> str:
     """The cells of an instance."""
     cells, spent = "", {"table": np.inf, "search": np.inf}
-    if problem.free.size <= MOST_BITS:
+    if np.isfinite(predicted_seconds(problem)):
         spent["table"], value = min(timed_table(problem) for _ in range(REPEATS))
     runs = [timed_search(problem, 120.0) for _ in range(REPEATS)]
     spent["search"], best, proven, parts = min(runs)
@@ -104,18 +125,23 @@ def row(problem: OfferProblem, limit: float) -> str:
     return cells
 
 
-def main(limit: float) -> None:
+def main(limit: float, prices_only: bool) -> None:
     """Print a row per instance."""
-    warm = instance(6, 20, False)
-    timed_table(warm), timed_search(warm, 10.0)
+    for warm in (instance(6, 20, False), priced_instance(3, 2, 20)):
+        timed_table(warm), timed_search(warm, 10.0)
     heads = {"all offers": 12, "branching": 12, "parts": 8, "Bertsimas-Misic": 24, "exclusion": 24, "ratio": 10}
     print(f"{'items x rankings':18}" + "".join(f"{head:>{width}}" for head, width in heads.items()), flush=True)
-    for short in (False, True):
+    for short in () if prices_only else (False, True):
         print("short lists:" if short else "long lists:")
         for n_items, n_rankings in CASES:
             cells = row(instance(n_items, n_rankings, short), limit)
             print(f"{f'{n_items} x {n_rankings}':18}{cells}", flush=True)
+    print("items at levels:")
+    for n_items, n_levels, n_rankings in PRICED:
+        cells = row(priced_instance(n_items, n_levels, n_rankings), limit)
+        print(f"{f'{n_items} x {n_levels} x {n_rankings}':18}{cells}", flush=True)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)
+    words = [word for word in sys.argv[1:] if word != "prices"]
+    main(float(words[0]) if words else 60.0, "prices" in sys.argv)

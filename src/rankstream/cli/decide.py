@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.asking import by_name
 from rankstream.cli.items import Items, named_item, named_pairs, read_items
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options
+from rankstream.cli.pricing import all_names, as_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,12 @@ QUIET = 1.0
 @reading_options()
 def decide(
     model: ModelFile,
-    margins: Annotated[Path, typer.Option(help="A CSV table of items: item and margin, or price and unit_cost.")],
+    margins: Annotated[
+        Path,
+        typer.Option(
+            help="A CSV table of items: item and margin, or unit_cost and price (unless the model has prices)."
+        ),
+    ],
     at_most: Annotated[int | None, typer.Option(min=0, help="The most items in the offer.")] = None,
     at_least: Annotated[int | None, typer.Option(min=0, help="The fewest items in the offer.")] = None,
     must: Annotated[list[str] | None, typer.Option(help="An item to offer; may be given again.")] = None,
@@ -38,6 +43,15 @@ def decide(
     ] = None,
     capacity: Annotated[
         float | None, typer.Option(min=0.0, help="How much space there is; needs a column space in the table.")
+    ] = None,
+    ladder: Annotated[
+        list[str] | None, typer.Option(help='"small:large" never prices small above large; may be given again.')
+    ] = None,
+    present: Annotated[
+        str | None, typer.Option(help='What is on offer now, such as "tea@3.50;cake@4.00"; needs --changes.')
+    ] = None,
+    changes: Annotated[
+        int | None, typer.Option(min=0, help="The most items that come, go or change their price; needs --present.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to, for intervals.")] = None,
     safe: Annotated[
@@ -75,7 +89,8 @@ def decide(
     if model.is_dir():
         from rankstream.cli.markets import decide_markets, refuse
 
-        refuse("a folder of markets", {"--data": data, "--plot": plot})
+        new = {"--ladder": ladder, "--present": present, "--changes": changes is not None}
+        refuse("a folder of markets", {"--data": data, "--plot": plot} | new)
         said_of = partial(
             constraints, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
             excludes=excludes, capacity=capacity,
@@ -85,12 +100,16 @@ def decide(
     if plot is not None:
         check_picture(plot)
     loaded: Any = load_model(model)
-    names, reading = by_name(loaded), reading.as_fitted(loaded)
-    nothing = reading.no_choice if loaded.no_choice is None else str(loaded.no_choice)
+    names, reading, levels = all_names(loaded), reading.as_fitted(loaded), loaded.price_levels
+    own = loaded.no_choice if levels is None or levels.of(loaded.no_choice)[1] is None else None
+    nothing = reading.no_choice if own is None else str(own)
     nothing = nothing if nothing in names else None
-    table = read_items(margins, names, nothing)
+    table = read_items(margins, names, nothing, None if levels is None else levels.items)
     said = constraints(table, names, at_most, at_least, must, never, requires, excludes, capacity)
     said["no_choice"] = None if nothing is None else names[nothing]
+    said["costs"], said["changes"] = table.unit_costs, changes
+    said["ladders"] = named_pairs("--ladder", ladder or [], names)
+    said["present"] = None if present is None else as_asked(present, loaded)
     counts = None if data is None else reading.read(data).counts
     with told() as watch:
         if next_one:

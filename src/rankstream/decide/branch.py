@@ -11,7 +11,8 @@ from rankstream.decide import branch_kernels as kernels
 from rankstream.decide import list_kernels, table_kernels
 from rankstream.decide.lists import Lists
 from rankstream.decide.local import Found, climb, local_search
-from rankstream.decide.problem import FREE, IN, OUT, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import FREE, IN, OUT
 from rankstream.decide.rules import rules_of
 
 CLOSE = 1e-9
@@ -58,6 +59,7 @@ class Branching:
         margins = np.append(np.abs(self.lists.margin), np.abs(self.lists.end).max(initial=0.0))
         self.close = CLOSE * max(float(margins.max()), 1e-300)
         self.rules = rules_of(self.problem)
+        self.charge, self.row_price = self.lists.cost, np.zeros(self.rules.rows.limits.size)
 
     @property
     def threshold(self) -> float:
@@ -78,18 +80,48 @@ class Branching:
         self.found.update(local_search(self.lists, self.problem, starts, seed, self.watch))
         n = self.lists.margin.size
         lists = self.lists
-        self.open = [
-            Node(
-                np.zeros(n, dtype=np.int8), np.arange(n), lists.start, lists.item, lists.weight, lists.end,
-                np.zeros(lists.item.size), -lists.fixed_cost, np.inf,
-            )
-        ]  # fmt: skip
+        root = Node(
+            np.zeros(n, dtype=np.int8), np.arange(n), lists.start, lists.item, lists.weight, lists.end,
+            np.zeros(lists.item.size), -lists.fixed_cost, np.inf,
+        )  # fmt: skip
+        self._charge_rows(root)
+        self.open = [root._replace(constant=root.constant + float(self.row_price @ self.rules.rows.limits))]
         while self.open:
             node = self.open.pop()
             self._explore(node)
             if self.open and self.watch(f"{self.nodes:,} parts, best {self.threshold:.6g}, bound {self.bound:.6g}"):
                 return False
         return True
+
+    def _charge_rows(self, root: Node) -> None:
+        """Find what offers should pay for each row, so that the bound is low.
+
+        At any price of at least 0 for a row's sum, with the price of its limit paid back, offers that keep the row lose
+        nothing: what bounds all offers then still bounds them, and those that break the row no longer pay.
+        """
+        rows, most = self.rules.rows, float(np.abs(self.lists.margin).max(initial=0.0))
+        for number in range(self.row_price.size):
+            tried = most * np.append(0.0, 2.0 ** -np.arange(8.0, -1.0, -1.0))
+            for _ in range(2):
+                bounds = []
+                for price in tried.tolist():
+                    self.row_price[number] = price
+                    bounds.append(self._charged(root))
+                best = int(np.argmin(bounds))
+                self.row_price[number] = tried[best]
+                tried = np.linspace(tried[max(0, best - 1)], tried[min(best + 1, tried.size - 1)], 7)
+        if rows.limits.size:
+            self._charged(root)
+
+    def _charged(self, root: Node) -> float:
+        """The bound of the whole problem at the present prices of rows, after a few steps."""
+        rows = self.rules.rows
+        self.charge = self.lists.cost + self.row_price @ rows.factors
+        constant = root.constant + float(self.row_price @ rows.limits)
+        arrays, scratch = self._arrays(root, self.rules.most), np.empty_like(root.price)
+        target = self.threshold + self.close - constant
+        bound = kernels.descend(*arrays, target, LESS, PACE, root.price.copy(), scratch, np.zeros(root.codes.size))
+        return constant + bound
 
     def _explore(self, node: Node) -> None:
         """Bound a part, decide what the bound decides, and split what is left in two."""
@@ -132,7 +164,7 @@ class Branching:
     def _arrays(self, node: Node, slots: int) -> tuple[Codes, Codes, Vec, Vec, Vec, Vec, Vec, int, float]:
         where, room = node.codes, self.rules.room - float(self.rules.space[node.state == IN].sum())
         return (
-            node.start, node.item, node.weight, node.end, self.lists.margin[where], self.lists.cost[where],
+            node.start, node.item, node.weight, node.end, self.lists.margin[where], self.charge[where],
             self.rules.space[where], slots, room,
         )  # fmt: skip
 
@@ -174,7 +206,7 @@ class Branching:
         size = int(start[rows])
         return Node(
             state, codes, start[: rows + 1], item[:size], weight[:rows], end[:rows], price[:size],
-            node.constant + done - float(self.lists.cost[entered].sum()), node.bound,
+            node.constant + done - float(self.charge[entered].sum()), node.bound,
         )  # fmt: skip
 
     def _table_pays(self, node: Node, steps: int) -> bool:
@@ -190,13 +222,16 @@ class Branching:
         best, picks = np.full(self.top, -np.inf), np.zeros(self.top, dtype=np.uint64)
         rules, inside = self.rules, node.state == IN
         taken, room = int(inside.sum()), rules.room - float(rules.space[inside].sum())
+        rows = rules.rows.left(codes, inside)
         table_kernels.scan(
             table, 2**bits - 1, bits, self.lists.cost[codes], rules.space[codes], room, rules.least - taken,
-            rules.most - taken, *rules.pair_masks(codes), best, picks, np.full(bits + 1, -np.inf),
+            rules.most - taken, *rules.pair_masks(codes), rows.factors, rows.limits, best, picks,
+            np.full(bits + 1, -np.inf),
         )  # fmt: skip
         threshold = self.threshold
+        constant = node.constant - float(self.row_price @ rows.limits)  # what is left of a limit was paid back
         for value, pick in zip(best.tolist(), picks.tolist(), strict=True):
-            if value + node.constant > threshold:
+            if value + constant > threshold:
                 held = inside.astype(np.int8)
                 held[codes] = [pick >> bit & 1 for bit in range(bits)]
                 self.found[held.tobytes()] = self.lists.value(held)

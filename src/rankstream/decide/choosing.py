@@ -22,7 +22,7 @@ MOST_TOP = 1000
 @constrained
 def best_offer(
     model: Any,
-    margins: Numbers,
+    margins: Numbers | None = None,
     *,
     top: int = 1,
     budget: float = 10.0,
@@ -34,12 +34,18 @@ def best_offer(
 ) -> Decision:
     """The offer of the highest expected margin per customer, less listing costs, among all that are feasible.
 
+    Of a model with price levels, an offer has each item at one level or not at all. Constraints may then name an item,
+    "tea", whatever its price, or one of its levels, "tea @ 3.50".
+
     Parameters
     ----------
     model : RankingModel, EntropyModel, LogitModel, LatentClassModel, MarkovChainModel or any ChoiceModel
         Who chooses what.
     margins : dict, Series or number
         What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
+    costs : dict, Series or number, optional
+        Of a model with price levels, instead of margins: what a sale of each item costs, so that it earns the price
+        less that. Items without a price still need a margin.
     at_most, at_least : int, optional
         How many items an offer may have, the no-choice item not counted.
     must, never : items
@@ -52,6 +58,10 @@ def best_offer(
         What showing an item costs per customer.
     space, capacity : dict, Series or number, and float, optional
         What items fill (0 where nothing is said), and how much there is.
+    ladders : tuples of items
+        ``("small", "large")``: where both are on offer, the first costs at most as much as the second.
+    present, changes : offer and int, optional
+        What is on offer now, as items or as ``{"tea": 3.5}``, and how many items may come, go or change their price.
     no_choice : item, optional
         What is always on offer and earns 0; without it, the model's own. Where there is none, the empty offer is
         infeasible.
@@ -76,6 +86,14 @@ def best_offer(
     (('pie', 'cake'), 2.7, True, 'all offers')
     >>> found.runners_up[0].offer, {size: round(value, 2) for size, value in found.by_size.items()}
     (('pie',), {0: 0.0, 1: 2.1, 2: 2.7, 3: 1.7})
+
+    With prices:
+
+    >>> labels = ["tea @ 3.00", "tea @ 4.00", "no"]
+    >>> model = RankingModel(labels, [("tea @ 3.00", "no", "tea @ 4.00"), labels], [0.2, 0.8], no_choice_code=2)
+    >>> found = best_offer(model, costs={"tea": 1.0})
+    >>> found.offer, found.prices, round(found.value, 2), found.shares
+    (('tea @ 4.00',), {'tea': 4.0}, 2.4, {'tea': 0.8, 'no': 0.2})
 
     """
     problem = make_problem(model, margins, **constraints)
@@ -110,9 +128,9 @@ def decide(
 def _decision(problem: OfferProblem, answer: EngineAnswer, seconds: float) -> Decision:
     offers = [tuple(problem.items[code] for code in np.flatnonzero(held)) for held in answer.offers]
     menu = problem.labels(answer.offers[0])
+    shares = problem.by_item(problem.model.predict(menu) if menu else {})
     runners = tuple(RunnerUp(*pair) for pair in zip(offers[1:], answer.values[1:], strict=True))
     return Decision(
-        offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners,
-        problem.model.predict(menu) if menu else {}, seconds, problem, answer.error, sizes=answer.sizes,
-        sizes_quick=answer.sizes_quick,
+        offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners, shares, seconds, problem,
+        answer.error, sizes=answer.sizes, sizes_quick=answer.sizes_quick,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What every way of deciding can be told of the offers that are feasible: stated once, shown in every signature."""
+"""What every way of deciding can be told of costs and of the offers that are feasible, shown in every signature."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter, signature
@@ -16,6 +16,7 @@ Pairs: TypeAlias = Iterable[Any] | Mapping[Any, Any]
 class Constraints(TypedDict, total=False):
     """The keywords; ``best_offer`` says what each means."""
 
+    costs: Numbers | None
     at_most: int | None
     at_least: int | None
     must: Iterable[Label]
@@ -25,6 +26,9 @@ class Constraints(TypedDict, total=False):
     listing_costs: Numbers | None
     space: Numbers | None
     capacity: float | None
+    ladders: Pairs
+    present: Any
+    changes: int | None
     no_choice: Label | None
 
 
@@ -34,10 +38,10 @@ def constrained(function: Callable[P, R]) -> Callable[P, R]:
     >>> from typing import Unpack
     >>> def pick(model: Any, **constraints: Unpack[Constraints]) -> None: ...
     >>> list(signature(constrained(pick)).parameters)[:3]
-    ['model', 'at_most', 'at_least']
+    ['model', 'costs', 'at_most']
     """
     own = signature(function)
-    lists = {"must", "never", "requires", "excludes"}
+    lists = {"must", "never", "requires", "excludes", "ladders"}
     shown = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=() if name in lists else None, annotation=kind)
         for name, kind in Constraints.__annotations__.items()

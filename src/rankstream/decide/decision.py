@@ -53,7 +53,7 @@ class Decision:
     runners_up : tuple of RunnerUp
         The next best offers, where ``top`` asked for them.
     shares : dict
-        The share of every item of the menu.
+        The share of every item of the menu; of items at price levels, under their own names.
     seconds : float
         How long it took.
     problem : OfferProblem
@@ -92,6 +92,12 @@ class Decision:
         return self.problem.labels(self.held)
 
     @property
+    def prices(self) -> dict[Label, float | None]:
+        """The items of the offer under their own names, with their prices; None for those without one."""
+        levels = self.problem.levels
+        return dict((item, None) if levels is None else levels.of(item) for item in self.offer)
+
+    @property
     def held(self) -> Mask:
         """For every item of the model, whether it is in the offer."""
         inside = set(self.offer)
@@ -128,6 +134,8 @@ class Decision:
             "shares": {str(item): share for item, share in self.shares.items()},
             "seconds": self.seconds,
         }
+        if self.problem.levels is not None:
+            content["prices"] = {str(item): price for item, price in self.prices.items()}
         if self.knows_sizes:
             content["by_size"] = {str(size): best for size, best in self.by_size.items()}
         if self.interval is not None:
@@ -180,7 +188,8 @@ def explanation(found: Decision) -> list[str]:
     lines = [summary(found)[0] + "."]
     for place in np.argsort(-adds, kind="stable").tolist():
         code = int(inside[place])
-        share, item = found.shares[problem.items[code]], problem.items[code]
+        item = problem.items[code]
+        share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
         alone = not problem.nothing >= 0 and inside.size == 1
         what = "is all there is" if alone else f"adds {adds[place]:.3g}"
         if problem.state[code] > 0:

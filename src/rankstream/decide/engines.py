@@ -1,6 +1,6 @@
 """The engines behind ``best_offer``, and which of them a problem gets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
@@ -11,8 +11,10 @@ from rankstream._core.types import Mask
 from rankstream._core.watch import Deadline, Watch
 from rankstream.decide import logit
 from rankstream.decide.branch import Branching
+from rankstream.decide.level_tables import Cells
 from rankstream.decide.lists import Lists, make_lists
-from rankstream.decide.problem import IN, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import IN
 from rankstream.decide.sampling import most_possible, sampled_lists, standard_error
 from rankstream.decide.tables import predicted_seconds, scan, table_of
 from rankstream.decide.valuing import values
@@ -67,7 +69,7 @@ def solve(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watc
         return branch_and_bound(problem, top, budget, seed, watch)
     if seconds <= budget:
         return all_offers(problem, top)
-    if np.isinf(seconds) and problem.free.size <= FEW:
+    if np.isinf(seconds) and Cells(problem).count <= 2**FEW:
         return one_by_one(problem, top)
     return by_sampling(problem, top, budget, seed, watch)
 
@@ -102,13 +104,7 @@ def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
     """Every offer's value asked from the model."""
-    free, must = problem.free, problem.state == IN
-    offers = []
-    for codes in chain.from_iterable(combinations(free.tolist(), size) for size in range(free.size + 1)):
-        held = must.copy()
-        held[list(codes)] = True
-        if problem.is_feasible(held):
-            offers.append(held)
+    offers = [held for held in _every_offer(problem) if problem.is_feasible(held)]
     if not offers:
         raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
     worth = values(problem, offers)
@@ -121,6 +117,19 @@ def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
         [offers[n] for n in order], worth[order].tolist(), best, True, "all offers, one by one",
         dict(sorted(sizes.items())),
     )  # fmt: skip
+
+
+def _every_offer(problem: OfferProblem) -> Iterator[Mask]:
+    """Every offer of free items beside those that must be there; an item with prices at one level."""
+    if problem.levels is not None:
+        cells = Cells(problem)
+        yield from (cells.held(cell) for cell in range(cells.count))
+        return
+    free, must = problem.free, problem.state == IN
+    for codes in chain.from_iterable(combinations(free.tolist(), size) for size in range(free.size + 1)):
+        held = must.copy()
+        held[list(codes)] = True
+        yield held
 
 
 def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:

@@ -16,7 +16,7 @@ from rankstream.decide.decision import Decision
 from rankstream.decide.margins import Numbers
 from rankstream.decide.problem import OfferProblem, make_problem
 from rankstream.decide.referee import some_offer
-from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
+from rankstream.decide.tables import most_decided, scan, table_of
 from rankstream.estimation.methods import Method, make
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -68,7 +68,7 @@ class NextOffer:
 @constrained
 def next_offer(
     counts: Any,
-    margins: Numbers,
+    margins: Numbers | None = None,
     how: How = "thompson",
     *,
     method: str | Method = "max-entropy",
@@ -91,7 +91,9 @@ def next_offer(
         What was chosen so far.
     margins : dict, Series or number
         As for ``best_offer``.
-    at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity, no_choice : optional
+    costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
+        As for ``best_offer``.
+    ladders, present, changes, no_choice : optional
         As for ``best_offer``.
     how : "thompson", "greedy" or "ucb"
         The best offer by a model fitted to counts that were redrawn from a Dirichlet, so that offers are tried as
@@ -127,9 +129,8 @@ def next_offer(
     if not isinstance(held, ChoiceCounts):
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
     offers = held.assortments
-    if constraints.get("no_choice") is None and offers.no_choice_code is not None:
-        constraints["no_choice"] = offers.items[offers.no_choice_code]
-    problem = make_problem(_Known(offers.items, constraints.get("no_choice")), margins, **constraints)
+    everywhere = None if offers.no_choice_code is None else offers.items[offers.no_choice_code]
+    problem = make_problem(_Known(offers.items, everywhere), margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
     if not held.observations:
         return _at_random(problem, random)
@@ -171,6 +172,7 @@ class _Learner:
         same = start is not None and start.guides is not None and start.guides[0].items == counts.assortments.items
         self.guides = start.guides if start is not None and same else None
         self.last = start.fit if start is not None and same else None
+        self.first: EntropyFit | None = None
 
     def fit(self, counts: ChoiceCounts) -> Any:
         """A model of these counts."""
@@ -178,10 +180,23 @@ class _Learner:
             if self.method is None:
                 raise ValueError("The method 'auto' changes with the data: name one, such as 'max-entropy'.")
             return self.method.model(Task(counts.assortments, counts, self.seed, self.watch))
+        if counts.assortments.order:
+            self.last = self._in_order(counts)
+            return self.last.model
         self.guides = fit_guides(counts, seed=self.seed, start=self.guides, watch=self.watch)
         prior = of_guides(self.guides, WEIGHTS)
         self.last = fit_max_entropy(counts, prior, start=self.last, tolerance=GAP, seed=self.seed, watch=self.watch)
         return self.last.model
+
+    def _in_order(self, counts: ChoiceCounts) -> EntropyFit:
+        """Where there is an order, as of price levels: with guides weighed on held-out offers, once for all redraws."""
+        kept = None if self.first is None else self.first.stack
+        if self.first is None or kept is None:
+            self.first = fit_max_entropy(counts, tolerance=GAP, seed=self.seed, watch=self.watch)
+            return self.first
+        return fit_max_entropy(
+            counts, kept.prior, trust=self.first.trust, tolerance=GAP, start=self.last, seed=self.seed, watch=self.watch
+        )
 
 
 def _optimistic(
@@ -191,11 +206,9 @@ def _optimistic(
 
     Where whoever watches has had enough, over fewer redraws; with fewer than two there is nothing to add.
     """
-    if problem.free.size > MOST_BITS:
-        raise ValueError(
-            f"'ucb' can decide about {MOST_BITS} items, not {problem.free.size}: use 'thompson', or never= for some."
-        )
     model = learner.fit(learner.counts)
+    if too_many := most_decided(replace(problem, model=model)):
+        raise ValueError(f"'ucb' can decide about {too_many}: use 'thompson', or never= for some.")
     middle = table_of(replace(problem, model=model))
     sums, squares, done = np.zeros_like(middle.values), np.zeros_like(middle.values), 0
     while done < redraws and not learner.watch(f"redrawn {done} of {redraws} times"):
@@ -205,7 +218,7 @@ def _optimistic(
         squares += drawn**2
         done += 1
     spread = np.sqrt(np.maximum(squares - sums**2 / max(1, done), 0.0) / max(1, done - 1))
-    held = scan(OfferTable(middle.values + optimism * spread, middle.flip), problem).offers[0]
+    held = scan(replace(middle, values=middle.values + optimism * spread), problem).offers[0]
     own = tuple(problem.items[code] for code in np.flatnonzero(held))
     found = decide(replace(problem, model=model), 1, budget, learner.seed, learner.watch)
     return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)

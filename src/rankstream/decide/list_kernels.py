@@ -138,8 +138,18 @@ def changes(
 
 
 @compiled
-def fits(held: Bytes, space: Vec, room: float, least: int, most: int, requires: Codes, excludes: Codes) -> bool:
-    """Whether an offer of free items keeps all rules."""
+def fits(
+    held: Bytes,
+    space: Vec,
+    room: float,
+    least: int,
+    most: int,
+    requires: Codes,
+    excludes: Codes,
+    factors: Codes,
+    limits: Codes,
+) -> bool:
+    """Whether an offer of free items keeps all rules; the last two are those of ``Rows``."""
     size, filled = 0, 0.0
     for i in range(held.size):
         if held[i] > 0:
@@ -152,19 +162,36 @@ def fits(held: Bytes, space: Vec, room: float, least: int, most: int, requires: 
     for k in range(excludes.shape[0]):
         if held[excludes[k, 0]] > 0 and held[excludes[k, 1]] > 0:
             good = False
+    for k in range(limits.size):
+        total = 0
+        for i in range(held.size):
+            if held[i] > 0:
+                total += factors[k, i]
+        if total > limits[k]:
+            good = False
     return good
 
 
 @inner
 def better(
-    held: Bytes, gone: int, new: int, space: Vec, room: float, least: int, most: int, requires: Codes, excludes: Codes
+    held: Bytes,
+    gone: int,
+    new: int,
+    space: Vec,
+    room: float,
+    least: int,
+    most: int,
+    requires: Codes,
+    excludes: Codes,
+    factors: Codes,
+    limits: Codes,
 ) -> bool:
     """Whether the offer keeps all rules without ``gone`` and with ``new`` (-1: none); the offer is left as it was."""
     if gone >= 0:
         held[gone] = 0
     if new >= 0:
         held[new] = 1
-    good = fits(held, space, room, least, most, requires, excludes)
+    good = fits(held, space, room, least, most, requires, excludes, factors, limits)
     if gone >= 0:
         held[gone] = 1
     if new >= 0:
@@ -185,6 +212,8 @@ def climb(
     most: int,
     requires: Codes,
     excludes: Codes,
+    factors: Codes,
+    limits: Codes,
     cost: Vec,
     pays: float,
     held: Bytes,
@@ -219,7 +248,7 @@ def climb(
                     gain += swap[f, i]
                 if gain > best:
                     out, into = f if f < n else -1, i if i < n else -1
-                    if better(held, out, into, space, room, least, most, requires, excludes):
+                    if better(held, out, into, space, room, least, most, requires, excludes, factors, limits):
                         best, gone, new = gain, out, into
         if gone < 0 and new < 0:
             return step + 1

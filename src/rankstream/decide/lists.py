@@ -6,7 +6,8 @@ import numpy as np
 
 from rankstream._core.types import Bytes, Codes, Mask, Vec
 from rankstream.decide import list_kernels as kernels
-from rankstream.decide.problem import IN, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import IN
 from rankstream.models.rankings import RankingModel
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from rankstream._core.types import Bytes, Mask, Vec
 from rankstream._core.watch import Watch
-from rankstream.decide.problem import FREE, IN, OUT, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import FREE, IN, OUT
 from rankstream.models.parametric.mnl import LogitModel
 
 

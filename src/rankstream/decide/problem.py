@@ -1,18 +1,20 @@
 """What may be offered: margins, costs and constraints over the items of a model, checked and thought through."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Bytes, Codes, Label, Mask, Vec
-from rankstream.data.assortments import plain
+from rankstream.data.prices import PriceLevels
 from rankstream.decide.constraints import Pairs
-from rankstream.decide.margins import Numbers, listed, margin_vector, no_choice_of, number_vector
+from rankstream.decide.margins import Numbers, margin_vector, number_vector
+from rankstream.decide.naming import CodePairs, ItemNames, names_of
+from rankstream.decide.rows import FREE, IN, OUT, Row, Rows, make_rows
 
-IN, FREE, OUT = 1, 0, -1
 FITS = 1e-9
 """Relative to the capacity: sums of spaces that exceed it by no more than rounding still fit."""
 
@@ -23,7 +25,8 @@ class OfferProblem:
 
     ``state`` says of every item whether it must be (1), cannot be (-1) or may be (0) in the offer, with all that
     follows from the constraints thought through. ``nothing`` is the number of the no-choice item, or -1: it is not
-    counted, not constrained and not free.
+    counted, not constrained and not free. Items at price levels have ``levels``, and ``excludes`` then contains all
+    pairs of levels of an item.
     """
 
     model: Any
@@ -37,6 +40,13 @@ class OfferProblem:
     requires: Codes
     excludes: Codes
     nothing: int
+    rows: Rows = field(default_factory=Rows)
+    levels: PriceLevels | None = None
+
+    @property
+    def names(self) -> ItemNames:
+        """What names stand for."""
+        return ItemNames(self.items, self.nothing, self.levels)
 
     @property
     def items(self) -> tuple[Label, ...]:
@@ -72,12 +82,18 @@ class OfferProblem:
             and float(self.space[own].sum()) <= self.room
             and not (own[self.requires[:, 0]] & ~own[self.requires[:, 1]]).any()
             and not (own[self.excludes[:, 0]] & own[self.excludes[:, 1]]).any()
+            and self.rows.allow(own)
         )
 
     def labels(self, held: Mask) -> tuple[Label, ...]:
         """The items of an offer in the model's order, and last the no-choice item where there is one."""
         own = tuple(item for item, there in zip(self.items, held, strict=True) if there)
         return own if self.nothing < 0 else (*own, self.items[self.nothing])
+
+    def by_item(self, numbers: Mapping[Label, float]) -> dict[Label, float]:
+        """The same numbers under the items' own names, where these have prices."""
+        levels = self.levels
+        return {label if levels is None else levels.of(label)[0]: number for label, number in numbers.items()}
 
     @property
     def possible_sizes(self) -> range:
@@ -91,8 +107,9 @@ class OfferProblem:
 
 def make_problem(
     model: Any,
-    margins: Numbers,
+    margins: Numbers | None,
     *,
+    costs: Numbers | None = None,
     at_most: int | None = None,
     at_least: int | None = None,
     must: Iterable[Label] = (),
@@ -102,65 +119,73 @@ def make_problem(
     listing_costs: Numbers | None = None,
     space: Numbers | None = None,
     capacity: float | None = None,
+    ladders: Pairs = (),
+    present: Any = None,
+    changes: int | None = None,
     no_choice: Label | None = None,
 ) -> OfferProblem:
     """Check all that a user can say of a decision; what contradicts itself is a ValueError of one sentence."""
-    items = tuple(model.items)
-    label = no_choice_of(model, no_choice)
-    number = {item: code for code, item in enumerate(items)}
-    nothing = -1 if label is None else number[label]
-    own = len(items) - (nothing >= 0)
+    names = names_of(model, no_choice)
+    items, nothing, label = names.items, names.nothing, names.leave
+    own = len(set(names.owner.tolist())) - (nothing >= 0)
     least = 0 if at_least is None else whole_number("at_least", at_least)
     most = own if at_most is None else min(own, whole_number("at_most", at_most))
-    sizes = number_vector("space", items, space, label)
+    sizes = number_vector("space", items, names.at_levels("space", space), label)
     if (sizes < 0.0).any():
         bad = int(np.argmin(sizes))
         raise ValueError(f"The space of {items[bad]!r} is {sizes[bad]:g}: it must be at least 0.")
     if (space is None) != (capacity is None):
         raise ValueError("Space and capacity belong together: say what items fill, and how much there is.")
+    state, one_of = _states(names, must, never)
+    needs, only_with = _requires(_pairs("requires", names, requires))
+    bans = [pair for first, second in _pairs("excludes", names, excludes) for pair in product(first, second)]
+    bans += names.one_level_each() + names.ladders(ladders)
     held = OfferProblem(
         model=model,
-        margins=margin_vector(items, margins, label),
-        costs=number_vector("listing cost", items, listing_costs, label),
+        margins=margin_vector(items, names.margins(margins, costs), label),
+        costs=number_vector("listing cost", items, names.at_levels("listing cost", listing_costs), label),
         space=sizes,
         capacity=np.inf if capacity is None else number_between("capacity", capacity, 0.0),
         least=max(least, 0 if nothing >= 0 else 1),
         most=most,
-        state=_states(items, number, nothing, must, never),
-        requires=_pairs("requires", items, number, nothing, requires),
-        excludes=_pairs("excludes", items, number, nothing, excludes),
+        state=state,
+        requires=np.array(needs, dtype=np.int64).reshape(-1, 2),
+        excludes=np.array(bans, dtype=np.int64).reshape(-1, 2),
         nothing=nothing,
+        rows=make_rows(len(items), [*one_of, *only_with, *names.changes(present, changes)]),
+        levels=names.levels,
     )
     return _thought_through(held)
 
 
-def _code(name: str, number: dict[Label, int], nothing: int, item: Label) -> int:
-    label = plain(item)
-    if label not in number:
-        raise ValueError(f"{name} names {label!r}, which the model does not know: its items are {listed(number)}.")
-    if number[label] == nothing:
-        raise ValueError(f"{name} names the no-choice item {label!r}, which is always on offer: leave it out.")
-    return number[label]
-
-
-def _states(
-    items: tuple[Label, ...], number: dict[Label, int], nothing: int, must: Iterable[Label], never: Iterable[Label]
-) -> Bytes:
-    state = np.zeros(len(items), dtype=np.int8)
+def _states(names: ItemNames, must: Iterable[Label], never: Iterable[Label]) -> tuple[Bytes, list[Row]]:
+    """What is said of single items, and the rows of items that must be there at any of their levels."""
+    state = np.zeros(len(names.items), dtype=np.int8)
+    rows: list[Row] = []
     for name, labels, mark in (("must", must, IN), ("never", never, OUT)):
         if isinstance(labels, str):
             raise ValueError(f"{name} is {labels!r}: give a list of items.")
         for label in labels:
-            code = _code(name, number, nothing, label)
-            if state[code] not in (FREE, mark):
-                raise ValueError(f"The item {items[code]!r} is named in both must and never: leave one out.")
-            state[code] = mark
-    if nothing >= 0:
-        state[nothing] = OUT  # always there, and never counted or decided about
-    return state
+            codes = names.codes(name, label)
+            if mark == IN and len(codes) > 1:
+                rows.append(((), codes, -1))
+                continue
+            for code in codes:
+                if state[code] not in (FREE, mark):
+                    item = names.items[code]
+                    raise ValueError(f"The item {item!r} is named in both must and never: leave one out.")
+                state[code] = mark
+    for _, levels, _ in rows:
+        if (state[list(levels)] == OUT).all():
+            item = names.items[levels[0]]
+            raise ValueError(f"No level of an item that must be there is left, not even {item!r}: leave one to offer.")
+    if names.nothing >= 0:
+        state[names.nothing] = OUT  # always there, and never counted or decided about
+    return state, rows
 
 
-def _pairs(name: str, items: tuple[Label, ...], number: dict[Label, int], nothing: int, pairs: Pairs) -> Codes:
+def _pairs(name: str, names: ItemNames, pairs: Pairs) -> list[tuple[list[int], list[int]]]:
+    """The numbers that both sides of each pair stand for."""
     given: list[Any] = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
     if len(given) == 2 and not any(isinstance(pair, tuple | list) for pair in given):
         given = [tuple(given)]  # one pair, not in a list
@@ -168,11 +193,17 @@ def _pairs(name: str, items: tuple[Label, ...], number: dict[Label, int], nothin
     for pair in given:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"{name} contains {pair!r}: give pairs of items, such as ('cream', 'tea').")
-        first, second = (_code(name, number, nothing, item) for item in pair)
-        if first == second:
-            raise ValueError(f"{name} contains the pair of {items[first]!r} with itself: name two items.")
+        first, second = (names.codes(name, item) for item in pair)
+        if set(first) & set(second):
+            raise ValueError(f"{name} contains the pair of {names.items[first[0]]!r} with itself: name two items.")
         found.append((first, second))
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    return found
+
+
+def _requires(pairs: list[tuple[list[int], list[int]]]) -> tuple[CodePairs, list[Row]]:
+    """Pairs of which the second is a single item, and rows for those that require any level of one."""
+    needs = [(code, second[0]) for first, second in pairs if len(second) == 1 for code in first]
+    return needs, [(first, second, 0) for first, second in pairs if len(second) > 1]
 
 
 def _thought_through(problem: OfferProblem) -> OfferProblem:
@@ -191,6 +222,10 @@ def _thought_through(problem: OfferProblem) -> OfferProblem:
             before = state[first], state[second]
             propagate(state, first, second, name == "requires")
             changed |= before != (state[first], state[second])
+        before_rows = state.copy()
+        if not problem.rows.follow(state):
+            raise ValueError("No offer keeps must, requires and changes together: relax one of them.")
+        changed |= bool((state != before_rows).any())
         filled = float(problem.space[state == IN].sum())
         if filled > problem.room:
             raise ValueError(

@@ -7,7 +7,8 @@ import numpy as np
 
 from rankstream._core.types import Mask, Vec
 from rankstream.decide.lists import Lists, make_lists
-from rankstream.decide.problem import IN, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import IN
 from rankstream.models.rankings import RankingModel
 
 Form = Literal["bertsimas-misic", "exclusion-set"]
@@ -42,6 +43,9 @@ class Program:
         for first, second in problem.excludes.tolist():
             if first in self.columns and second in self.columns:
                 self.row([self.columns[first], self.columns[second]], [1.0, 1.0], -self.infinity, 1.0)
+        rows = problem.rows.left(self.free, inside)
+        for factors, limit in zip(rows.factors, rows.limits.tolist(), strict=True):
+            self.row(every, factors.tolist(), -self.infinity, limit)
 
     def variable(self, gain: float, *, whole: bool = False) -> int:
         """One more variable between 0 and 1; its number."""

@@ -1,16 +1,17 @@
 """What constrains the free items alone, once the items that must be offered have taken their place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rankstream._core.types import Bits, Bytes, Codes, Vec
-from rankstream.decide.problem import FREE, IN, OUT, OfferProblem, propagate
+from rankstream.decide.problem import OfferProblem, propagate
+from rankstream.decide.rows import FREE, IN, OUT, Rows
 
 
 @dataclass(frozen=True, eq=False)
 class FreeRules:
-    """Sizes, space and pairs of the free items, which are numbered from 0.
+    """Sizes, space, pairs and rows of the free items, which are numbered from 0.
 
     ``room``, ``least`` and ``most`` are what the items that must be offered leave. ``requires`` and ``excludes`` are
     pairs in rows; a pair with an item that is not free is settled already, and left out.
@@ -22,11 +23,13 @@ class FreeRules:
     most: int
     requires: Codes
     excludes: Codes
+    rows: Rows = field(default_factory=Rows)
 
     @property
-    def arrays(self) -> tuple[Vec, float, int, int, Codes, Codes]:
+    def arrays(self) -> tuple[Vec, float, int, int, Codes, Codes, Codes, Codes]:
         """What the kernels take."""
-        return self.space, self.room, self.least, self.most, self.requires, self.excludes
+        limits = self.space, self.room, self.least, self.most
+        return *limits, self.requires, self.excludes, self.rows.factors, self.rows.limits
 
     def pair_masks(self, codes: Codes) -> tuple[Bits, Bits]:
         """For each of some free items, which of them it needs and which it bans, as bits in their order."""
@@ -45,6 +48,8 @@ class FreeRules:
             for pairs, required in ((self.requires, True), (self.excludes, False)):
                 if len(pairs) and not _follow_pairs(state, pairs, required):
                     return False
+            if not self.rows.follow(state):
+                return False
             if self.room < np.inf:
                 left = self.room - float(self.space[state == IN].sum())
                 if left < 0.0:
@@ -63,13 +68,17 @@ def rules_of(problem: OfferProblem) -> FreeRules:
     place = np.full(len(problem.items), -1, dtype=np.int64)
     place[free] = np.arange(free.size)
     taken = int(inside.sum())
+    requires, excludes = (place[pairs] for pairs in (problem.requires, problem.excludes))
+    requires, excludes = (pairs[(pairs >= 0).all(axis=1)] for pairs in (requires, excludes))
     limited = problem.capacity < np.inf
     return FreeRules(
         problem.space[free],
         problem.room - float(problem.space[inside].sum()) if limited else np.inf,
         problem.least - taken,
         problem.most - taken,
-        *(place[pairs][(place[pairs] >= 0).all(axis=1)] for pairs in (problem.requires, problem.excludes)),
+        requires,
+        excludes,
+        problem.rows.left(free, inside),
     )
 
 

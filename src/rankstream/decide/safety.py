@@ -16,7 +16,7 @@ from rankstream.decide.constraints import Constraints, constrained
 from rankstream.decide.decision import Decision, named
 from rankstream.decide.margins import Numbers
 from rankstream.decide.problem import OfferProblem, make_problem
-from rankstream.decide.tables import MOST_BITS, OfferTable, scan, table_of
+from rankstream.decide.tables import most_decided, scan, table_of
 from rankstream.decide.valuing import values
 from rankstream.estimation.estimate import estimate
 from rankstream.models.rankings import RankingModel
@@ -84,7 +84,7 @@ class SafeOffer:
 @constrained
 def safe_offer(
     counts: ChoiceCounts,
-    margins: Numbers,
+    margins: Numbers | None = None,
     region: Region = "confidence",
     *,
     tolerance: float = 0.0,
@@ -108,7 +108,9 @@ def safe_offer(
         The data.
     margins : dict, Series or number
         As for ``best_offer``.
-    at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity, no_choice : optional
+    costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
+        As for ``best_offer``.
+    ladders, present, changes, no_choice : optional
         As for ``best_offer``.
     region : "confidence", "l1" or "linf"
         Models within the offers' confidence radii at this ``level``, or within a ``tolerance`` in a norm.
@@ -141,10 +143,8 @@ def safe_offer(
     if set(fitted.items) != set(counts.assortments.items):
         raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
     problem = make_problem(fitted, margins, **constraints)
-    if problem.free.size > MOST_BITS:
-        raise ValueError(
-            f"A safe offer can decide about {MOST_BITS} items, not {problem.free.size}: use must= or never= for some."
-        )
+    if too_many := most_decided(problem):
+        raise ValueError(f"A safe offer can decide about {too_many}: use must= or never= for some.")
     deadline = Deadline(number_between("budget", budget, 0.0))
 
     def enough(text: str, share: float = 1.0) -> bool:
@@ -184,7 +184,7 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
             table = scenario
         else:
             np.minimum(table.values, scenario.values, out=table.values)
-        found = scan(OfferTable(table.values, scenario.flip), problem)
+        found = scan(replace(scenario, values=table.values), problem)
         bound, offer = found.values[0], found.offers[0]
         if bound <= kept[0] + close:
             break

@@ -1,5 +1,6 @@
 """Sampling: where no table has all offers of a model, the best offer of rankings drawn from it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from rankstream.decide.problem import OfferProblem
 from rankstream.models.entropy.completion import TiltedRankings
 from rankstream.models.entropy.laws import Prior, markov_chain, plackett_luce
 from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.parametric.falling import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
+from rankstream.models.parametric.priced import PricedModel
 from rankstream.models.rankings import RankingModel
 
 DRAWN = 2000
@@ -37,14 +40,13 @@ def law_of(model: Any) -> Prior:
 def draw(model: Any, seed: int, watch: Watch, size: int = DRAWN) -> tuple[RankingModel, int]:
     """Rankings from a model, as a model, and how many: ``size``, or fewer batches when whoever watches says so."""
     random = np.random.default_rng(seed)
+    batch: Callable[[int, np.random.Generator], Codes]
     if isinstance(model, EntropyModel):
-        tilted = TiltedRankings(*model.program())
-        batch = tilted.draw
+        batch = TiltedRankings(*model.program()).draw
+    elif isinstance(model, FallingClassModel | PricedModel):
+        batch = model.draw_orders
     else:
-        prior = law_of(model)
-
-        def batch(size: int, generator: np.random.Generator) -> Codes:
-            return prior.sample(size, generator)
+        batch = law_of(model).sample
 
     rows: list[Codes] = []
     while len(rows) * BATCH < size:

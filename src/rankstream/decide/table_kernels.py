@@ -112,6 +112,15 @@ def pairs_fit(offer: int, pairs: int, needs: Bits, bans: Bits) -> bool:
     return True
 
 
+@inner
+def rows_fit(low: Vec, high: Vec, limits: Codes) -> bool:
+    """Whether an offer keeps all rows, given their sums over both halves of it."""
+    good = True
+    for k in range(limits.size):
+        good = good and low[k] + high[k] <= limits[k]
+    return good
+
+
 @compiled
 def scan(
     table: Vec,
@@ -124,6 +133,8 @@ def scan(
     most: int,
     needs: Bits,
     bans: Bits,
+    factors: Codes,
+    limits: Codes,
     best: Vec,
     picks: Bits,
     size_best: Vec,
@@ -131,14 +142,19 @@ def scan(
     """Look at all offers: the best few into ``best`` and ``picks``, and the best of each size. Returns how many fit.
 
     What offer S earns is ``table[S ^ flip]``: with all bits in ``flip`` the table is by complement. ``needs[i]`` are
-    the items that i cannot be without, ``bans[i]`` those that it cannot be with. Sums over a set are looked up as the
-    sum over its low half plus that over its high half, so that none needs a loop over items.
+    the items that i cannot be without, ``bans[i]`` those that it cannot be with; ``factors`` and ``limits`` are those
+    of ``Rows``. Sums over a set are looked up as the sum over its low half plus that over its high half, so that none
+    needs a loop over items.
     """
     low = bits // 2
     low_cost, high_cost = half_sums(costs, 0, low), half_sums(costs, low, bits - low)
     low_space, high_space = half_sums(space, 0, low), half_sums(space, low, bits - low)
     ones = np.ones(bits)
     low_size, high_size = half_sums(ones, 0, low).astype(np.int64), half_sums(ones, low, bits - low).astype(np.int64)
+    low_rows, high_rows = np.zeros((limits.size, low_cost.size)), np.zeros((limits.size, high_cost.size))
+    for k in range(limits.size):
+        numbers = factors[k].astype(np.float64)
+        low_rows[k], high_rows[k] = half_sums(numbers, 0, low), half_sums(numbers, low, bits - low)
     pairs = 0
     for i in range(bits):
         if needs[i] | bans[i]:
@@ -151,6 +167,8 @@ def scan(
             if size < least or size > most or low_space[lower] > left:
                 continue
             if offer & pairs and not pairs_fit(offer, pairs, needs, bans):
+                continue
+            if limits.size and not rows_fit(low_rows[:, lower], high_rows[:, upper], limits):
                 continue
             found += 1
             value = table[offer ^ flip] - low_cost[lower] - cost_here

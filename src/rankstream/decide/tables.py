@@ -7,9 +7,10 @@ import numpy as np
 from rankstream._core.rounding import ROUNDING
 from rankstream._core.threads import crew
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.decide import law_kernels, table_kernels
+from rankstream.decide import law_kernels, level_tables, table_kernels
 from rankstream.decide.lists import make_lists
-from rankstream.decide.problem import IN, OfferProblem
+from rankstream.decide.problem import OfferProblem
+from rankstream.decide.rows import IN
 from rankstream.decide.rules import rules_of
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.latent_class import LatentClassModel
@@ -32,10 +33,11 @@ SHARED, PARTS = 18, 32
 
 @dataclass(frozen=True, eq=False)
 class OfferTable:
-    """What every offer of free items earns: offer S in place ``S ^ flip``."""
+    """What every offer of free items earns: offer S in place ``S ^ flip``; ``by_level``, in the cell of its levels."""
 
     values: Vec
     flip: int
+    by_level: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,8 @@ class Scanned:
 def predicted_seconds(problem: OfferProblem) -> float:
     """About how long a table would take; infinite where it is too large or there is none for the model."""
     model, free, n_items = problem.model, problem.free.size, len(problem.items)
+    if level_tables.suits(problem):
+        return level_tables.predicted_seconds(problem)
     if free > MOST_BITS:
         return np.inf
     offers = float(2**free)
@@ -62,7 +66,7 @@ def predicted_seconds(problem: OfferProblem) -> float:
         terms = offers * model.n_classes
     elif isinstance(model, MarkovChainModel):
         terms = offers * n_items**2 / 3
-    elif isinstance(model, EntropyModel):
+    elif isinstance(model, EntropyModel) and not model.prior.order:
         bits = n_items - problem.must.size - (problem.nothing >= 0)
         sets, chains = 2.0**bits, len(model.prior.chain_weights)
         if sets * (bits if chains else 1) > MOST_STATES:
@@ -73,9 +77,26 @@ def predicted_seconds(problem: OfferProblem) -> float:
     return (terms + 4 * offers) / RATE
 
 
+def most_decided(problem: OfferProblem) -> str:
+    """Where a problem is too large for a table whatever the budget, how large it may be and is; else nothing.
+
+    >>> from rankstream import RankingModel
+    >>> from rankstream.decide.problem import make_problem
+    >>> most_decided(make_problem(RankingModel(range(30), [range(30)], [1.0]), 1.0))
+    '24 items, not 30'
+    """
+    if level_tables.suits(problem):
+        cells = level_tables.Cells(problem).count
+        most = level_tables.MOST_CELLS
+        return f"{most:,} combinations of items and levels, not {cells:,}" if cells > most else ""
+    return f"{MOST_BITS} items, not {problem.free.size}" if problem.free.size > MOST_BITS else ""
+
+
 def table_of(problem: OfferProblem) -> OfferTable:
     """What all offers earn by the problem's model."""
     model, free = problem.model, problem.free.size
+    if level_tables.suits(problem):
+        return OfferTable(level_tables.level_values(problem), 0, True)
     values = np.zeros(2**free)
     if isinstance(model, LogitModel | LatentClassModel):
         _add_logits(model, problem, values)
@@ -89,7 +110,7 @@ def table_of(problem: OfferProblem) -> OfferTable:
     if isinstance(model, RankingModel):
         lists = make_lists(model, problem)
         table_kernels.spread(*lists.arrays, values)
-    elif isinstance(model, EntropyModel):
+    elif isinstance(model, EntropyModel) and not model.prior.order:
         _add_tilted(model, problem, values)
     else:
         raise ValueError(f"There is no table of all offers for a {type(model).__name__}: give a model of the package.")
@@ -157,14 +178,11 @@ def subset_sums(values: Vec, bits: int) -> None:
 
 def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
     """The best feasible offers of a table; a ValueError where none is feasible."""
-    free, inside, rules = problem.free, problem.state == IN, rules_of(problem)
+    inside = problem.state == IN
     taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
-    best, picks = np.full(max(1, top), -np.inf), np.zeros(max(1, top), dtype=np.uint64)
-    size_best = np.full(free.size + 1, -np.inf)
-    feasible = table_kernels.scan(
-        table.values, table.flip, free.size, problem.costs[free], rules.space, rules.room, rules.least, rules.most,
-        *rules.pair_masks(np.arange(free.size)), best, picks, size_best,
-    )  # fmt: skip
+    best, offers, size_best, feasible = (
+        level_tables.scan_levels(table.values, problem, top) if table.by_level else _scan_bits(table, problem, top)
+    )
     if not feasible:
         raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
     kept = [number for number in range(best.size) if np.isfinite(best[number])]
@@ -175,10 +193,22 @@ def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
 
     return Scanned(
         [plain(best[number]) for number in kept],
-        [_held(problem, int(picks[number])) for number in kept],
+        [offers[number] for number in kept],
         {size + taken: plain(value) for size, value in enumerate(size_best) if np.isfinite(value)},
         feasible,
     )
+
+
+def _scan_bits(table: OfferTable, problem: OfferProblem, top: int) -> tuple[Vec, list[Mask], Vec, int]:
+    """The best feasible values and offers, the best value of each size, and how many offers are feasible."""
+    free, rules = problem.free, rules_of(problem)
+    best, picks = np.full(max(1, top), -np.inf), np.zeros(max(1, top), dtype=np.uint64)
+    size_best = np.full(free.size + 1, -np.inf)
+    feasible = table_kernels.scan(
+        table.values, table.flip, free.size, problem.costs[free], rules.space, rules.room, rules.least, rules.most,
+        *rules.pair_masks(np.arange(free.size)), rules.rows.factors, rules.rows.limits, best, picks, size_best,
+    )  # fmt: skip
+    return best, [_held(problem, int(pick)) for pick in picks], size_best, feasible
 
 
 def _held(problem: OfferProblem, mask: int) -> Mask:

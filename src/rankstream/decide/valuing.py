@@ -8,7 +8,8 @@ import numpy as np
 from rankstream._core.optional import optional
 from rankstream._core.types import Label, Mask, Vec
 from rankstream.data.assortments import Assortments, as_offer
-from rankstream.decide.margins import Numbers, margin_vector, no_choice_of, number_vector
+from rankstream.decide.margins import Numbers, margin_vector, number_vector
+from rankstream.decide.naming import names_of
 from rankstream.decide.problem import OfferProblem
 
 SEVERAL = 500
@@ -18,8 +19,9 @@ SEVERAL = 500
 def value(
     model: Any,
     offers: Iterable[Iterable[Label]],
-    margins: Numbers,
+    margins: Numbers | None = None,
     *,
+    costs: Numbers | None = None,
     listing_costs: Numbers | None = None,
     no_choice: Label | None = None,
 ) -> Any:
@@ -30,9 +32,12 @@ def value(
     model : any ChoiceModel
         Who chooses what.
     offers : list of offers
-        What to price. The no-choice item, where there is one, is added to every offer.
+        What to price: items, or of a model with price levels also ``{"tea": 3.5}``. The no-choice item, where there is
+        one, is added to every offer.
     margins : dict, Series or number
         What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
+    costs : dict, Series or number, optional
+        Of a model with price levels, instead of margins: what a sale of each item costs.
     listing_costs : dict, Series or number, optional
         What showing an item costs per customer.
     no_choice : item, optional
@@ -47,12 +52,13 @@ def value(
     1    (tea, pie)     2.4      0.2    2.2
 
     """
-    nothing = no_choice_of(model, no_choice)
-    items = tuple(model.items)
-    gains, costs = margin_vector(items, margins, nothing), number_vector("listing cost", items, listing_costs, nothing)
-    given = [tuple(offer) for offer in offers]
+    names = names_of(model, no_choice)
+    items, nothing = names.items, names.leave
+    gains = margin_vector(items, names.margins(margins, costs), nothing)
+    listed = number_vector("listing cost", items, names.at_levels("listing cost", listing_costs), nothing)
+    given = [names.labels(offer) for offer in offers]
     full = [as_offer("The offer", _with(nothing, offer)) for offer in given]
-    earned, listing = earnings(model, full, gains), np.array([_sum(model.items, costs, offer) for offer in full])
+    earned, listing = earnings(model, full, gains), np.array([_sum(model.items, listed, offer) for offer in full])
     frames = optional("pandas", "A data frame of offers")
     return frames.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
 

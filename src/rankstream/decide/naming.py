@@ -1,0 +1,200 @@
+"""What names stand for in a decision: an item of the model, or, where items have prices, all levels of an item."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.arguments import whole_number
+from rankstream._core.types import Codes, Label, Vec
+from rankstream.data.assortments import plain
+from rankstream.data.prices import PriceLevels
+from rankstream.decide.margins import Numbers, as_mapping, listed, no_choice_of
+from rankstream.decide.rows import Row
+from rankstream.models.prices import levels_of
+
+CodePairs = list[tuple[int, int]]
+
+
+def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
+    """The names of a model; ``no_choice`` is what is always on offer and earns 0, without it the model's own.
+
+    An item at a price is not bought for nothing: the model's own is not taken if it is one.
+    """
+    label, levels, items = no_choice_of(model, no_choice), levels_of(model), tuple(model.items)
+    if label is not None and levels is not None and levels.of(label)[1] is not None:
+        if no_choice is not None:
+            raise ValueError(f"The no-choice item {label!r} has a price: name one that stands for buying nothing.")
+        label = None
+    return ItemNames(items, -1 if label is None else items.index(label), levels)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemNames:
+    """The items of a model, and for those at price levels the numbers of all levels of each, cheapest first.
+
+    >>> names = ItemNames(("tea @ 3.00", "no", "tea @ 3.50"), 1, PriceLevels({"tea": [3, 3.5]}))
+    >>> names.codes("must", "tea"), names.codes("must", "tea @ 3.50"), names.owner.tolist()
+    ([0, 2], [2], [0, 1, 0])
+    """
+
+    items: tuple[Label, ...]
+    nothing: int
+    levels: PriceLevels | None
+
+    @cached_property
+    def number(self) -> dict[Label, int]:
+        """The number of every item of the model."""
+        return {item: code for code, item in enumerate(self.items)}
+
+    @cached_property
+    def own(self) -> dict[Label, list[int]]:
+        """The levels of every item that has some."""
+        if self.levels is None:
+            return {}
+        found: dict[Label, list[int]] = {}
+        for label in self.levels.labels:
+            found.setdefault(self.levels.of(label)[0], []).append(self.number[label])
+        return found
+
+    @cached_property
+    def owner(self) -> Codes:
+        """For every item of the model, a number that it shares with the other levels of the same item."""
+        found = np.arange(len(self.items))
+        for codes in self.own.values():
+            found[codes] = min(codes)
+        return found
+
+    @cached_property
+    def prices(self) -> Vec:
+        """The price of every item of the model; NaN for those without one."""
+        pairs = [(None if self.levels is None else self.levels.of(item)[1]) for item in self.items]
+        return np.array([np.nan if price is None else price for price in pairs], dtype=np.float64)
+
+    def codes(self, name: str, item: Any) -> list[int]:
+        """The numbers that an item stands for, or a sentence about ``name``, where it was said."""
+        label = plain(item)
+        if label not in self.number and label in self.own:
+            return self.own[label]
+        if label not in self.number:
+            known = listed(self.number)
+            raise ValueError(f"{name} names {label!r}, which the model does not know: its items are {known}.")
+        if self.number[label] == self.nothing:
+            raise ValueError(f"{name} names the no-choice item {label!r}, which is always on offer: leave it out.")
+        return [self.number[label]]
+
+    def labels(self, offer: Any) -> tuple[Label, ...]:
+        """The labels of an offer, which may be given as items with their prices."""
+        return self.levels.offer(offer) if self.levels is not None and isinstance(offer, Mapping) else tuple(offer)
+
+    def at_levels(self, name: str, numbers: Any) -> Any:
+        """Numbers by item, with those of an item with prices for each of its levels."""
+        if not self.own or not hasattr(numbers, "items") or not callable(numbers.items):
+            return numbers
+        out: dict[Label, Any] = {}
+        for item, value in numbers.items():
+            codes = self.own.get(plain(item), [])
+            for label in [self.items[code] for code in codes] or [plain(item)]:
+                if label in out:
+                    raise ValueError(f"The item {label!r} has two values for its {name}: give one.")
+                out[label] = value
+        return out
+
+    def margins(self, margins: Numbers | None, costs: Numbers | None) -> Numbers:
+        """What a sale earns: the margins given and, where there are costs, prices less costs."""
+        if not self.own:
+            if costs is not None:
+                raise ValueError("The model does not know prices, so that costs say nothing: give margins.")
+            if margins is None:
+                raise ValueError("There are no margins: say what a sale of each item earns.")
+            return margins
+        if margins is None and costs is None:
+            raise ValueError("There are neither margins nor costs: say what a sale earns, or what each item costs.")
+        given: Any = margins if hasattr(margins, "keys") else {}
+        for item in map(plain, given.keys()):
+            if item in self.own:
+                raise ValueError(
+                    f"The margin of {item!r} depends on its price: give costs, or a margin for each level, "
+                    f"such as {self.items[self.own[item][0]]!r}."
+                )
+        if costs is None:
+            return margins
+        priced = {self.items[code] for codes in self.own.values() for code in codes}
+        others = [item for item in self.items if item not in priced and item != self.leave]
+        found = {} if margins is None else as_mapping("margin", self.items, margins, others)
+        for item, cost in self._costs(costs).items():
+            for code in self.own[item]:
+                label = self.items[code]
+                if label in found:
+                    raise ValueError(f"The item {label!r} has a margin, and {item!r} a cost: leave one of them out.")
+                found[label] = float(self.prices[code]) - cost
+        for item, codes in self.own.items():
+            if not any(self.items[code] in found for code in codes):
+                raise ValueError(f"The item {item!r} has no cost: say what a sale of it costs, 0 if nothing.")
+        return found
+
+    @property
+    def leave(self) -> Label | None:
+        """The no-choice item, where there is one."""
+        return None if self.nothing < 0 else self.items[self.nothing]
+
+    def _costs(self, costs: Numbers) -> dict[Label, float]:
+        given = as_mapping("cost", [*self.own, *self.items], costs, list(self.own))
+        for item in given:
+            if item not in self.own:
+                raise ValueError(f"There is a cost of {item!r}, which has no price of its own: give its margin.")
+        return given
+
+    def one_level_each(self) -> CodePairs:
+        """Pairs that exclude each other, as an offer has an item at one level."""
+        return [pair for codes in self.own.values() for pair in combinations(codes, 2)]
+
+    def ladders(self, ladders: Any) -> CodePairs:
+        """Pairs of levels that exclude each other, as the first item would cost more than the second."""
+        given: list[Any] = list(ladders.items() if isinstance(ladders, Mapping) else ladders)
+        if given and not any(isinstance(steps, tuple | list) for steps in given):
+            given = [tuple(given)]  # one ladder, not in a list
+        found = []
+        for steps in given:
+            if not isinstance(steps, tuple | list) or len(steps) < 2:
+                raise ValueError(f"ladders contains {steps!r}: give items from cheap to dear, as ('small', 'large').")
+            for step in steps:
+                if plain(step) not in self.own:
+                    known = listed(self.own) if self.own else "none"
+                    raise ValueError(f"ladders names {step!r}, which has no price: items with one are {known}.")
+            if len(set(steps)) < len(steps):
+                raise ValueError(f"ladders contains an item twice, in {steps!r}: name each step once.")
+            for low, high in combinations([self.own[plain(step)] for step in steps], 2):
+                found += [(one, other) for one in low for other in high if self.prices[one] > self.prices[other]]
+        return found
+
+    def changes(self, present: Any, changes: int | None) -> list[Row]:
+        """At most so many items that come, go or change their price: what is present counts -1, new items +1.
+
+        That at most as many labels are new follows, as an item has one; said as well, it makes searches shorter.
+        """
+        if (present is None) != (changes is None):
+            raise ValueError("present and changes belong together: say what is on offer, and how much may change.")
+        if present is None:
+            return []
+        if isinstance(present, str) or not isinstance(present, Iterable):
+            raise ValueError(f"present is {present!r}: give the items on offer, with their prices if they have some.")
+        most = whole_number("changes", changes)
+        here = []
+        for label in self.labels(present):
+            if plain(label) == self.leave and self.nothing >= 0:
+                continue
+            codes = self.codes("present", label)
+            if len(codes) > 1:
+                example = self.items[codes[0]]
+                raise ValueError(f"present names {label!r} without a price: give one, such as {example!r}.")
+            here += codes
+        owners = [int(self.owner[code]) for code in here]
+        if len(set(owners)) < len(owners):
+            raise ValueError("present has an item twice: name it once, at one price.")
+        absent = [code for code in range(len(self.items)) if code != self.nothing and code not in here]
+        new = [code for code in absent if self.owner[code] not in owners]
+        return [(new, here, most - len(here)), (absent, (), most)]
