@@ -9,6 +9,7 @@ from pathlib import Path
 
 LOCK = ".lock"
 TEMPORARY = ".tmp"
+FILE_REMEDY = "name a folder for state and model with --out"
 
 
 @contextmanager
@@ -67,22 +68,20 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
 
 
 @contextmanager
-def own_folder(folder: Path) -> Iterator[None]:
+def own_folder(folder: Path, remedy: str = "end it first, or name another folder with --out") -> Iterator[None]:
     """Make a folder if need be, and keep it to this process; what a process that was killed left half is removed.
 
     The system gives the lock back when the process ends, however it ends.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: name a folder for state and model with --out.")
+        raise ValueError(f"{folder} is a file: {FILE_REMEDY if remedy.endswith('--out') else 'name a folder'}.")
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
     try:
         try:
             _lock(descriptor)
         except BlockingIOError:
-            raise ValueError(
-                f"Another process is writing to {folder}: end it first, or name another folder with --out."
-            ) from None
+            raise ValueError(f"Another process is writing to {folder}: {remedy}.") from None
         except OSError as error:
             raise ValueError(f"{folder} cannot be locked ({error.strerror}): name one on a local disk.") from None
         for left in folder.glob(f".*{TEMPORARY}"):

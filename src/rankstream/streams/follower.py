@@ -1,7 +1,6 @@
 """A stream that is followed record by record, with everything on disk that a restart needs."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,13 +13,13 @@ from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import parsed
 from rankstream.streams.checkpoint import explained
 from rankstream.streams.detector import Alarm
+from rankstream.streams.gate import Gate
 from rankstream.streams.live import Live, Record
 from rankstream.streams.records import LineReader
 from rankstream.streams.rotation import Place
 from rankstream.streams.source import FileSource, Line, LineSource, PipedSource
 
 BATCH = 1000
-AHEAD = 86_400.0  # seconds that the time of a record may be ahead of the clock
 LARGEST = 2**62
 FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # what device, inode and digest may be
 END: Final = "end"
@@ -73,7 +72,7 @@ class Follower:
             self.live = Live(**given)
         self.reader = LineReader(source, **self.reading)
         self.told = len(self.alarms)
-        self._labels = {str(item).strip(): item for item in self._known()}
+        self.gate = Gate(self.live, self._known())
 
     @property
     def state(self) -> Path:
@@ -116,7 +115,7 @@ class Follower:
         """The items so far, with those of choices that wait for their block."""
         if self.live.counts is not None:
             yield from self.live.counts.assortments.items
-        for offered, _ in self.live._waiting:
+        for offered, *_ in self.live._waiting:
             yield from offered
 
     def save(self) -> None:
@@ -148,7 +147,8 @@ class Follower:
             line = END if self.stopped else next(lines, END)
             if isinstance(line, Line):
                 try:
-                    record = self._checked(self.reader.record(line.text))
+                    read = self.reader.record(line.text)
+                    record = None if read is None else self.gate.checked(read)
                 except ValueError as error:
                     if self.on_error == "stop":
                         yield Step(batch, source.place(before=True), skipped)
@@ -161,29 +161,6 @@ class Follower:
             if line is END:
                 self.unfinished = to_end and not self.stopped and bool(source.rest.strip())
                 return
-
-    def _checked(self, record: Record | None) -> Record | None:
-        """A record that can be counted, saved and asked for later, with its items as they are known; or a ValueError.
-
-        A number and a text that read alike are two items that nobody can tell apart at the command line.
-        """
-        if record is None:
-            return None
-        names = {item: self._labels.get(str(item).strip(), item) for item in record.offered}
-        for item, known in names.items():
-            if type(item) is not type(known):
-                raise ValueError(f"its item {item!r} reads like {known!r}, which came before: write both the same way")
-        record = record._replace(offered=tuple(names.values()), chosen=names[record.chosen])
-        self.live.check(record)
-        if self.live.timed and record.time is not None and record.time > time.time() + AHEAD:
-            raise ValueError(
-                f"its time {record.time:.12g} is more than a day ahead of the clock: give seconds since 1970, not "
-                "milliseconds, or correct the clock"
-            )
-        if self.live.window is not None and not record.times.is_integer():
-            raise ValueError(f"its count {record.times:g} is not a whole number: a window counts whole choices")
-        self._labels.update((str(item).strip(), item) for item in record.offered)
-        return record
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -165,11 +165,22 @@ def record_of(
     """
     if not words.strip():
         return None
-    names = {**{role: role for role in KEYS}, **(keys or {})}
     try:
         content = loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON ({error}): write one object in every line") from None
+    return record_from(content, keys, no_choice, separator)
+
+
+def record_from(
+    content: Any, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
+) -> Record:
+    """A record from what the JSON of ``record_of`` stands for.
+
+    >>> record_from({"offered": ["tea", "pie"], "chosen": "pie", "time": "2024-05-16"})
+    Record(offered=('tea', 'pie'), chosen='pie', times=1.0, time=1715817600.0)
+    """
+    names = {**{role: role for role in KEYS}, **(keys or {})}
     if isinstance(content, Twice):
         raise ValueError("it names a key twice: name each once")
     always = names["offered"] if isinstance(names["offered"], list) else None
@@ -185,9 +196,14 @@ def record_of(
         chosen = nothing
     if not _is_item(chosen) or chosen not in items:
         raise ValueError(f"its choice {shown(chosen)} is not in its offer {shown(offered)}")
+    return Record(tuple(items), chosen, amount_of(count), moment_of(content.get(names["time"])))
+
+
+def amount_of(count: object) -> float:
+    """How many times something was chosen."""
     if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < MOST:
         raise ValueError(f"its count {shown(count)} is not a number >= 0")
-    return Record(tuple(items), chosen, float(count), _moment(content.get(names["time"])))
+    return float(count)
 
 
 def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[Label], Label]:
@@ -196,6 +212,8 @@ def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[La
     The no-choice item, if there is one, comes last unless it is there already, and apart.
     """
     raw = offered.split(separator) if isinstance(offered, str) else offered
+    if isinstance(offered, dict):
+        raise ValueError(f"its offer {shown(offered)} has prices, which a stream does not read: use 'rankstream fit'")
     if not isinstance(raw, list) or not raw or not all(_is_item(item) for item in raw):
         raise ValueError(f"its offer {shown(offered)} is not a list of texts or numbers")
     items: list[Any] = [item.strip() if isinstance(item, str) else item for item in raw]
@@ -212,7 +230,7 @@ def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[La
     return (items, items[read.index(no_choice)]) if no_choice in read else ([*items, no_choice], no_choice)
 
 
-def _moment(value: object) -> float | None:
+def moment_of(value: object) -> float | None:
     """Seconds since 1970, from a number or a date; None where it cannot be read, which matters only to who needs it."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None

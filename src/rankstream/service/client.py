@@ -1,0 +1,196 @@
+"""A client of the service: choices that count once whatever happens on the way, and questions."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from secrets import token_hex
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rankstream._core.types import Label
+from rankstream.models.files import model_in
+from rankstream.streams.live import Record
+
+if TYPE_CHECKING:
+    import httpx
+
+AGAIN = (429, 502, 503, 504)
+LONGEST = 30.0
+Choice = Record | Mapping[str, Any]
+
+
+class Client:
+    """Talks to a service that ``rankstream serve run`` has started.
+
+    What cannot be reached, and what answers that it is busy, is tried again, after a while that grows; batches carry a
+    key, so that they count once however often they are sent. What is refused is a ValueError with the service's own
+    sentence.
+
+    Parameters
+    ----------
+    url : str
+        The address that ``serve run`` printed.
+    token : str, optional
+        What ``serve token create`` printed; a service on this machine without tokens needs none.
+    timeout : float
+        Seconds to wait for an answer.
+    retries : int
+        How often something is tried again.
+    transport : httpx.BaseTransport, optional
+        Another way to the service, for tests.
+
+    >>> client = Client("http://127.0.0.1:8000")
+    >>> client.url
+    'http://127.0.0.1:8000'
+    >>> client.close()
+
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retries: int = 6,
+        transport: "httpx.BaseTransport | None" = None,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise ValueError("A client needs httpx, which is not installed: pip install 'rankstream[serve]'.") from None
+        self.url, self.retries = url.rstrip("/"), retries
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._failures = (httpx.TransportError,)
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:
+        """Send records, or dicts such as {"offered": ["tea", "pie"], "chosen": "tea"}; the position behind the last.
+
+        They are on the service's disk when this returns. Give a ``key`` of your own where the same batch may be sent
+        again by another process.
+        """
+        several = [choices] if isinstance(choices, Record | Mapping) else list(choices)
+        body = json.dumps({"records": [_content(one) for one in several]})
+        headers = {"Idempotency-Key": token_hex(16) if key is None else key}
+        return int(self._asked("POST", f"{_market(market)}/choices", body, headers)["position"])
+
+    def predict(self, market: str, offers: Iterable[Iterable[Label]]) -> list[dict[str, float]]:
+        """The shares of offers, in their order."""
+        body = json.dumps({"offers": [list(offer) for offer in offers]})
+        return [one["shares"] for one in self._asked("POST", f"{_market(market)}/predict", body)["predictions"]]
+
+    def decide(self, market: str, margins: Mapping[str, float] | float, **constraints: Any) -> dict[str, Any]:
+        """The offer that earns most; constraints as for ``rs.decide.best_offer``."""
+        return self._decision("decide", market, margins, constraints)
+
+    def next_offer(self, market: str, margins: Mapping[str, float] | float, **constraints: Any) -> dict[str, Any]:
+        """The offer to try next; constraints as for ``rs.decide.next_offer``."""
+        return self._decision("next-offer", market, margins, constraints)
+
+    def _decision(self, kind: str, market: str, margins: Any, constraints: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps({"margins": margins, **constraints})
+        found: dict[str, Any] = self._asked("POST", f"{_market(market)}/{kind}", body)["decision"]
+        return found
+
+    def markets(self) -> list[dict[str, Any]]:
+        """All markets that the token may read, and how far they are."""
+        found: list[dict[str, Any]] = self._asked("GET", "/v1/markets")["markets"]
+        return found
+
+    def model(self, market: str) -> Any:
+        """The served model, to be asked here."""
+        return model_in(self._asked("GET", f"{_market(market)}/model"), "the model")
+
+    def segments(self, market: str, top: int = 10) -> list[dict[str, Any]]:
+        """The largest customer types."""
+        found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/segments?top={int(top)}")["segments"]
+        return found
+
+    def substitution(self, market: str) -> list[dict[str, Any]]:
+        """Each item's share of everything, and who gains when it is gone."""
+        found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/substitution")["items"]
+        return found
+
+    def drift(self, market: str, last: int = 20_000) -> dict[str, Any]:
+        """What changed between the earlier and the later half of the latest records."""
+        return self._asked("GET", f"{_market(market)}/drift?last={int(last)}")
+
+    def certificate(self, market: str) -> dict[str, Any]:
+        """What is proven about the served model."""
+        return self._asked("GET", f"{_market(market)}/certificate")
+
+    def settings(self, market: str, **settings: Any) -> dict[str, Any]:
+        """The settings of a market; with some given, those are set, and all others are as at the beginning."""
+        place = f"{_market(market)}/settings"
+        return self._asked("PUT", place, json.dumps(settings)) if settings else self._asked("GET", place)
+
+    def events(self, market: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Names and contents of events as they happen: records, gap, alarm; it ends with the service."""
+        with self._http.stream("GET", f"{_market(market)}/events", timeout=None) as answer:
+            if answer.status_code != 200:
+                answer.read()
+                _raise(answer.status_code, answer.content)
+            name = ""
+            for line in answer.iter_lines():
+                kind, _, rest = line.partition(": ")
+                name = rest if kind == "event" else name
+                if kind == "data":
+                    yield name, json.loads(rest)
+
+    def _asked(
+        self, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Ask, again and again where that may help; questions change nothing, and batches have keys."""
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        for attempt in range(self.retries + 1):
+            wait = min(0.1 * 2.0**attempt, LONGEST)
+            try:
+                answer = self._http.request(method, path, content=body, headers={**kind, **(headers or {})})
+            except self._failures as error:
+                if attempt == self.retries:
+                    raise ValueError(f"{self.url} cannot be reached ({type(error).__name__}): is it running?") from None
+            else:
+                if answer.status_code not in AGAIN or attempt == self.retries:
+                    break
+                asked = answer.headers.get("Retry-After", "")
+                wait = max(wait, min(float(asked), LONGEST)) if asked.isdecimal() else wait
+            time.sleep(wait)
+        if answer.status_code >= 300:
+            _raise(answer.status_code, answer.content)
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def _raise(status: int, content: bytes) -> None:
+    try:
+        sentence = str(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError):
+        sentence = "The service did not say why."
+    raise ValueError(f"The service refused this ({status}): {sentence}")
+
+
+def _market(name: str) -> str:
+    from urllib.parse import quote
+
+    return f"/v1/markets/{quote(name, safe='')}"
+
+
+def _content(choice: Choice) -> dict[str, Any]:
+    """A choice as the service reads it."""
+    if not isinstance(choice, Record):
+        return dict(choice)
+    content: dict[str, Any] = {"offered": list(choice.offered), "chosen": choice.chosen, "count": choice.times}
+    return content if choice.time is None else content | {"time": choice.time}

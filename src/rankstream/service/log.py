@@ -1,0 +1,174 @@
+"""The log: every acknowledged batch in one SQLite file, from which everything else can be computed again."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankstream._core.types import Label
+from rankstream.streams.live import Record
+
+NAME = "log.sqlite3"
+VERSION = 2
+WAIT = 10.0  # seconds for another process that writes
+TABLES = """
+CREATE TABLE markets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,
+    records INTEGER NOT NULL, untimed INTEGER NOT NULL, uneven INTEGER NOT NULL, large INTEGER NOT NULL,
+    settings TEXT NOT NULL, dropped INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE offers (market INTEGER, number INTEGER, items TEXT NOT NULL, PRIMARY KEY (market, number)) WITHOUT ROWID;
+CREATE TABLE batches (
+    id INTEGER PRIMARY KEY, market INTEGER NOT NULL, position INTEGER NOT NULL, records INTEGER NOT NULL,
+    arrived REAL NOT NULL, body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX batches_of_markets ON batches (market, position);
+CREATE TABLE keys (
+    market INTEGER, token TEXT, key TEXT, digest BLOB NOT NULL, answer TEXT NOT NULL, made REAL NOT NULL,
+    PRIMARY KEY (market, token, key)
+) WITHOUT ROWID;
+CREATE INDEX keys_by_time ON keys (made);
+"""
+MIGRATIONS = {1: "ALTER TABLE markets ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;"}
+"""What makes a log of an older version one of the next; version 1 did not count the records that were dropped."""
+
+
+class MarketRow(NamedTuple):
+    """What the log knows of a market; ``records`` is the position of its last one."""
+
+    id: int
+    name: str
+    made: float
+    epoch: int
+    records: int
+    untimed: int
+    uneven: int
+    large: int
+    settings: dict[str, Any]
+    dropped: int
+
+
+class Batch(NamedTuple):
+    """Records as they came in, and the position behind the last one."""
+
+    position: int
+    arrived: float
+    records: list[Record]
+
+
+def connect(path: Path, wait: float = WAIT) -> sqlite3.Connection:
+    """A connection that many processes may have, each commit of which is on disk."""
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_log(folder: Path) -> sqlite3.Connection:
+    """The log of a folder, made if absent, and brought to this version if it is of an older one."""
+    connection = connect(folder / NAME)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        version = version_of(connection)
+        if version > VERSION:
+            raise ValueError(
+                f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update it."
+            )
+        script = TABLES if version == 0 else "".join(MIGRATIONS[step] for step in range(version, VERSION))
+        for statement in script.split(";"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def existing_log(folder: Path) -> sqlite3.Connection:
+    """The log of a folder in which there must be one."""
+    if not (folder / NAME).is_file():
+        raise ValueError(f"There is no service in {folder}: start one there with 'rankstream serve run {folder}'.")
+    return open_log(folder)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables; 0 where there are none."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+COLUMNS = ", ".join(MarketRow._fields)
+
+
+def market_rows(connection: sqlite3.Connection) -> list[MarketRow]:
+    """All markets, by name."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM markets ORDER BY name").fetchall()
+    return [_market(row) for row in rows]
+
+
+def market_row(connection: sqlite3.Connection, name: str) -> MarketRow | None:
+    """The market of that name, if there is one."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM markets WHERE name = ?", (name,)).fetchone()
+    return None if row is None else _market(row)
+
+
+def _market(row: Any) -> MarketRow:
+    found = MarketRow(*row)
+    return found._replace(settings=json.loads(row[8]))
+
+
+def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, tuple[Label, ...]]:
+    """The offers of a market by their numbers, those behind a number."""
+    rows = connection.execute(
+        "SELECT number, items FROM offers WHERE market = ? AND number > ? ORDER BY number", (market, after)
+    )
+    return {number: tuple(json.loads(items)) for number, items in rows}
+
+
+def packed(rows: list[tuple[int, int, float, float | None]]) -> str:
+    """Records as the log keeps them: the number of the offer, the place of the choice, and what is unusual.
+
+    >>> packed([(0, 1, 1.0, None), (0, 1, 2.5, None), (3, 0, 1.0, 7.5)])
+    '[[0,1],[0,1,2.5],[3,0,1.0,7.5]]'
+    """
+    short = [row if row[3] is not None else row[:3] if row[2] != 1.0 else row[:2] for row in rows]
+    return json.dumps(short, separators=(",", ":"))
+
+
+def unpacked(body: str, offers: dict[int, tuple[Label, ...]]) -> list[Record]:
+    """The records of a batch."""
+    found = []
+    for number, place, *more in json.loads(body):
+        offer = offers[number]
+        found.append(Record(offer, offer[place], *more))
+    return found
+
+
+def batches_after(
+    connection: sqlite3.Connection, market: int, position: int, offers: dict[int, tuple[Label, ...]], most: int
+) -> list[Batch]:
+    """The batches behind a position, until there are ``most`` records; offers that are new join ``offers``."""
+    found: list[Batch] = []
+    connection.execute("BEGIN")  # batches and offers of one moment
+    try:
+        rows = connection.execute(
+            "SELECT position, arrived, records, body FROM batches WHERE market = ? AND position > ? ORDER BY position",
+            (market, position),
+        )
+        offers.update(offers_of(connection, market, max(offers, default=-1)))
+        while most > 0 and (row := rows.fetchone()) is not None:
+            behind, arrived, number, body = row
+            found.append(Batch(behind, arrived, unpacked(body, offers)))
+            most -= number
+        rows.close()
+    finally:
+        connection.execute("COMMIT")
+    return found

@@ -1,0 +1,62 @@
+"""What Prometheus reads at /metrics."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from rankstream.service.schemas import MarketFacts
+
+Look = Callable[[], tuple[list[MarketFacts], int, int, int]]
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Counters of requests and records, and how far every market is at the moment it is asked.
+
+    Parameters
+    ----------
+    look : callable
+        Gives the markets, how often the learner was started again, how many batches wait, and how many listen.
+
+    """
+
+    def __init__(self, look: Look) -> None:
+        self.registry, self.look = CollectorRegistry(), look
+        self.requests = Counter(
+            "rankstream_requests", "Requests by route and status.", ("route", "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "rankstream_request_seconds", "How long requests took.", ("route",), buckets=SECONDS, registry=self.registry
+        )
+        self.records = Counter("rankstream_records", "Records acknowledged by this process.", registry=self.registry)
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """What is looked up when it is asked for."""
+        markets, restarts, waiting, listeners = self.look()
+        yield CounterMetricFamily("rankstream_learner_restarts", "Times the learner was started again.", restarts)
+        yield GaugeMetricFamily("rankstream_batches_waiting", "Batches that wait to be written.", waiting)
+        yield GaugeMetricFamily("rankstream_event_listeners", "Listeners to events.", listeners)
+        for name, words in (
+            ("records", "Records of a market."),
+            ("learned", "Records of a market that are learned."),
+            ("offers", "Different offers of a market."),
+            ("items", "Items of a market."),
+            ("model_age", "Seconds since the served model was current."),
+        ):
+            family = GaugeMetricFamily(f"rankstream_market_{name}", words, labels=("market",))
+            for market in markets:
+                value = getattr(market, name)
+                if value is not None:
+                    family.add_metric((market.market,), value)
+            yield family
+
+    def took(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests.labels(route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """The page."""
+        return generate_latest(self.registry)

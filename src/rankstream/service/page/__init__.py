@@ -1,0 +1,1 @@
+"""Pages for people: blocks as data, and the templates that they are written with."""

@@ -1,0 +1,117 @@
+"""What if: the shares of an offer that somebody ticks, beside those of everything; the best and the next offer."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankstream.service.limits import RefusedError
+from rankstream.service.log import MarketRow
+from rankstream.service.page.blocks import percent
+from rankstream.service.page.market import Pages
+from rankstream.service.store import ServedModel
+
+BUDGET = 2.0
+"""Seconds for the search of an offer."""
+KINDS = {"best": "decide", "next": "next_offer"}
+"""What a button asks, and the question behind it; every other only predicts."""
+
+
+@dataclass
+class WhatIf:
+    """A filled form and its answer."""
+
+    items: list[dict[str, Any]]
+    ticked: set[str]
+    margins: dict[str, str] = field(default_factory=dict)
+    at_most: str = ""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    intervals: str = ""
+    sentences: list[str] = field(default_factory=list)
+
+
+async def what_if(
+    pages: Pages, row: MarketRow, served: ServedModel, items: list[dict[str, Any]], form: list[tuple[str, str]] | None
+) -> WhatIf:
+    """The answer to a form; without one, everything is ticked."""
+    asked = _filled(items, form)
+    ask = "shares" if form is None else next((value for name, value in form if name == "ask"), "shares")
+    try:
+        if ask in KINDS:
+            await _decide(pages, row, served, asked, ask)
+        await _predict(pages, row, served, asked)
+    except RefusedError as refused:
+        asked.sentences.append(refused.sentence)
+    return asked
+
+
+def _filled(items: list[dict[str, Any]], form: list[tuple[str, str]] | None) -> WhatIf:
+    keys = {item["key"] for item in items}
+    if form is None:
+        return WhatIf(items, keys)
+    ticked = {value for name, value in form if name == "on" and value in keys}
+    ticked |= {item["key"] for item in items if item["always"]}
+    given = dict(form)
+    margins = {key: given[f"margin-{key}"].strip()[:20] for key in keys if given.get(f"margin-{key}", "").strip()}
+    return WhatIf(items, ticked, margins, given.get("at_most", "").strip()[:6])
+
+
+async def _predict(pages: Pages, row: MarketRow, served: ServedModel, asked: WhatIf) -> None:
+    """Predicted shares of what is ticked, beside those of everything."""
+    offer = [item for item in asked.items if item["key"] in asked.ticked]
+    if not offer:
+        raise RefusedError(422, "Nothing is ticked: tick what is on offer.")
+    names = [item["label"] for item in offer]
+    (shares,) = await pages.service.predict(row, served, [tuple(name.strip() for name in names)])
+    ends, asked.intervals = await pages.intervals(row, served, names)
+    for item in offer:
+        share = shares[item["label"]]
+        asked.rows.append(
+            {
+                "label": item["label"],
+                "share": share,
+                "text": percent(share),
+                "interval": f"{100 * ends[item['label']][0]:.1f} to {100 * ends[item['label']][1]:.1f} %"
+                if item["label"] in ends
+                else "not yet" if asked.intervals == "not yet" else "",
+                "change": f"{100 * (share - item['share']):+.1f}",
+            }
+        )  # fmt: skip
+    asked.rows.sort(key=lambda one: -one["share"])
+
+
+async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: WhatIf, ask: str) -> None:
+    """The best offer, or the next one to try, of items whose margins are given; it is then what is ticked."""
+    labels = {item["key"]: item["label"] for item in asked.items}
+    margins: dict[str, float] = {}
+    for key, text in asked.margins.items():
+        margins[labels[key]] = _number(labels[key], text)
+    if not margins:
+        raise RefusedError(422, "No item has a margin: say what a sale of each earns.")
+    free = [item["label"] for item in asked.items if not item["always"]]
+    without = [label for label in free if label not in margins]
+    nothing = next((item["label"] for item in asked.items if item["always"]), None)
+    said: dict[str, Any] = {
+        "margins": {label: margins.get(label, 0.0) for label in free} | ({} if nothing is None else {nothing: 0.0}),
+        "never": without, "no_choice": nothing, "budget": BUDGET,
+        "at_most": int(asked.at_most) if asked.at_most.isdecimal() else None,
+    }  # fmt: skip
+    question = {"kind": KINDS[ask], "market": row.id, "digest": served.digest, "constraints": said}
+    found = await pages.service.ask(pages.service.slow, question)
+    decision = found if ask == "best" else found.get("decision") or {}
+    what = "The best offer" if ask == "best" else "The next offer to try"
+    asked.sentences.append(f"{what}: {', '.join(found['offer']) or 'nothing'}.")
+    if "value" in decision:
+        sure = "no feasible offer is worth more, proven" if decision["proven"] else "not proven to be the best"
+        asked.sentences.append(f"It is worth {decision['value']:.4g} per customer by the model; {sure}.")
+    if without:
+        asked.sentences.append(f"{len(without):,} items without a margin were left out.")
+    asked.ticked = {item["key"] for item in asked.items if item["always"] or item["label"] in found["offer"]}
+
+
+def _number(label: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not -1e12 < value < 1e12:
+        raise RefusedError(422, f"The margin of {label!r} is {text!r}: write a number, such as 1.5.")
+    return value

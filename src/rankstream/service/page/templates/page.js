@@ -1,0 +1,84 @@
+"use strict";
+// The page without this file works as well: it shows how things were when it was loaded.
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const status = byId("status");
+  if (!status) return;
+  const count = (number) => Number(number).toLocaleString("en");
+  let shown = null, loading = false, last = 0;
+
+  async function part(name, form) {
+    const answer = await fetch(location.pathname, {
+      method: form ? "POST" : "GET", body: form, headers: { "Rankstream-Part": name }, credentials: "same-origin",
+    });
+    if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
+    return answer.text();
+  }
+
+  // Whatever is put into the page comes from our own templates, which escape every label.
+  function put(element, text) {
+    const open = [...element.querySelectorAll("details")].map((one) => one.open);
+    element.innerHTML = text;
+    element.querySelectorAll("details").forEach((one, place) => { one.open = Boolean(open[place]); });
+  }
+
+  async function refresh() {
+    const panels = byId("panels");
+    if (loading || document.hidden || panels.contains(document.activeElement)) return;
+    loading = true;
+    try {
+      if (!byId("what-if")) { location.reload(); return; }
+      put(panels, await part("panels"));
+    } catch { byId("link").textContent = "The page could not be renewed."; }
+    loading = false;
+    last = Date.now();
+  }
+
+  const source = new EventSource(status.dataset.events);
+  source.onopen = () => { byId("link").textContent = "Live."; };
+  source.onerror = () => { byId("link").textContent = "Not live: the server does not answer."; };
+  source.addEventListener("records", (event) => {
+    const now = JSON.parse(event.data);
+    byId("records").textContent = count(now.records);
+    byId("learned").textContent = count(now.learned);
+  });
+  source.addEventListener("gap", (event) => {
+    const now = JSON.parse(event.data);
+    byId("position").textContent = count(now.position);
+    byId("gap").textContent = now.gap === null ? "none yet" : now.gap.toFixed(4);
+    if (shown !== null && shown !== now.position) setTimeout(refresh, Math.max(0, last + 10000 - Date.now()));
+    if (shown === null && !byId("what-if")) refresh();
+    shown = now.position;
+  });
+  const began = Date.now();
+  source.addEventListener("alarm", (event) => {
+    if (Date.now() - began < 3000) return;  // those that were noticed before are in the page
+    byId("alarms").textContent = `A change was noticed at record ${count(JSON.parse(event.data).choice)}.`;
+  });
+  addEventListener("pagehide", () => source.close());
+
+  const form = byId("what-if");
+  if (!form) return;
+  let asked = 0, timer = 0;
+  async function ask(button) {
+    const number = ++asked, fields = new URLSearchParams(new FormData(form));
+    fields.set("ask", button ? button.value : "shares");
+    byId("answer").setAttribute("aria-busy", "true");
+    try {
+      const text = await part("what-if", fields);
+      if (number !== asked) return;
+      put(byId("answer"), text);
+      const offer = byId("answer").querySelector("[data-ticked]");
+      if (button && button.value !== "shares" && offer) {
+        const keys = new Set(offer.dataset.ticked.split(" "));
+        form.querySelectorAll("input[name=on]").forEach((box) => { box.checked = keys.has(box.value); });
+      }
+      clearTimeout(timer);
+      if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
+    } catch { byId("answer").textContent = "There was no answer: try again."; }
+    byId("answer").removeAttribute("aria-busy");
+  }
+  form.addEventListener("change", (event) => { if (event.target.name === "on") ask(null); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); ask(event.submitter); });
+  if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
+})();

@@ -1,0 +1,176 @@
+"""The process behind the pages: it draws what a market looks like, and refits models for intervals."""
+
+import signal
+import sys
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankstream import plots
+from rankstream._core.types import Label
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import drift_report
+from rankstream.estimation.intervals import Bootstrap
+from rankstream.models.answers import favourites, most_chosen
+from rankstream.models.rankings import RankingModel
+from rankstream.service import store
+from rankstream.service.asking import MOST_ITEMS, Asked, counted
+from rankstream.service.child import answer_parent, lower_priority
+from rankstream.service.limits import RefusedError
+from rankstream.service.log import batches_after
+from rankstream.service.page.blocks import Section, Sheet, render, table
+from rankstream.service.page.findings import drift_section
+from rankstream.service.page.sections import fit_section, substitution_section, types_section
+from rankstream.streams.background import BackgroundLive
+
+LATEST = 20_000
+"""Records that drift and shares over time are about."""
+SLICES = 12
+TYPES = 10
+REPLICATES = 20
+REMEDY = "Tastes moved: let the market forget (half_life, window), or look for changes (detect), by its settings."
+KEPT = 8
+"""Markets whose refits are kept."""
+
+
+class PageAsked(Asked):
+    """Answers what pages ask, besides what everybody can ask."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._refits: dict[int, tuple[int, Bootstrap]] = {}
+        self.kinds |= {"panels": self.panels, "refit": self.refit, "interval": self.interval}
+
+    def counts(self, question: dict[str, Any]) -> ChoiceCounts:
+        """What the market's learner counts, as it was saved."""
+        kept = store.learned(self.store, question["market"])
+        counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
+        if counts is None:
+            raise RefusedError(409, "The market has learned nothing yet: send choices first.")
+        return counts
+
+    def panels(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The sections of a market's page, and its items with their shares if all are on offer."""
+        model, sheet = self.model(question), Sheet()
+        made = [
+            lambda: self._over_time(sheet, question),
+            lambda: fit_section(sheet, model, self.counts(question), question["proven"]),
+            lambda: _types(sheet, model),
+            lambda: substitution_section(sheet, model.substitution(None, most_chosen(model, MOST_ITEMS))),
+            lambda: course_section(sheet, question["course"], question["alarms"]),
+        ]
+        names = ("drift", "fit", "types", "substitution", "course")
+        sections = [_attempt(name, make) for name, make in zip(names, made, strict=True)]
+        shares = model.predict(model.items)
+        own = None if model.no_choice_code is None else str(model.items[model.no_choice_code])
+        nothing = question["no_choice"] or own
+        items = [
+            {"key": key_of(item), "label": str(item), "share": share, "always": str(item) == nothing}
+            for item, share in shares.items()
+        ]
+        return {"panels": render("panels.html", sections=sections), "items": items}
+
+    def _over_time(self, sheet: Sheet, question: dict[str, Any]) -> Section:
+        """Drift and shares over time, of the latest records in the log."""
+        first = max(0, question["records"] - LATEST)
+        batches = batches_after(self.log, question["market"], first, {}, LATEST)
+        records = [record for batch in batches for record in batch.records]
+        if len(records) < 2:
+            raise ValueError("The log has fewer than two records of the market: send more choices.")
+        begin, whole = question["records"] - len(records), counted(records)
+        ends = np.linspace(0, len(records), min(SLICES, len(records) // 2 + 1) + 1).astype(int).tolist()
+        slices, spans = [], []
+        for start, end in pairwise(ends):
+            part = ChoiceCounts(whole.assortments)
+            offered, chosen, number, _ = zip(*records[start:end], strict=True)
+            part.observe(list(offered), list(chosen), list(number))
+            slices.append(part)
+            spans.append((float(begin + start + 1), float(begin + end)))
+        half = len(records) // 2
+        report = drift_report(counted(records[:half]), counted(records[half:]))
+        return drift_section(sheet, report, slices, spans, REMEDY, "record")
+
+    def refit(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
+        model, counts = self.model(question), self.counts(question)
+        if counts.forgets or (counts.tallies != np.floor(counts.tallies)).any():
+            raise RefusedError(409, "none: this market forgets, and intervals need choices that all count the same")
+        method = "nearest" if isinstance(model, RankingModel) else "max-entropy"
+        found = Bootstrap(counts, method, REPLICATES, model=model)
+        while len(self._refits) >= KEPT:
+            del self._refits[next(iter(self._refits))]
+        self._refits[question["market"]] = question["position"], found
+        return {"position": question["position"]}
+
+    def interval(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The ends of the intervals of an offer's shares, by the refits, and up to which record those know."""
+        if question["market"] not in self._refits:
+            raise RefusedError(409, "not yet")
+        position, found = self._refits[question["market"]]
+        known = {str(item): item for item in found.model.items}
+        offer = [known[name] for name in question["offer"] if name in known]
+        if len(offer) < len(question["offer"]):
+            raise RefusedError(409, "not yet")
+        ends = {str(item): [share.low, share.high] for item, share in found.predict(offer).items()}
+        return {"position": position, "ends": ends}
+
+
+def key_of(item: Label) -> str:
+    """A short name of an item that no form changes on its way.
+
+    >>> key_of("tea")
+    'a9f74d1ec36ebdeb'
+    """
+    return sha256(str(item).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _types(sheet: Sheet, model: Any) -> Section:
+    moves = model.substitution(None, most_chosen(model, MOST_ITEMS))
+    rankings: list[dict[str, Any]] = []
+    if isinstance(model, RankingModel):
+        rankings = [{"ranking": list(map(str, one.ranking)), "share": one.share} for one in model.segments(TYPES)]
+    return types_section(sheet, model, favourites(moves, model.no_choice), rankings, TYPES)
+
+
+def course_section(
+    sheet: Sheet, rows: list[tuple[int, float | None, float | None]], alarms: list[dict[str, int]]
+) -> Section:
+    """Error and certified gap since the server was started, and changes that were noticed."""
+    noticed = [(f"{one['choice']:,}", f"{one['since']:,}") for one in alarms]
+    parts: list[Any] = (
+        [table("Changes that were noticed", ("at record", "since about record"), noticed)] if alarms else []
+    )
+    if rows:
+        cells = [(f"{at:,}", *("" if one is None else f"{one:.4f}" for one in rest)) for at, *rest in reversed(rows)]
+        shown = table("Error and gap, the latest first", ("records", "distance", "certified gap"), cells)
+        title = "Error, certified gap and changes by the number of records"
+        parts.insert(0, sheet.picture(title, shown, lambda figure: plots.course(rows, alarms, figure.subplots())))
+    words = "The distance from the observed shares and what of it could still be gained, since the server was started."
+    changes = f"Changes of the market that were noticed: {len(alarms):,}."
+    return Section("course", "Error, certificate and changes", (words, changes), tuple(parts))
+
+
+TITLES = {
+    "drift": "What changed over time", "fit": "How well it fits, and what is proven", "types": "Who the customers are",
+    "substitution": "Who gains when an item is gone", "course": "Error, certificate and changes",
+}  # fmt: skip
+
+
+def _attempt(name: str, make: Any) -> Section:
+    """A section, or why there is none."""
+    try:
+        found: Section = make()
+    except (ValueError, RefusedError) as error:
+        sentence = error.sentence if isinstance(error, RefusedError) else str(error)
+        return Section(name, TITLES[name], (f"This cannot be shown yet. {sentence}",))
+    return found
+
+
+def main() -> None:
+    """The process: questions come from the server that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lower_priority(5)
+    answer_parent(PageAsked(Path(sys.argv[1])).answer)

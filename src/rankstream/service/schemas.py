@@ -1,0 +1,254 @@
+"""What requests and answers look like, each with an example: the pages at /openapi.json are made of this."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+Name = Annotated[StrictStr | StrictInt, Field(description="An item.")]
+Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Amounts = Annotated[dict[str, Finite] | Finite, Field(description="A number for each item, or one for all.")]
+OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
+MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004}
+TEA: Any = {"market": "cafe", "model": MODEL}
+CAFE: Any = {
+    "market": "cafe",
+    "records": 1250,
+    "learned": 1250,
+    "dropped": 0,
+    "offers": 4,
+    "items": 4,
+    "model_age": 0.8,
+    "kind": "max-entropy",
+}
+SHARES = {"tea": 0.6, "pie": 0.3, "nothing": 0.1}
+
+
+def shown(**example: Any) -> ConfigDict:
+    """Settings of a class with an example."""
+    return ConfigDict(extra="forbid", json_schema_extra={"example": example})
+
+
+class ProblemAnswer(BaseModel):
+    """Why there is no answer."""
+
+    model_config = shown(error="There is no such market: send choices to it first.")
+    error: str
+
+
+class ServedFacts(BaseModel):
+    """The model behind an answer: up to which record it knows the market, and how many seconds ago that was learned."""
+
+    model_config = shown(**MODEL)
+    position: int
+    records: int
+    learned: int
+    age: float
+    kind: Literal["max-entropy", "sparse"]
+    gap: float | None
+
+
+class Acknowledged(BaseModel):
+    """A batch that is in the log: the position behind its last record, and how many it has."""
+
+    model_config = shown(market="cafe", position=1250, records=50)
+    market: str
+    position: int
+    records: int
+
+
+class MarketFacts(BaseModel):
+    """A market: records in all, those that are learned and dropped, its sizes, and the age of its model in seconds."""
+
+    model_config = shown(**CAFE)
+    market: str
+    records: int
+    learned: int
+    dropped: int
+    offers: int
+    items: int
+    model_age: float | None
+    kind: Literal["max-entropy", "sparse"] | None
+
+
+class MarketList(BaseModel):
+    """All markets that whoever asks may read."""
+
+    model_config = shown(markets=[CAFE])
+    markets: list[MarketFacts]
+
+
+class SettingsBody(BaseModel):
+    """What can be set for a market; what is left out is as at the beginning."""
+
+    model_config = shown(half_life="7d", detect=False, served="max-entropy", no_choice="nothing")
+    half_life: StrictStr | Finite | None = Field(
+        None, description="Choices, or time such as 7d, after which one weighs half."
+    )
+    window: StrictStr | Finite | None = Field(
+        None, description="How many of the latest choices count, or of which time."
+    )
+    detect: bool = Field(False, description="Whether to begin again when the market has changed.")
+    threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
+        None, description="The evidence of a change, in nats."
+    )
+    rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rounds of the solver for each batch."
+    )
+    served: Literal["max-entropy", "sparse"] = Field("max-entropy", description="What is served.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and random starts.")
+    no_choice: StrictStr | None = Field(None, description="The item in every offer that a choice of null means.")
+
+
+class SettingsAnswer(SettingsBody):
+    """The settings of a market."""
+
+    model_config = shown(
+        market="cafe", half_life="7d", window=None, detect=False, threshold=None, rounds=None, served="max-entropy",
+        seed=0, no_choice="nothing",
+    )  # fmt: skip
+    market: str
+
+
+class PredictBody(BaseModel):
+    """Offers to predict: lists of items, or items with prices where the model knows what prices do."""
+
+    model_config = shown(offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
+    offers: list[list[Name] | dict[str, Finite | None]] = Field(min_length=1)
+
+
+class Predicted(BaseModel):
+    """An offer, and the share of customers who choose each of its items."""
+
+    model_config = shown(offer=list(SHARES), shares=SHARES)
+    offer: list[str]
+    shares: dict[str, float]
+
+
+class Predictions(BaseModel):
+    """The predictions, in the order of the question."""
+
+    model_config = shown(**TEA, predictions=[{"offer": list(SHARES), "shares": SHARES}])
+    market: str
+    model: ServedFacts
+    predictions: list[Predicted]
+
+
+class Feasible(BaseModel):
+    """Which offers can be made, and what items earn: as for ``rankstream.decide.best_offer``."""
+
+    margins: Amounts
+    at_most: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    at_least: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    must: list[Name] = []
+    never: list[Name] = []
+    requires: list[Pair] = Field([], description="Pairs: the first only with the second.")
+    excludes: list[Pair] = Field([], description="Pairs: never both.")
+    listing_costs: Amounts | None = None
+    space: Amounts | None = None
+    capacity: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    no_choice: Name | None = None
+    budget: Annotated[float, Field(gt=0, le=10)] = Field(2.0, description="Seconds for the search.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class DecideBody(Feasible):
+    """A question for the offer that earns most."""
+
+    model_config = shown(margins={"tea": 1.0, "pie": 3.0}, at_most=1, top=2)
+    top: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class NextBody(Feasible):
+    """A question for the offer to try next."""
+
+    model_config = shown(margins={"tea": 1.0, "pie": 3.0}, at_most=1, how="thompson")
+    how: Literal["thompson", "greedy", "ucb"] = "thompson"
+
+
+class Decided(BaseModel):
+    """The offer, what it is worth, and what is proven of that; the fields are those of ``rankstream decide --json``."""
+
+    model_config = shown(
+        **TEA, decision={"offer": ["pie"], "value": 1.2, "bound": 1.2, "proven": True, "engine": "all offers"}
+    )
+    market: str
+    model: ServedFacts
+    decision: dict[str, Any]
+
+
+class SegmentAnswer(BaseModel):
+    """A type of customers, and their share."""
+
+    model_config = shown(ranking=["tea", "pie"], share=0.4)
+    ranking: list[str]
+    share: float
+
+
+class SegmentsAnswer(BaseModel):
+    """The largest customer types."""
+
+    model_config = shown(**TEA, by="first two choices", segments=[{"ranking": ["tea", "pie"], "share": 0.4}])
+    market: str
+    model: ServedFacts
+    by: Literal["whole rankings", "first two choices"]
+    segments: list[SegmentAnswer]
+
+
+class ItemMoves(BaseModel):
+    """An item's share of everything, and who gains when it is gone."""
+
+    model_config = shown(item="tea", share=0.6, gains={"pie": 0.7, "nothing": 0.3})
+    item: str
+    share: float
+    gains: dict[str, float] | None
+
+
+class SubstitutionAnswer(BaseModel):
+    """Who gains when an item goes, for every item."""
+
+    model_config = shown(**TEA, items=[{"item": "tea", "share": 0.6, "gains": {"pie": 0.7, "nothing": 0.3}}])
+    market: str
+    model: ServedFacts
+    items: list[ItemMoves]
+
+
+class DriftAnswer(BaseModel):
+    """What changed between the earlier and the later half of the latest records."""
+
+    model_config = shown(
+        market="cafe", before=600, after=600, tested=4, level=0.05, appeared=0, vanished=0,
+        moved=[{"offer": ["tea", "nothing"], "item": "tea", "change": -0.1, "p_value": 0.001}],
+        items=[{"item": "tea", "change": -0.1, "p_value": 0.001}],
+    )  # fmt: skip
+    market: str
+    before: int
+    after: int
+    tested: int
+    level: float
+    appeared: int
+    vanished: int
+    moved: list[dict[str, Any]]
+    items: list[dict[str, Any]]
+
+
+class CertificateAnswer(BaseModel):
+    """The model's distance from the data, the least that any ranking model has, and what could still be gained."""
+
+    model_config = shown(
+        **TEA, distance=0.03, least=0.026, gap=0.004, choices=1250.0, alarms=[{"choice": 900, "since": 850}]
+    )
+    market: str
+    model: ServedFacts
+    distance: float | None
+    least: float | None
+    gap: float | None
+    choices: float
+    alarms: list[dict[str, int]]
+
+
+class Health(BaseModel):
+    """Whether the server answers, or is ready for choices and questions."""
+
+    model_config = shown(status="ready")
+    status: Literal["alive", "ready", "starting"]

@@ -1,0 +1,76 @@
+"""What can be set for a market: how it forgets, whether it looks for changes, and what it serves."""
+
+import json
+from typing import Any
+
+from rankstream.service.limits import RefusedError
+from rankstream.streams.choices import LARGEST as LARGEST_COUNT
+from rankstream.streams.live import Live
+
+DEFAULTS: dict[str, Any] = {
+    "half_life": None,
+    "window": None,
+    "detect": False,
+    "threshold": None,
+    "rounds": None,
+    "served": "max-entropy",
+    "seed": None,
+    "no_choice": None,
+}
+OWN = ("no_choice",)
+"""What is not a setting of ``Live``: it says how records are read."""
+
+
+def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
+    """All settings, those that were given in their places; or what is wrong with them.
+
+    >>> checked({"half_life": "7d"})["half_life"], checked({})["served"]
+    ('7d', 'max-entropy')
+    """
+    unknown = [name for name in content if name not in DEFAULTS]
+    if unknown:
+        raise RefusedError(422, f"There is no setting {unknown[0][:50]!r}: choose among {', '.join(DEFAULTS)}.")
+    settings = {**DEFAULTS, **content}
+    settings["seed"] = seed if settings["seed"] is None else settings["seed"]
+    nothing = settings["no_choice"]
+    if nothing is not None and (not isinstance(nothing, str) or not nothing.strip()):
+        raise RefusedError(422, "no_choice is not the name of an item: give a text, or null.")
+    if not isinstance(settings["detect"], bool):
+        raise RefusedError(422, "detect is not true or false: give one of the two.")
+    try:
+        live_of(settings)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RefusedError(422, f"These settings do not go together: {error}") from None
+    return settings
+
+
+def for_live(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that ``Live`` takes."""
+    return {name: value for name, value in settings.items() if name not in OWN}
+
+
+def live_of(settings: dict[str, Any]) -> Live:
+    """A live model with these settings, before its first record: it can check records."""
+    return Live(**for_live(settings))
+
+
+def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:
+    """Refuse settings that records of the market's log do not suit."""
+    live = live_of(settings)
+    if live.timed and untimed:
+        raise RefusedError(
+            409, f"{untimed:,} records of the market have no time: let it forget by choices, not by time."
+        )
+    if (live.window is not None or live.detect) and uneven:
+        raise RefusedError(
+            409, f"{uneven:,} records of the market have counts that are not whole: set neither window nor detect."
+        )
+    if live.detect and large:
+        raise RefusedError(
+            409, f"{large:,} records of the market have counts above {LARGEST_COUNT:,}: leave detect out."
+        )
+
+
+def to_text(settings: dict[str, Any]) -> str:
+    """The settings in the log."""
+    return json.dumps(settings)
