@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint oldest newest wheel bench reproduce figures site clean mutants fuzz
+.PHONY: help setup browser demo live test lint oldest newest wheel bench reproduce figures site clean mutants fuzz
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -25,8 +25,16 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY) ## make .venv with everything in it
 
-demo: setup ## estimate a model from a simulated stream of choices
-	$(BIN)/rankstream demo
+browser: ## install Debian's Chromium, with which the pages of the service are tested
+	apt-get install --yes --no-install-recommends chromium
+
+demo: setup ## estimate a model from a simulated stream of choices, and write a page about it
+	$(BIN)/rankstream demo --out rankstream-demo
+	$(BIN)/rankstream report rankstream-demo/model.json --data rankstream-demo/choices.csv \
+		--margins rankstream-demo/items.csv --out rankstream-demo/report.html
+
+live: setup ## serve a simulated market whose tastes change after a minute, until Ctrl-C
+	$(BIN)/python examples/live.py
 
 test: setup ## run the tests, two at a time, then those of the kernels once more uncompiled, with coverage
 	find src -name '*.nb[ic]' -delete  # compiled code is cached by file, not by what it calls in others
@@ -35,7 +43,8 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_oracle_choice.py tests/test_solver.py \
 		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py tests/test_em_kernels.py \
 		tests/test_lattice_kernels.py tests/test_search_kernels.py tests/test_bound_kernels.py \
-		tests/test_wolfe_kernels.py tests/test_distance_kernels.py tests/test_decide_kernels.py
+		tests/test_wolfe_kernels.py tests/test_distance_kernels.py tests/test_decide_kernels.py tests/test_growth_kernels.py \
+		tests/test_prices_oracles.py tests/test_prices_decide.py tests/test_prices_entropy.py
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
 		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
 		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
@@ -69,6 +78,7 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/oracle.py --quick
+	$(BIN)/python benchmarks/prices.py --quick
 	$(BIN)/python benchmarks/quality.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
 	$(BIN)/python benchmarks/corrective.py
@@ -76,6 +86,7 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/reading.py 1000000
 	$(BIN)/python benchmarks/drift.py 20000
 	$(BIN)/python benchmarks/streams.py
+	$(BIN)/python benchmarks/service.py --seconds 30
 	$(BIN)/python benchmarks/decide.py 5
 	$(BIN)/python benchmarks/intervals.py --quick
 	$(BIN)/python benchmarks/budget.py --quick
@@ -92,9 +103,10 @@ reproduce: setup ## rerun the paper's computational study into experiments/resul
 
 figures: setup ## draw the figures of the documentation
 	$(BIN)/python docs/figures.py
+	PYTHONPATH=benchmarks $(BIN)/python docs/screenshots.py
 
 site: setup ## build the documentation in site/, where a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that was made
-	rm -rf .venv rankstream-demo rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site
+	rm -rf .venv rankstream-demo rankstream-live rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site

@@ -16,7 +16,7 @@ from rankstream.plots import BLUE, ORANGE
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-PAGES = ("tour.md", "example.md", *(["election.md"] if "RANKSTREAM_DATA" in os.environ else []))
+PAGES = ("tour.md", "example.md", "prices.md", *(["election.md"] if "RANKSTREAM_DATA" in os.environ else []))
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))
 
 

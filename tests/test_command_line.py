@@ -35,7 +35,19 @@ def test_demo_reports_rankings_and_shares(demonstration: tuple[Path, str]) -> No
     model = RankingModel.load(folder / "model.json")
     assert f"{len(model.weights)} rankings" in text
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "model.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["choices.csv", "demo.png", "items.csv", "model.json"]
+
+
+def test_the_page_that_demo_names_can_be_made(demonstration: tuple[Path, str], tmp_path: Path) -> None:
+    folder, text = demonstration
+    words = next(line for line in text.splitlines() if line.startswith("A page about it: rankstream report")).split()
+    given = [*words[5:-1], str(tmp_path / "report.html"), "--no-intervals", "--no-compare"]
+    done = run_apart(*given, cwd=folder.parent)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "could still be gained" in page
+    assert "(l2)" in page
+    assert "The worth of shelf space" in page
 
 
 def test_demo_twice_gives_the_same_bytes(demonstration: tuple[Path, str], tmp_path: Path) -> None:

@@ -53,6 +53,20 @@ GOOD = {
     "show": ["show", "MODEL"],
     "plot": ["plot", "MODEL", "-o", "PICTURE"],
     "plot shares": ["plot", "DATA", "-o", "PICTURE", "--kind", "shares", "--offer", "nothing;tea"],
+    "report": [
+        "report",
+        "MODEL",
+        "--data",
+        "DATA",
+        "-o",
+        "OUT",
+        "--replicates",
+        "2",
+        "--folds",
+        "2",
+        "--rivals",
+        "mnl",
+    ],
     "stream": ["stream", "LINES", "--out", "OUT", "--to-end"],
     "stream detect": ["stream", "LINES", "--out", "OUT", "--to-end", "--detect"],
     "drift": ["drift", "DATA", "DATA"],
@@ -174,6 +188,9 @@ BAD = {
     "plot period": ["plot", "MODEL", "-o", "PICTURE", "--period", "day"],
     "plot unseen": ["plot", "DATA", "-o", "PICTURE", "--kind", "shares", "--offer", "tea;pie"],
     "plot timeless": ["plot", "LINES", "-o", "PICTURE", "--kind", "shares"],
+    "report": ["report", "DATA", "--data", "DATA", "-o", "OUT"],
+    "report itself": ["report", "MODEL", "--data", "DATA", "-o", "DATA"],
+    "report rivals": ["report", "MODEL", "--data", "DATA", "-o", "OUT", "--no-intervals", "--rivals", "oracle"],
     "stream": ["stream", "OFFERS", "--out", "OUT", "--to-end"],
     "drift": ["drift", "MODEL", "DATA"],
     "drift alone": ["drift", "DATA"],
@@ -211,6 +228,8 @@ READERS = [
     ["plot", "ODD", "-o", "PICTURE", "--kind", "substitution"],
     ["plot", "MODEL", "-o", "PICTURE", "--kind", "fit", "--data", "ODD"],
     ["plot", "ODD", "-o", "PICTURE", "--kind", "shares"],
+    ["report", "ODD", "--data", "DATA", "-o", "OUT", "--no-intervals", "--no-compare"],
+    ["report", "MODEL", "--data", "ODD", "-o", "OUT", "--no-intervals", "--no-compare"],
     ["stream", "ODD", "--out", "OUT", "--to-end"],
     ["stream", "ODD", "--out", "OUT", "--to-end", "--detect", "--on-error", "skip"],
     ["drift", "ODD", "DATA"],
@@ -303,16 +322,17 @@ def test_what_reads_choices_has_all_options_for_it() -> None:
     }
     found = {name: everything & parameters for name, parameters in taken.items()}
     assert {name for name in found if "rejects" in found[name]} == {
-        *("fit", "predict", "show", "plot", "decide", "drift", "compare"),
+        *("fit", "predict", "show", "plot", "decide", "report", "drift", "compare"),
     }
-    assert all(found[name] == everything for name in ("fit", "predict", "show", "plot", "decide", "compare"))
+    whole = ("fit", "predict", "show", "plot", "decide", "report", "compare")
+    assert all(found[name] == everything for name in whole)
     assert found["drift"] == everything - {"outside_share"}
     assert all("reading" not in parameters for parameters in taken.values())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_json_and_seed(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(tmp_path, [name, "--help"]) == 0
+    assert run(tmp_path, [name, *(["run"] if name == "serve" else []), "--help"]) == 0
     text = capsys.readouterr().out
     assert "--json" in text
     assert "--seed" in text

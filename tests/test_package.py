@@ -45,14 +45,14 @@ print(json.dumps(said))
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts"),
-        *("with_outside", "outside_sensitivity", "simulate"),
+        *("with_outside", "outside_sensitivity", "simulate", "PriceLevels"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
         *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
         *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "type_changes", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
         *("distances", "learners", "oracles", "certificate", "models", "methods", "baselines", "plots", "checks"),
-        *("streams", "decide"),
+        *("streams", "decide", "Client"),
     }
     assert set(rankstream.PLACES) == set(rankstream.__all__)
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
@@ -64,7 +64,8 @@ def test_public_names_are_these() -> None:
 def test_import_is_light() -> None:
     code = "import sys, rankstream; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"sklearn", "matplotlib", "pandas", "highspy", "duckdb", "joblib", "typer", "rich"} & set(loaded)
+    heavy = {"sklearn", "matplotlib", "pandas", "highspy", "duckdb", "joblib", "typer", "rich", "fastapi", "httpx"}
+    assert not heavy & set(loaded)
 
 
 def test_kernels_work_without_a_cache_directory() -> None:

@@ -149,5 +149,8 @@ def test_help_is_a_tour() -> None:
         .output
     )
     commands = [line.split()[1] for line in text.split("Commands")[1].splitlines()[1:] if len(line.split()) > 3]
-    assert commands == ["demo", "fit", "predict", "show", "plot", "decide", "stream", "drift", "compare", "reproduce"]
+    assert commands == [
+        *("demo", "fit", "predict", "show", "plot", "decide", "report", "stream", "drift", "compare", "reproduce"),
+        "serve",
+    ]
     assert "--install-completion" in text

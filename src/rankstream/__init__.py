@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankstream._core import renamed
 from rankstream._core.lazy import importer
+from rankstream._core.version import VERSION
 
 if TYPE_CHECKING:
     from rankstream import baselines, certificate, checks, decide, distances, learners, models, oracles, plots, streams
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.drift import DriftReport, drift_report
     from rankstream.data.forgetting import DecayingCounts, WindowCounts
+    from rankstream.data.prices import PriceLevels
     from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
     from rankstream.estimation import methods
     from rankstream.estimation.budget import fit_within
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
     from rankstream.models.entropy.model import EntropyModel
     from rankstream.models.files import load_model
     from rankstream.models.rankings import RankingModel
+    from rankstream.service.client import Client
     from rankstream.solver.loop import Solver
     from rankstream.streams.detector import ChangeDetector
     from rankstream.streams.live import Live, Record
 
-__version__ = "0.3.0"
+__version__ = VERSION
 
 __all__ = [
     "Assortments",
@@ -40,12 +43,14 @@ __all__ = [
     "Certificate",
     "ChangeDetector",
     "ChoiceCounts",
+    "Client",
     "DecayingCounts",
     "DriftReport",
     "EntropyModel",
     "Estimate",
     "Live",
     "Markets",
+    "PriceLevels",
     "RankingEstimator",
     "RankingModel",
     "Record",
@@ -87,12 +92,14 @@ PLACES = {
     "Certificate": "certificate",
     "ChangeDetector": "streams.detector",
     "ChoiceCounts": "data.counts",
+    "Client": "service.client",
     "DecayingCounts": "data.forgetting",
     "DriftReport": "data.drift",
     "EntropyModel": "models.entropy.model",
     "Estimate": "estimation.estimate",
     "Live": "streams.live",
     "Markets": "estimation.many.results",
+    "PriceLevels": "data.prices",
     "RankingEstimator": "estimation.estimator",
     "RankingModel": "models.rankings",
     "Record": "streams.live",

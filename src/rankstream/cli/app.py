@@ -12,11 +12,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rankstream import __version__
 from rankstream._core.terminal import visible
+from rankstream._core.version import VERSION
 
-COMMANDS = ("demo", "fit", "predict", "show", "plot", "decide", "stream", "drift", "compare", "reproduce")
-"""Each is a file of this folder with a function of that name."""
+COMMANDS = (
+    *("demo", "fit", "predict", "show", "plot", "decide", "report"),
+    *("stream", "drift", "compare", "reproduce", "serve"),
+)
+"""Each is a file of this folder with a function of that name, or a group of commands."""
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 
@@ -48,13 +51,17 @@ def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(cls=ShellGroup, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(rankstream)
     for name in commands:
-        app.command(cls=ShellCommand)(getattr(import_module(f"rankstream.cli.{name}"), name))
+        found = getattr(import_module(f"rankstream.cli.{name}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(cls=ShellCommand)(found)
     return app
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rankstream {__version__}")
+        typer.echo(f"rankstream {VERSION}")
         raise typer.Exit
 
 
@@ -66,11 +73,13 @@ def rankstream(
     """Non-parametric choice models, estimated and certified while the choices arrive.
 
     Begin with 'demo'. With choices of your own, 'fit' makes a model file;
-    'predict', 'show' and 'plot' say what is in it, and 'decide' which offer
-    to make. 'stream' keeps a model current while choices arrive, 'drift'
-    shows what changed, and 'compare' which kind of model suits your data.
+    'predict', 'show' and 'plot' say what is in it, 'decide' which offer to
+    make, and 'report' puts it all on a page. 'stream' keeps a model current
+    while choices arrive, 'serve' does so over HTTP and answers questions,
+    'drift' shows what changed, and 'compare' which kind of model suits your
+    data.
 
-    Every command takes --json and --seed.
+    Every command takes --json, and --seed where chance has a part.
     Exit codes: 0 done, 1 interrupted or failed, 2 bad input.
     """
 

@@ -2,12 +2,14 @@
 
 from math import isnan
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
+from rankstream._core.files import write_whole
 from rankstream._core.terminal import print_json
 from rankstream._core.watch import interrupts
 from rankstream.cli.options import AsJson
@@ -15,6 +17,7 @@ from rankstream.cli.origin import certificate_words
 
 if TYPE_CHECKING:
     from rankstream._core.types import Vec
+    from rankstream.data.counts import ChoiceCounts
     from rankstream.data.simulate import Market
     from rankstream.estimation.estimate import Estimate
     from rankstream.models.rankings import RankingModel
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 NOTHING = "nothing"
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
+MARGINS = (1.2, 1.5, 1.8, 2.0, 2.2, 1.1, 1.0, 0.8, 2.6, 2.4)
+"""What the items earn, for the best offer."""
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
 COLUMNS = (
     "round {round:>5}   choices {observations:>9,.0f}   mean absolute error {mae:.5f}   gap {shown}   "
@@ -31,7 +36,9 @@ COLUMNS = (
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for model.json and demo.png.")] = Path("rankstream-demo"),
+    out: Annotated[
+        Path, typer.Option(help="The folder for the model, a picture, the choices and a table of items.")
+    ] = (Path("rankstream-demo")),
     seed: Annotated[int, typer.Option(min=0, help="Seed for the market and its choices.")] = 0,
     per_round: Annotated[int, typer.Option(min=1, max=10_000_000, help="New choices per round.")] = 200,
     tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
@@ -54,19 +61,22 @@ def demo(
             f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different offers; "
             f"2,000 choices first, then {per_round:,} a round."
         )
-        estimate = watch(console, market, per_round, tolerance, max_rounds, asked)
+        estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
     report(console, market, estimate)
-    estimate.model.save(out / "model.json")
-    draw(market, estimate, out / "demo.png")
-    console.print(f"\nSaved {out / 'model.json'} and {out / 'demo.png'}.")
+    files = save_all(market, estimate, counts, out)
+    console.print(f"\nSaved {files['model']} and {files['picture']}.")
+    console.print("A page about it: " + page_words(files, out))
     if as_json:
-        print_json(describe(market, estimate) | {"model": str(out / "model.json"), "picture": str(out / "demo.png")})
+        print_json(describe(market, estimate) | files)
 
 
 def watch(
     console: Console, market: "Market", per_round: int, tolerance: float, max_rounds: int, asked: list[int]
-) -> "Found":
-    """Run until the tolerance is met, with a live line on a terminal; after Ctrl-C, to the end of the round."""
+) -> "tuple[Found, ChoiceCounts]":
+    """Run until the tolerance is met, with a live line on a terminal; after Ctrl-C, to the end of the round.
+
+    The estimate, and the choices that it was made from.
+    """
     from rankstream.solver.make import make_solver
     from rankstream.solver.runs import Run
 
@@ -86,7 +96,35 @@ def watch(
                 break
     if asked:
         console.print("Interrupted: going on with the model so far.")
-    return run.result()
+    return run.result(), counts
+
+
+def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: Path) -> dict[str, str]:
+    """Write the model, a picture, the choices, and what items earn; the names of the files."""
+    names = {"model": "model.json", "picture": "demo.png", "data": "choices.csv", "items": "items.csv"}
+    files = {what: out / name for what, name in names.items()}
+    proof, number = estimate.certificate, float(counts.observations)
+    certificate = {"distance": proof.upper, "proven_least_distance": proof.lower, "gap": proof.gap, "norm": "l2"}
+    about = {"certificate": certificate, "choices": number, "data": {"file": str(files["data"])}}
+    estimate.model.note(**about).save(files["model"])
+    draw(market, estimate, files["picture"])
+    rows = zip(counts.assortments.owner.tolist(), counts.tallies.tolist(), strict=True)
+    items = [item for offer in counts.assortments.offers for item in offer]
+    lines = [
+        f"{';'.join(map(str, counts.assortments.offers[number]))},{item},{tally:.0f}"
+        for (number, tally), item in zip(rows, items, strict=True)
+        if tally
+    ]
+    write_whole(files["data"], "\n".join(["offered,chosen,count", *lines, ""]))
+    earned = [f"{item},{margin}" for item, margin in zip(ITEMS, MARGINS, strict=True)]
+    write_whole(files["items"], "\n".join(["item,margin", *earned, ""]))
+    return {what: str(path) for what, path in files.items()}
+
+
+def page_words(files: dict[str, str], out: Path) -> str:
+    """The command that makes a page of all this."""
+    words = ["rankstream", "report", files["model"], "--data", files["data"], "--margins", files["items"], "-o"]
+    return " ".join(map(quote, [*words, str(out / "report.html")]))
 
 
 def unseen(market: "Market", estimate: "Found") -> "tuple[Vec, Vec]":

@@ -83,7 +83,8 @@ def _certificate(about: dict[str, Any]) -> str:
     if not {"distance", "proven_least_distance", "gap"} <= set(numbers):
         return ""
     cut = "; the fit was cut short" if found.get("cut_short") is True else ""
-    return f"{certificate_words(numbers['distance'], numbers['proven_least_distance'], numbers['gap'])}{cut}."
+    norm = shown(found["norm"]) if isinstance(found.get("norm"), str) else "weighted l2"
+    return f"{certificate_words(numbers['distance'], numbers['proven_least_distance'], numbers['gap'], norm)}{cut}."
 
 
 def certificate_words(distance: float, proven: float, gap: float, norm: str = "weighted l2") -> str:

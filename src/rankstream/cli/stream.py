@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 @reading_options(
-    without=("outside_share", "format", "contents", "encoding", "sheet", "partitions", "rejects", "separator")
+    without=(
+        *("outside_share", "format", "contents", "encoding", "sheet", "partitions", "rejects", "separator"),
+        *("price_columns", "price_levels"),
+    )
 )
 def stream(
     source: Annotated[str, typer.Argument(help="A growing file of JSON lines or CSV, or '-' for standard input.")],
@@ -139,6 +142,8 @@ def _status(follower: "Follower", as_json: bool) -> str:
         }
     if live.detect:
         content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": [asdict(one) for one in changes]}
+    if live.remark:
+        content |= {"waiting": live.waiting, "remark": live.remark}
     if as_json:
         return to_json(content, indent=None)
     shown = f"{live.records:,} records saved"
@@ -149,4 +154,4 @@ def _status(follower: "Follower", as_json: bool) -> str:
     for one in changes:
         shown += f". A change was noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
     skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
-    return shown + (f". {skipped} skipped." if at.skipped else ".")
+    return shown + (f". {skipped} skipped." if at.skipped else ".") + (f" {live.remark}" if live.remark else "")

@@ -4,8 +4,8 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from rankstream import __version__
 from rankstream._core.files import write_whole
+from rankstream._core.version import VERSION
 from rankstream.experiments import figures
 from rankstream.experiments.claims import CLAIMS, Found
 from rankstream.experiments.questions import QUESTIONS
@@ -29,7 +29,7 @@ def write_report(store: Store, parts: list[StudyPart], instances: int) -> Path:
     """Write summary.csv, the figures as PNG and PDF, and report.md into the store's folder."""
     found = {part.name: Results(store.rows(part.runs(instances))) for part in parts}
     every = {run for part in parts for run in part.runs(instances) if run.kind in ("static", "dynamic")}
-    write_whole(store.folder / "summary.csv", summary(Results(store.rows(every)), __version__))
+    write_whole(store.folder / "summary.csv", summary(Results(store.rows(every)), VERSION))
     for part in parts:
         _draw(store.folder, part, found[part.name])
     path = store.folder / "report.md"
@@ -52,7 +52,7 @@ def _sections(parts: list[StudyPart], found: Found, instances: int) -> Iterator[
     names = " ".join(part.name for part in parts)
     begins = f" from seed {parts[0].seed} on" if parts and parts[0].seed else ""
     yield (
-        f"Made by `rankstream reproduce` {__version__} with {instances} instances a cell{begins} (some parts use "
+        f"Made by `rankstream reproduce` {VERSION} with {instances} instances a cell{begins} (some parts use "
         f"fewer, as their settings say): {names}. Numbers by cell: `summary.csv`."
     )
     yield f"How the paper was read where it leaves a choice:\n\n{READINGS}"

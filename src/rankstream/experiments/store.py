@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rankstream import __version__
 from rankstream._core.files import write_whole
+from rankstream._core.version import VERSION
 from rankstream.experiments.fits import StudyRow
 from rankstream.experiments.settings import COLUMNS, StudyRun
 
@@ -46,7 +46,7 @@ class Store:
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 entry = json.loads(line)
-                if entry["version"] == __version__:
+                if entry["version"] == VERSION:
                     run = StudyRun(**entry["run"])
                     rows = [StudyRow(run, results, times) for results, times in entry["rows"]]
                     if not rows or any("rounds" not in row.results for row in rows):
@@ -66,9 +66,7 @@ class Store:
         for row in rows:
             found.setdefault(row.run, []).append(row)
         lines = [
-            json.dumps(
-                {"version": __version__, "run": asdict(run), "rows": [(row.results, row.times) for row in group]}
-            )
+            json.dumps({"version": VERSION, "run": asdict(run), "rows": [(row.results, row.times) for row in group]})
             for run, group in found.items()
         ]
         with self._journal.open("a", encoding="utf-8") as file:
@@ -94,7 +92,7 @@ def _table(rows: list[StudyRow], values: list[dict[str, Any]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*SETTINGS, *names])
     for row, entry in zip(rows, values, strict=True):
-        settings = [*asdict(row.run).values(), __version__]
+        settings = [*asdict(row.run).values(), VERSION]
         writer.writerow([*settings, *(shown(entry.get(name, "")) for name in names)])
     return out.getvalue()
 

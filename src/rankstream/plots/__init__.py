@@ -4,6 +4,8 @@ from rankstream.plots.decisions import earnings_over_time, runners_up, value_by_
 from rankstream.plots.fits import comparison, convergence, frontier, predicted_against_true, shares_over_time
 from rankstream.plots.markets import market_map, market_shares
 from rankstream.plots.models import BLUE, GREY, ORANGE, predicted_against_observed, segments, substitution
+from rankstream.plots.prices import demand
+from rankstream.plots.streams import course
 
 __all__ = [
     "BLUE",
@@ -11,6 +13,8 @@ __all__ = [
     "ORANGE",
     "comparison",
     "convergence",
+    "course",
+    "demand",
     "earnings_over_time",
     "frontier",
     "market_map",

@@ -161,3 +161,13 @@ def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[
         sizes[row] = max(1.0, float(counts.effective_totals[counts.assortments.owner[places[0]]]))
     low, high = wilson(shares, sizes)
     return shares, np.minimum(low, shares), np.maximum(high, shares)
+
+
+def date_axis(axes: "Axes") -> None:
+    """Dates below a picture, as few as fit; its numbers are days since 1970."""
+    from matplotlib import dates
+
+    axes.set_xlabel("")
+    locator = dates.AutoDateLocator(minticks=2, maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]

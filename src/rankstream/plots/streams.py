@@ -1,0 +1,35 @@
+"""Pictures of a model that goes on: its error and certified gap record by record, and changes that were noticed."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rankstream.plots.models import BLUE, GREY, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def course(
+    rows: Sequence[tuple[int, float | None, float | None]], alarms: Sequence[Mapping[str, int]], axes: "Axes"
+) -> "Axes":
+    """Distance and gap by the number of records, from rows of the three; changes that were noticed are vertical lines.
+
+    The grey band before such a line goes back to where the change is estimated to have begun.
+    """
+    from matplotlib.ticker import EngFormatter
+
+    for place, (name, colour, line) in enumerate((("distance", BLUE, "-"), ("certified gap", ORANGE, "--")), start=1):
+        known = [(row[0], value) for row in rows if (value := row[place]) is not None]
+        axes.plot(
+            *zip(*known, strict=True) if known else ([], []), color=colour, linestyle=line, marker=".", label=name
+        )
+    for number, alarm in enumerate(alarms):
+        axes.axvspan(alarm["since"], alarm["choice"], color=GREY, alpha=0.2, linewidth=0)
+        axes.axvline(alarm["choice"], color=GREY, linestyle=":", label="change noticed" if not number else None)
+    axes.set(xlabel="records", ylabel="weighted l2", title="Error, certificate and changes")
+    highest = max((value for row in rows for value in row[1:] if value is not None), default=1.0)
+    axes.set_ylim(0.0, 1.1 * max(highest, 1e-6))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return axes

@@ -1,0 +1,259 @@
+"""The pages of the service, without a browser: who may see them, what they show, and what no label can do to them."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankstream.service import tokens
+from rankstream.service.limits import ServiceLimits
+from rankstream.service.page import market as pages
+from rankstream.service.page.working import PageAsked, key_of
+from serving import CAFE, AtOnce, Shop, shop, wait_for
+from test_report import HOSTILE, Page
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
+
+
+class Draws(AtOnce):
+    """The process behind the pages, in this one."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked.close()
+        self.asked = PageAsked(folder)
+
+
+def drawn(one: Shop) -> Shop:
+    """A service whose pages are drawn in this process."""
+    one.service.drawing, one.service.refitting = Draws(one.folder), Draws(one.folder)
+    return one
+
+
+def page_of(answer: Any, status: int = 200) -> Page:
+    """A page that is whole, and has no script but our own file."""
+    assert answer.status_code == status, answer.text
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    found = Page(answer.text)
+    assert found.open == []
+    assert len(found.ids) == len(set(found.ids))
+    assert "".join(found.texts.get("script", [])) == ""
+    assert not [name for name, _ in found.attributes if name.startswith("on")]
+    assert not [value for name, value in found.attributes if name in ("src", "action") and not value.startswith("/")]
+    return found
+
+
+@pytest.fixture(scope="module")
+def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("pages") / "shop") as one:
+        drawn(one)
+        one.send("cafe", CAFE * 4)
+        one.settle("cafe", served="sparse", no_choice="nothing")
+        one.learn()
+        yield one
+
+
+def ask(one: Shop, market: str, part: str = "", **fields: Any) -> Any:
+    """Send the form of a page, as a browser does."""
+    pairs = [(name, value) for name, values in fields.items() for value in values]
+    body = "&".join(f"{name.replace('__', '-')}={value}" for name, value in pairs)
+    headers = FORM | ({"Rankstream-Part": part} if part else {})
+    return one.http.request("POST", f"/markets/{market}", content=body, headers=headers)
+
+
+def test_markets_and_one_of_them(cafe: Shop) -> None:
+    listed = page_of(cafe.http.request("GET", "/"))
+    assert ("href", "/markets/cafe") in listed.attributes
+    assert "144" in listed.texts["td"]
+    answer = cafe.http.request("GET", "/markets/cafe")
+    shown = page_of(answer)
+    assert shown.texts["h2"] == [
+        "What if", "What changed over time", "How well it fits, and what is proven", "Who the customers are",
+        "Who gains when an item is gone", "Error, certificate and changes",
+    ]  # fmt: skip
+    assert shown.tags.count("svg") == shown.tags.count("details") == 5
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Content-Encoding"] == "gzip"
+
+
+def test_the_first_load_is_small(cafe: Shop) -> None:
+    first = cafe.http.request("GET", "/markets/cafe")
+    files = re.findall(r"(?:src|href)=\"(/static/[^\"]+)", first.text)
+    assert len(files) == 2
+    answers = [first, *(cafe.http.request("GET", file) for file in files)]
+    assert all(answer.status_code == 200 for answer in answers)
+    assert sum(int(answer.headers["Content-Length"]) for answer in answers) < 300_000
+    assert cafe.http.request("GET", "/static/market.html").status_code == 404
+    assert cafe.http.request("GET", "/markets/cafe", headers={"Accept-Encoding": ""}).text == first.text
+
+
+def test_what_if_moves_the_shares(cafe: Shop) -> None:
+    answer = ask(cafe, "cafe", on=[key_of("tea"), key_of("pie")], part="what-if")
+    found = Page(answer.text)
+    (shares,) = [one["shares"] for one in cafe.post("/cafe/predict", {"offers": [["tea", "pie", "nothing"]]}).json()[
+        "predictions"
+    ]]  # fmt: skip
+    for item, share in shares.items():
+        row = next(row for row in found.texts["tr"] if row.startswith(item))
+        assert f"{100 * share:.1f} %" in row
+    assert not any(row.startswith("cake") for row in found.texts["tr"])
+    whole = page_of(ask(cafe, "cafe", on=[key_of("tea")]))
+    ticked = re.findall(r"<input type=\"checkbox\"[^>]*", ask(cafe, "cafe", on=[key_of("tea")]).text)
+    assert "What if" in whole.texts["h2"]
+    assert sorted("checked" in text for text in ticked) == [False, False, True, True]  # nothing is always there
+
+
+def test_intervals_come_later(cafe: Shop) -> None:
+    fields = {"on": [key_of("tea"), key_of("pie")]}
+    texts: list[str] = []
+
+    def is_there() -> bool:
+        texts.append(ask(cafe, "cafe", "what-if", **fields).text)
+        return "by refits of the model of record 144" in texts[-1]
+
+    wait_for(is_there)
+    low, high = map(float, re.findall(r"([\d.]+) to ([\d.]+) %", texts[-1])[0])
+    share = float(re.findall(r"([\d.]+) %</td><td><meter", texts[-1])[0])
+    assert low <= share <= high
+    assert low < high
+
+
+def test_the_best_offer_and_the_next(cafe: Shop) -> None:
+    margins = {f"margin__{key_of(item)}": [value] for item, value in (("tea", 1), ("pie", 3), ("cake", 2))}
+    best = ask(cafe, "cafe", "what-if", ask=["best"], at_most=["1"], **margins)
+    decision = cafe.post("/cafe/decide", {
+        "margins": {"tea": 1, "pie": 3, "cake": 2}, "at_most": 1, "no_choice": "nothing"
+    }).json()["decision"]  # fmt: skip
+    assert f"The best offer: {decision['offer'][0]}." in best.text
+    assert f"{decision['value']:.4g} per customer" in best.text
+    assert {*re.findall(r'data-ticked="([^"]+)', best.text)[0].split()} == {
+        key_of(decision["offer"][0]),
+        key_of("nothing"),
+    }
+    assert "The next offer to try: " in ask(cafe, "cafe", "what-if", ask=["next"], **margins).text
+    for text in ("much", "nan", "1e99"):
+        bad = ask(cafe, "cafe", "what-if", ask=["best"], **{f"margin__{key_of('tea')}": [text]}).text
+        assert "write a number, such as 1.5" in bad
+    assert "No item has a margin" in ask(cafe, "cafe", "what-if", ask=["best"]).text
+
+
+def test_a_form_of_another_site_is_refused(cafe: Shop) -> None:
+    for origin in ("http://evil.example", "null", "", "http://localhost.evil.example", "http://localhost:81"):
+        answer = cafe.http.request("POST", "/markets/cafe", content="on=x", headers=FORM | {"Origin": origin})
+        assert "sent from another site" in Page(answer.text).texts["p"][0]
+        assert answer.status_code == 403
+    refused = cafe.http.request("POST", "/v1/markets/cafe/choices", content="a=b", headers=FORM)
+    assert refused.status_code == 415  # the way for programs takes no forms
+    assert cafe.http.request("POST", "/markets/cafe", content=b"on=%ff&\xff", headers=FORM).status_code == 400
+
+
+def test_log_in_and_out(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        one.send("cafe", CAFE)
+        one.send("bar", CAFE)
+        token = tokens.create(tmp_path, ["cafe"], ["read"])
+        away = one.http.request("GET", "/markets/cafe")
+        assert (away.status_code, away.headers["Location"]) == (303, "/login?to=/markets/cafe")
+        page_of(one.http.request("GET", "/login?to=/markets/cafe"))
+        wrong = one.http.request("POST", "/login", content="token=rs_no_no", headers=FORM)
+        assert "not known" in page_of(wrong, 401).texts["p"][0]
+        assert "Set-Cookie" not in wrong.headers
+        assert one.http.request("POST", "/login", content=f"token={token}").status_code == 415
+        for to, then in (("/markets/cafe", "/markets/cafe"), ("//evil.example", "/"), ("https://evil.example", "/")):
+            answer = one.http.request("POST", "/login", content=f"token={token}&to={to}", headers=FORM)
+            assert (answer.status_code, answer.headers["Location"]) == (303, then)
+        cookie = answer.headers["Set-Cookie"].lower()
+        assert all(word in cookie for word in ("httponly", "samesite=strict", "path=/", "max-age=43200"))
+        assert "secure" not in cookie
+        # the client keeps the cookie from here on
+        listed = page_of(one.http.request("GET", "/"))
+        assert ("href", "/markets/cafe") in listed.attributes
+        assert ("href", "/markets/bar") not in listed.attributes
+        assert one.http.request("GET", "/markets/bar").status_code == 403
+        assert one.get("/cafe/certificate").status_code == 401  # a cookie is for pages alone
+        out = one.http.request("POST", "/logout", content="", headers=FORM)
+        assert (out.status_code, out.headers["Location"]) == (303, "/login")
+        assert one.http.request("GET", "/").status_code == 303
+
+
+@pytest.mark.parametrize("number", [1, 30, 300])
+def test_any_number_of_items(tmp_path: Path, number: int) -> None:
+    names = [*HOSTILE, *(f"item {place}" for place in range(number))][:number]
+    with shop(tmp_path) as one:
+        drawn(one)
+        offers = [names[place : place + 6] for place in range(0, number, 5)]
+        one.send("shop", [{"offered": offer, "chosen": offer[len(offer) // 2]} for offer in offers for _ in range(3)])
+        one.settle("shop", served="sparse")
+        one.learn()
+        answer = one.http.request("GET", "/markets/shop")
+        found = page_of(answer)
+        assert found.tags.count("meter") == number
+        assert int(answer.headers["Content-Length"]) < 300_000
+        if number > 1:
+            assert any("<script>alert(1)</script>" in text for text in found.texts["bdi"])
+            assert "\u202e" not in answer.text
+
+
+def test_nothing_to_show_yet(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        assert "There is no market yet" in page_of(one.http.request("GET", "/")).texts["p"][0]
+        assert page_of(one.http.request("GET", "/markets/cafe"), 404).texts["h1"] == ["This cannot be shown"]
+        assert page_of(one.http.request("GET", "/markets/a%20b"), 404).texts["h1"] == ["This cannot be shown"]
+        one.send("cafe", CAFE)
+        assert "being learned" in "".join(page_of(one.http.request("GET", "/markets/cafe")).texts["p"])
+
+
+def test_two_hundred_markets_are_listed(tmp_path: Path) -> None:
+    with shop(tmp_path, limits=ServiceLimits(markets=300)) as one:
+        for number in range(200):
+            assert one.send(f"market-{number}", CAFE[:2]).status_code == 202
+        found = page_of(one.http.request("GET", "/"))
+        assert found.tags.count("tr") == 201
+        assert found.texts["td"].count("no model yet") == 200
+
+
+def test_the_settings_say_what_is_always_on_offer(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        one.send("cafe", [{"offered": ["tea", "nothing"], "chosen": "tea"}] * 9)  # both are in every offer
+        one.settle("cafe", served="sparse", no_choice="nothing")
+        one.learn()
+        answer = one.http.request("GET", "/markets/cafe")
+        boxes = re.findall(r"<input type=\"checkbox\"[^>]*value=\"(\w+)\"[^>]* disabled", answer.text)
+        assert boxes == [key_of("nothing")]
+        assert "Nothing speaks against one model" in "".join(page_of(answer).texts["p"])
+
+
+def test_a_market_that_forgets_has_no_intervals(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        one.send("cafe", CAFE * 4)
+        one.settle("cafe", served="sparse", half_life=50)
+        one.learn()
+        wait_for(lambda: "this market forgets" in ask(one, "cafe", "what-if", on=[key_of("tea"), key_of("pie")]).text)
+
+
+def test_panels_are_drawn_once_for_a_model(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    cafe.http.request("GET", "/markets/cafe")
+    monkeypatch.setattr(cafe.service.drawing, "ask", lambda _: pytest.fail("drawn again"))
+    began = time.monotonic()
+    assert cafe.http.request("GET", "/markets/cafe", headers={"Rankstream-Part": "panels"}).status_code == 200
+    assert time.monotonic() - began < 5.0
+
+
+def test_the_course_of_a_market_is_noted(cafe: Shop) -> None:
+    found = pages.Pages(cafe.service)
+    found.look()
+    found.look()
+    (course,) = found.courses.values()
+    assert len(course) == 1
+    assert course[0][0] == 144
+    proof = cafe.get("/cafe/certificate").json()
+    assert course[0][1:] == (proof["distance"], proof["gap"])

@@ -1,0 +1,224 @@
+"""The pages in a real browser: they load, stay live, answer what if, and can be used by everybody."""
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import rankstream as rs
+from rankstream.cli import main
+from rankstream.service import tokens
+from service import Served
+from serving import CAFE, wait_for
+from test_report import HOSTILE
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make setup does that.")
+CHROMIUM = os.environ.get("RANKSTREAM_CHROMIUM") or shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium: make browser installs it.")
+SIZES = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
+ODD = [{"offered": [*HOSTILE[place:], "nothing"], "chosen": HOSTILE[-1]} for place in range(4) for _ in range(9)]
+
+
+class Seen:
+    """A page of a browser, with what it said and asked for."""
+
+    def __init__(self, browser: Any, url: str, width: int = 1280, scheme: str = "light") -> None:
+        self.url, self.said, self.hosts = url, [], set()
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.context.set_default_timeout(60_000)
+        self.page = self.context.new_page()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", self.dismiss)
+        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).hostname))
+
+    said: list[str]
+    hosts: set[str | None]
+
+    def dismiss(self, dialog: Any) -> None:
+        self.said.append("a dialog")
+        dialog.dismiss()
+
+    def open(self, path: str) -> Any:
+        self.page.goto(self.url + path)
+        return self.page
+
+    def log_in(self, token: str) -> None:
+        self.open("/login")
+        self.page.get_by_label("Token").fill(token)
+        self.page.keyboard.press("Enter")
+        self.page.get_by_role("heading", name="Markets").wait_for()
+
+    def close(self) -> None:
+        """Nothing went wrong, and nothing left this machine."""
+        self.context.close()
+        assert self.said == []
+        assert self.hosts <= {"127.0.0.1", None}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    folder = tmp_path_factory.mktemp("browser") / "shop"
+    found = Served(folder)
+    token = tokens.create(folder, ["*"], ["write", "read", "manage"])
+    with rs.Client(found.url, token) as client:
+        for market, records in (("cafe", CAFE * 3), ("odd", ODD)):
+            client.send(market, records)
+            client.settings(market, served="sparse", no_choice="nothing")
+        wait_for(lambda: all(one["learned"] == one["records"] and one["kind"] for one in client.markets()), 60)
+    yield found, token
+    assert found.stop() == 0
+
+
+@pytest.fixture
+def see(browser: Any, served: tuple[Served, str]) -> Iterator[Callable[..., Seen]]:
+    made: list[Seen] = []
+
+    def make(width: int = 1280, scheme: str = "light", has_token: bool = True) -> Seen:
+        made.append(Seen(browser, served[0].url, width, scheme))
+        if has_token:
+            made[-1].log_in(served[1])
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def shares(answer: Any) -> dict[str, float]:
+    """The predicted shares on a page, in percent."""
+    rows = [row.inner_text().split("\t") for row in answer.locator("tbody tr").all()]
+    return {row[0]: float(row[1].rstrip(" %")) for row in rows}
+
+
+def test_log_in_watch_ask_and_log_out(see: Callable[..., Seen], served: tuple[Served, str]) -> None:
+    seen = see(has_token=False)
+    page = seen.open("/markets/cafe")
+    assert urlsplit(page.url).path == "/login"
+    page.get_by_label("Token").fill(served[1])
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="cafe").wait_for()
+    page.get_by_text("Live.").wait_for()
+    assert page.evaluate("document.cookie") == ""  # no script reads it
+    answer = page.locator("#answer")
+    before = shares(answer)
+    page.get_by_role("checkbox", name="pie").uncheck()
+    answer.locator("tr", has_text="pie").wait_for(state="detached")
+    after = shares(answer)
+    assert set(before) - set(after) == {"pie"}
+    assert sum(after.values()) == pytest.approx(100.0, abs=0.3)
+    assert sum(share > before[item] for item, share in after.items()) > 0
+    answer.get_by_text("by refits of the model of record").wait_for()
+    margins = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
+    with rs.Client(served[0].url, served[1]) as client:
+        best = client.decide("cafe", margins, no_choice="nothing")["offer"]
+    for item, margin in margins.items():
+        page.get_by_label(f"Margin of {item}").fill(str(margin))
+    page.get_by_role("button", name="Best offer").click()
+    answer.get_by_text(f"The best offer: {', '.join(best)}.").wait_for()
+    for item in margins:
+        assert page.get_by_role("checkbox", name=item).is_checked() == (item in best)
+    with rs.Client(served[0].url, served[1]) as client:
+        client.send("cafe", CAFE)
+    page.locator("#records", has_text=str(4 * len(CAFE))).wait_for()
+    page.locator("#position", has_text=str(4 * len(CAFE))).wait_for()
+    page.get_by_role("link", name="All markets").click()
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_role("heading", name="Log in").wait_for()
+    assert urlsplit(seen.open("/").url).path == "/login"
+
+
+def test_without_scripts_the_form_works(browser: Any, served: tuple[Served, str]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{served[0].url}/login?to=/markets/cafe")
+    page.get_by_label("Token").fill(served[1])
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("checkbox", name="pie").uncheck()
+    page.get_by_role("button", name="Predict").click()
+    assert page.locator("#answer tr", has_text="pie").count() == 0
+    assert not page.get_by_role("checkbox", name="pie").is_checked()
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], tmp_path: Path, width: int, scheme: str) -> None:
+    seen = see(width, scheme)
+    for path in ("/", "/markets/cafe", "/markets/odd", "/markets/none"):
+        page = seen.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        page.screenshot(path=tmp_path / f"{path.rpartition('/')[2] or 'markets'}-{width}-{scheme}.png", full_page=True)
+        cells = page.locator("#answer tbody th").all()
+        assert all(cell.bounding_box()["width"] >= 70 for cell in cells)  # a name is not a column of letters
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+        assert dark == (scheme == "dark")
+    seen.said = [text for text in seen.said if "404" not in text]  # there is no market 'none'
+
+
+@pytest.fixture(scope="module")
+def axe(request: pytest.FixtureRequest) -> str:
+    """The source of axe-core, from npm."""
+    assert request.config.cache is not None
+    folder = request.config.cache.mkdir("axe-core")
+    if not list(folder.glob("*.tgz")):
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip("There is no npm to get axe-core with: install it.")
+        try:
+            subprocess.run([npm, "pack", "axe-core@4"], cwd=folder, check=True, capture_output=True, timeout=60)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            pytest.skip("axe-core cannot be had from npm: connect to it once.")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        file = archive.extractfile("package/axe.min.js")
+        assert file is not None
+        return file.read().decode()
+
+
+def findings(page: Any, axe: str) -> list[str]:
+    page.evaluate(axe)
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {json.dumps([node['html'][:200] for node in one['nodes'][:3]])}" for one in serious]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_the_pages(see: Callable[..., Seen], axe: str, scheme: str) -> None:
+    seen = see(390, scheme)
+    for path in ("/login", "/", "/markets/cafe", "/markets/odd"):
+        page = seen.open(path)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert findings(page, axe) == [], path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_a_report(browser: Any, axe: str, tmp_path: Path, scheme: str) -> None:
+    choices, model, report = (str(tmp_path / name) for name in ("choices.jsonl", "model.json", "report.html"))
+    Path(choices).write_text("".join(json.dumps(one) + "\n" for one in ODD))
+    for words in (
+        ["fit", choices, "-o", model, "--method", "mnl"],
+        ["report", model, "--data", choices, "-o", report, "--replicates", "3", "--folds", "2"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert not ended.value.code
+    seen = Seen(browser, "file://", 390, scheme)
+    page = seen.open(report)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert findings(page, axe) == []
+    seen.close()
