@@ -149,8 +149,9 @@ def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
     weights = getattr(distance, "weights", None)
     if weights is not None:
         changes["weights"] = (*weights, *[1.0] * (assortments.n_offers - len(weights)))
-    larger: Any = replace(distance, **changes)
-    return larger  # type: ignore[no-any-return]
+    made: Any = replace(distance, **changes)
+    larger: Distance = made
+    return larger
 
 
 def _larger_mask(seen: Mask | None, before: Assortments, after: Assortments) -> Mask | None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rankstream import oracles
+from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Explained, QuickOracle
 from rankstream.solver.runs import Run
 from rankstream.streams.growth import extend_rankings, grow, tie_rule
 from rankstream.streams.leaving import leave, leaving
-from rankstream.streams.playing import one_thread
 from rankstream.streams.served import Served
 from rankstream.streams.soundness import check_whole
 
@@ -70,7 +70,7 @@ class StreamPace:
             return
         for run in runs:
             if not fully:
-                with one_thread():
+                with one_blas_thread():
                     run.solver, run.state = grow(run.solver, run.state, offers, _quicker(run, offers))
             elif grown:
                 run.solver, run.state = grow(run.solver, run.state, offers)

@@ -1,12 +1,8 @@
 """Playing on: a run that follows counts as they change, for as long as choices come, in memory that does not grow."""
 
-from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any
-
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import QuickOracle
@@ -35,7 +31,7 @@ def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     With a ``QuickOracle``, it is 5 rounds and a memory of 100 at most, and 100 rankings are kept.
     """
     if isinstance(run.solver.oracle, QuickOracle):
-        with one_thread():
+        with one_blas_thread():
             _play_quickly(run, counts, min(memory, RANKINGS), min(rounds, ROUNDS))
         return
     catch_up(run, counts, memory)
@@ -52,17 +48,6 @@ def _play_quickly(run: Run, counts: ChoiceCounts, memory: float, rounds: int) ->
         run.state = run.solver.step(run.state, counts)
         if isinstance(run.solver.oracle, QuickOracle):
             run.solver.oracle.follow()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Numpy's sums of a growing market in one thread: they are short, and would wait for busy cores."""
-    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
-    return limited
-
-
-@cache
-def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def prune(run: Run, most: int | None = None) -> None:

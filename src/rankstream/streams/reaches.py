@@ -34,4 +34,5 @@ def without_detector(half_life: Any, window: Any, threshold: float | None) -> in
         raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
     if isinstance(window, int | float):
         return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
-    return window  # type: ignore[no-any-return]
+    span: timedelta | None = window
+    return span

@@ -1,11 +1,10 @@
 """The likelihood of classes of logits with a price coefficient, and how it is climbed."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch
 from rankstream.data.counts import ChoiceCounts
@@ -88,11 +87,6 @@ class PricedProblem:
 
         enough = tolerance * max(1.0, float(self.offers[2].sum())) / max(1.0, abs(self.cost(begin)[0]))
         limits = {"maxiter": max_steps, "maxcor": 20, "ftol": enough, "gtol": 1e-6}
-        with _linear_algebra().limit(limits=1, user_api="blas"):  # vectors are short: threads would only wait
+        with one_blas_thread():  # vectors are short: threads would only wait
             found = minimize(self.cost, begin, jac=True, method="L-BFGS-B", options=limits, callback=look)
         return Ended(found.x, -float(found.fun), int(found.nit), bool(found.success))
-
-
-@cache
-def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()
