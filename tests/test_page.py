@@ -237,7 +237,9 @@ def test_a_market_that_forgets_has_no_intervals(tmp_path: Path) -> None:
         one.send("cafe", CAFE * 4)
         one.settle("cafe", served="sparse", half_life=50)
         one.learn()
-        wait_for(lambda: "this market forgets" in ask(one, "cafe", "what-if", on=[key_of("tea"), key_of("pie")]).text)
+        ticked = [key_of("tea"), key_of("pie")]
+        wait_for(lambda: "this market forgets" in ask(one, "cafe", "what-if", on=ticked).text)
+        assert not re.search(r"\d to \d", ask(one, "cafe", "what-if", on=ticked).text)  # no cell has one
 
 
 def test_panels_are_drawn_once_for_a_model(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
