@@ -29,7 +29,35 @@ def until(watch: Watch, part: float) -> Watch:
     >>> half("first"), half("second", 0.5), asked
     (False, False, [0.5, 0.25])
     """
-    return lambda text, share=1.0: watch(text, part * share)
+    return _Part(watch, part)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A watch whose time is the first part of another's."""
+
+    watch: Watch
+    part: float
+
+    def __call__(self, text: str, share: float = 1.0) -> bool:
+        """As ``Watch`` says."""
+        return self.watch(text, self.part * share)
+
+    def left(self, share: float = 1.0) -> float:
+        """As ``seconds_left`` says."""
+        return seconds_left(self.watch, self.part * share)
+
+
+def seconds_left(watch: Watch, share: float = 1.0) -> float:
+    """How many seconds there are until this share of the time has passed; infinite where nobody counts them.
+
+    Whoever is about to do something that cannot be interrupted asks first whether there is time for it.
+
+    >>> seconds_left(unwatched), round(seconds_left(until(Deadline(60.0), 0.5)))
+    (inf, 30)
+    """
+    left = getattr(watch, "left", None)
+    return float("inf") if left is None else float(left(share))
 
 
 @dataclass
@@ -57,6 +85,10 @@ class Deadline:
         enough = bool(self.asked) or passed >= share * self.seconds
         self.stopped |= enough
         return enough
+
+    def left(self, share: float = 1.0) -> float:
+        """As ``seconds_left`` says; none once it was asked to end."""
+        return 0.0 if self.asked else share * self.seconds - (self.clock() - self.start)
 
 
 @contextmanager

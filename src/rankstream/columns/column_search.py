@@ -12,7 +12,8 @@ from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
 from rankstream.columns.linear_master import LinearMaster
-from rankstream.columns.pricing import Pricing, by_tie_rule
+from rankstream.columns.pricing import Priced, Pricing, by_tie_rule
+from rankstream.columns.proving import TableProver
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
@@ -20,6 +21,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import COLUMNS, Estimate, History
 
 SMALL_PART = 0.1
+RETAKEN = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
 
 
@@ -71,6 +73,7 @@ class ColumnSearch:
     goal: Goal
     max_rounds: int
     watch: Watch = unwatched
+    prover: TableProver | None = None
     rounds: int = 0
     converged: bool = False
     stopped: bool = False
@@ -93,15 +96,31 @@ class ColumnSearch:
             if guide is self.distance:
                 self._note(dual, bound)
             moved = self._take(master, rankings)
-            self._record(master, master.count)
             value = guide.value(master.point, self._aim(master))
-            near = value - lower <= min(enough, SMALL_PART * value)
             fruitless = 0 if moved else fruitless + 1
+            if self.prover is not None and guide is self.distance and self.prover.is_due(value, lower, fruitless):
+                fruitless = 0 if self._prove(self.prover, master, guide) else fruitless
+                lower, value = self.lower, guide.value(master.point, self._aim(master))
+            self._record(master, master.count)
+            near = value - lower <= min(enough, SMALL_PART * value)
             if self.converged or near or fruitless == self.pricing.patience or self._is_stopped():
                 break
             if not moved:
                 master.refresh()
         return self
+
+    def _prove(self, prover: TableProver, master: NearestMixture, guide: HighNorm) -> bool:
+        """Ask the prover, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
+        aim, before = self._aim(master), self.lower
+        dual = prover.dual(guide.respond(master.point, aim), self.best_dual)
+        start = perf_counter()
+        priced = prover(guide.costs(dual))
+        self.seconds["pricing"] += perf_counter() - start
+        self._note(dual, self._proven(guide, dual, aim, priced))
+        moved = 0
+        while moved < RETAKEN and self._take(master, priced.rankings):
+            moved += 1
+        return moved > 0 or self.lower > before
 
     def run_linear(self, master: LinearMaster) -> "ColumnSearch":
         """Column generation: the prices of the restricted program, until no ranking pays."""
@@ -133,10 +152,13 @@ class ColumnSearch:
         start = perf_counter()
         priced = self.pricing(costs, known)
         self.seconds["pricing"] += perf_counter() - start
-        offset = distance.offset(dual, aim)
-        rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
         self.exact = self.exact and priced.exact
-        return priced.bound - offset - rounding, priced.rankings
+        return self._proven(distance, dual, aim, priced), priced.rankings
+
+    def _proven(self, distance: PlainNorm, dual: Vec, aim: Vec, priced: Priced) -> float:
+        """What the answer to a dual proves, with room for rounding."""
+        costs, offset = distance.costs(dual), distance.offset(dual, aim)
+        return priced.bound - offset - ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
 
     def _take(self, master: RestrictedMaster, rankings: Codes) -> bool:
         start = perf_counter()

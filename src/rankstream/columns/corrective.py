@@ -13,6 +13,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.columns.column_search import ColumnSearch, Goal, PlainNorm, RestrictedMaster
 from rankstream.columns.linear_master import LinearMaster
 from rankstream.columns.pricing import Pricing
+from rankstream.columns.proving import table_prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
@@ -35,6 +36,7 @@ def fit_nearest(
     max_rounds: int = 10_000,
     seed: int = 0,
     watch: Watch = unwatched,
+    prove: bool = False,
 ) -> Estimate[RankingModel]:
     """The ranking model nearest to frequencies or counts that stand still, to a small certified gap, with few rankings.
 
@@ -44,6 +46,9 @@ def fit_nearest(
     finds them again. A weight per offer goes with the distance object. It ends with tight bounds on both sides, whether
     a ranking model fits the data or not; earlier if ``watch``, which hears the round, the error and the number of
     rankings, says that it is enough.
+
+    Where the oracle is a search, ``prove`` also asks for proofs that take seconds: a table of all sets of items, where
+    one fits into memory and the time of the watch (``proving``).
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit_nearest(offers, [0.4, 0.6, 0.5, 0.2, 0.3])  # tea gains when nothing joins: no ranking does
@@ -71,7 +76,8 @@ def fit_nearest(
         if getattr(part, "assortments", assortments) != assortments:
             raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
     pricing = Pricing(oracle, assortments)
-    search = ColumnSearch(norm, target, pricing, Goal(stop, tolerance), max_rounds, watch)
+    prover = table_prover(oracle, watch) if prove and isinstance(norm, HighNorm) else None
+    search = ColumnSearch(norm, target, pricing, Goal(stop, tolerance), max_rounds, watch, prover)
     return search.result(run_search(search, offer_weights))
 
 

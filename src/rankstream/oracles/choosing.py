@@ -7,7 +7,7 @@ from rankstream._core.threads import thread_count
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.chains import ChainOracle, n_states, used_chains
 from rankstream.oracles.components import ComponentsOracle
-from rankstream.oracles.dense import DenseOracle
+from rankstream.oracles.dense import DenseOracle, table_bytes
 from rankstream.oracles.laminar import LaminarOracle
 from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
 from rankstream.oracles.program_kernels import collect_unions
@@ -106,6 +106,25 @@ def _choose_in_order(reduced: Reduced, ties: Ties, seed: int) -> tuple[Explained
             return ChainOracle(assortments, ties, seed), f"{many}, and the order is made of chains"
         rest = f"a table of its chains would have {states:,} states" if states else "the order is not made of chains"
         return SearchOracle(assortments, ties, seed), f"{many}, and {rest}"
+
+
+def proving_table(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> DenseOracle | None:
+    """A table of all sets of items that is too slow for every round of a fit, but worth asking for a proof.
+
+    It is of single precision, of at most 30 items beside no-choice (4.3 GB, some seconds a call), and takes at most
+    half of the memory that is free. None where that is too little, or where the items have an order.
+
+    >>> table = proving_table(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing")]))
+    >>> table.precision, table.n_states
+    ('single', 128)
+    """
+    if assortments.order:
+        return None
+    n_items = item_bits(assortments, reduce(assortments).no_choice_code)[2]
+    room = SHARE * available_memory()
+    if n_items > DENSE_MOST or table_bytes(n_items, assortments.n_items, "single") > room:
+        return None
+    return DenseOracle(assortments, ties, seed, memory=room, precision="single")
 
 
 def _few_unions(offer_sets: list[int]) -> bool:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from itertools import permutations
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
+from rankstream._core.rounding import ROUNDING
 from rankstream._core.threads import crew
 from rankstream._core.types import Bits, Vec
 from rankstream.data.assortments import Assortments
@@ -21,6 +22,8 @@ from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
 MOST_BITS = 62
 BLOCK = 2**dense_kernels.LOW_BITS
 SHARED_FROM = 2**18  # sets from which on two threads take less time than one
+HALF_UNIT = 2.0**-24  # the most that single precision rounds off a number, as a part of it
+Precision = Literal["double", "single"]
 
 
 class DenseOracle:
@@ -30,41 +33,68 @@ class DenseOracle:
     lowest bits, and a walk over the other bits keeps tables over the low bits only. Items that are offered alike share
     a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
     ``oracles.ties``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
-    (``dense_walk_kernels.TOLERANCE``), since sums differ by as much when taken in another order. ``memory`` is the most
-    bytes to take; the table takes 8 * 2**bits of them. Large tables are filled by all threads
-    that numba may use, with the same answers whatever their number.
+    (``dense_walk_kernels.TOLERANCE``), since sums differ by as much when taken in another order. Large tables are
+    filled by all threads that numba may use, with the same answers whatever their number.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers.
+    ties : "random", "first" or "last"
+        Which of the cheapest rankings is kept.
+    seed : int
+        Seed of random ties.
+    memory : float
+        The most bytes to take; the table takes 8 * 2**bits of them.
+    precision : "double" or "single"
+        A table of single precision takes half of the memory and less time. Values of its rankings are still computed in
+        double precision; the bound is the table's least value less all that rounding may have added (``margin``).
 
     >>> oracle = DenseOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.ranking[:2], answer.value, answer.exact
     (array([3, 0]), -2.0, True)
+
     """
 
-    def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float = 12e9) -> None:
+    def __init__(
+        self,
+        assortments: Assortments,
+        ties: Ties = "random",
+        seed: int = 0,
+        memory: float = 12e9,
+        precision: Precision = "double",
+    ) -> None:
         check_ties(ties, seed)
+        if precision not in ("double", "single"):
+            raise ValueError(f"The precision is {precision!r}: choose 'double' or 'single'.")
         refuse_order(assortments.order, "A table of all sets of items", "use ChainOracle, or oracles.auto")
         self.assortments = assortments
         self.ties = ties
         self.seed = seed
         self.memory = number_between("memory", memory, 0.0)
+        self.precision: Precision = precision
+        kind = np.dtype(np.float64 if precision == "double" else np.float32)
         self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         bit_of, offer_sets, n_bits = item_bits(assortments, self._universal)
         n_levels = max(n_bits - dense_kernels.LOW_BITS, 0) + 1
         n_rows = n_levels * assortments.n_items + dense_kernels.LOW_BITS
         n_sets = 2 ** max(n_bits, dense_kernels.LOW_BITS)
-        needed = 8 * (n_sets + n_rows * (BLOCK + 1))
+        needed = table_bytes(n_bits, assortments.n_items, precision)
         if n_bits > MOST_BITS or needed > memory:
             size = f"{needed:,}" if n_bits <= MOST_BITS else f"2**{n_bits + 3}"
             raise ValueError(
                 f"{n_bits} items with different availability need {size} bytes in the dense oracle, which may take "
                 f"{min(memory, 8.0 * 2**MOST_BITS):,.0f}: leave out rare items, or raise memory if there is that much."
             )
+        self._n_bits = n_bits
         bit_of, offer_sets = _rare_items_low(bit_of, offer_sets, n_bits)
         self._bit_of = np.array(bit_of, dtype=np.uint64)
         self._offer_sets = np.array(offer_sets, dtype=np.uint64)
         self._plan(bit_of, offer_sets, n_levels)
-        self._space = [(np.empty((n_rows, BLOCK)), np.empty((n_levels, assortments.n_items), dtype=np.uint64))]
-        self._to_go = np.empty(n_sets)
+        numbers = np.empty((n_levels, assortments.n_items), dtype=np.uint64)
+        self._space = [(np.empty((n_rows, BLOCK), dtype=kind), numbers)]
+        self._to_go = np.empty(n_sets, dtype=kind)
         self._lock = Lock()
 
     @property
@@ -119,7 +149,12 @@ class DenseOracle:
     def _read_all(self, beginnings: Iterable[tuple[int, ...]], vector: Vec) -> list[Answer]:
         """Fill the table and read every ranking off it; the table is one, so one thread at a time."""
         above_end = vector if self._ends is None else vector - vector[self._ends]
-        self._fill(above_end)
+        scale = 1.0
+        if self.precision == "single":
+            # by a power of two, which rounds nothing: so nothing is too large or too small for single precision
+            scale = 2.0 ** -np.frexp(np.abs(above_end).max(initial=0.0))[1]
+            above_end = above_end * scale
+        self._fill(above_end.astype(self._to_go.dtype, copy=False))
         found = []
         for beginning in beginnings:
             ranking = np.empty(self.assortments.n_items, dtype=np.int64)
@@ -138,8 +173,27 @@ class DenseOracle:
                 ranking,
             )
             found.append((ranking, value))
-        bound = min((value for _, value in found), default=0.0)
+        if self.precision == "single":
+            ends = 0.0 if self._ends is None else float(vector[self._ends[self.assortments.indptr[:-1]]].sum())
+            least = (float(self._to_go[2**self._n_bits - 1]) - self.margin(above_end)) / scale
+            bound = ends + least - ROUNDING * vector.size * float(np.abs(vector).sum())
+        else:
+            bound = min((value for _, value in found), default=0.0)
         return [Answer(ranking, value, bound) for ranking, value in found]
+
+    def margin(self, above_end: Vec) -> float:
+        """The most by which a table of single precision can be above the true least cost, for costs above no-choice.
+
+        With u = 2**-24: what an item takes from its offers is a sum of at most ``most`` costs, each rounded to single
+        precision, whose partial sums are at most its level, the larger of the sums of its positive and its negative
+        costs: so it is off by (most + 2) u of the level. Every step of the walk from the empty set to all items adds
+        one of these to a number of at most the sum of all levels, and is off by u of that. One part in a thousand is
+        added for products of roundings.
+        """
+        members, n_items = self.assortments.members, self.assortments.n_items
+        gains, losses = (np.bincount(members, np.maximum(part, 0.0), n_items) for part in (above_end, -above_end))
+        most = int(np.bincount(members).max(initial=0))
+        return 1.001 * HALF_UNIT * (self._n_bits + most + 2) * float(np.maximum(gains, losses).sum())
 
     def _fill(self, above_end: Vec) -> None:
         """Fill the table part by part, the parts of a layer on as many threads as there are."""
@@ -163,10 +217,22 @@ class DenseOracle:
 
     def explain(self) -> str:
         """Why this oracle, in words."""
-        return f"exact, by all {self.n_states:,} sets of items ({reduce(self.assortments).explain()})"
+        how = "exact" if self.precision == "double" else "exact up to single precision"
+        return f"{how}, by all {self.n_states:,} sets of items ({reduce(self.assortments).explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DenseOracle, (self.assortments, self.ties, self.seed, self.memory)
+        return DenseOracle, (self.assortments, self.ties, self.seed, self.memory, self.precision)
+
+
+def table_bytes(n_bits: int, n_items: int, precision: Precision = "double") -> int:
+    """How much memory a table takes, with the rows of placing costs of one thread.
+
+    >>> table_bytes(30, 31, "single") / 1e9
+    4.295354812
+    """
+    n_rows = (max(n_bits - dense_kernels.LOW_BITS, 0) + 1) * n_items + dense_kernels.LOW_BITS
+    numbers = (1 << max(n_bits, dense_kernels.LOW_BITS)) + n_rows * (BLOCK + 1)
+    return numbers * (8 if precision == "double" else 4)
 
 
 def _layers(n_threads: int, n_states: int) -> list[Bits]:

@@ -54,15 +54,17 @@ def add_offer(
         item = members[k]
         if item != universal:
             cost = costs[k]
+            # of the table's own kind: beside a double, all sums of a table of single precision would be doubles
+            nothing = cost - cost
             # copied when first written: until then the row is that of a level above
             old = rows[level, item]
             new = np.uint64(level) * np.uint64(rows.shape[1]) + np.uint64(item)
             if old == new:  # apart, since loops over one row are only vectorised if it is plainly the same one
                 for s in range(ZERO, WIDTH):
-                    tables[new, s] += cost if s & low == low else 0.0
+                    tables[new, s] += cost if s & low == low else nothing
             else:
                 for s in range(ZERO, WIDTH):
-                    tables[new, s] = tables[old, s] + (cost if s & low == low else 0.0)
+                    tables[new, s] = tables[old, s] + (cost if s & low == low else nothing)
                 rows[level, item] = new
 
 
@@ -193,7 +195,7 @@ def fill_part(
         low_rows[place] = np.uint64(tables.shape[0] - 1 - place)
         for s in range(ZERO, WIDTH):
             tables[low_rows[place], s] = np.inf
-    best = np.empty(WIDTH)
+    best = np.empty(WIDTH, dtype=to_go.dtype)
     for item in range(rows.shape[1]):
         rows[root, item] = np.uint64(root * rows.shape[1] + item)
         for s in range(ZERO, WIDTH):

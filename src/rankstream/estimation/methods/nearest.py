@@ -56,7 +56,7 @@ class Nearest:
         found = corrective.fit_nearest(
             task.assortments, task.target, self._form(task),
             self.oracle if self.oracle is not None or self.ties != "random" else task.oracle,
-            self.ties, self.gap, "gap", self.max_rounds, task.seed, task.watch,
+            self.ties, self.gap, "gap", self.max_rounds, task.seed, task.watch, self.oracle is None,
         )  # fmt: skip
         if self.max_rankings is None or len(found.model.weights) <= self.max_rankings:
             return found
