@@ -46,11 +46,13 @@ def print_bounds(quick: bool) -> None:
             print(line, flush=True)
 
 
-def choices(n: int, sizes: simulate.Sizes, seed: int = 0, m: int = OFFERS) -> tuple[Assortments, Vec]:
-    """Offers of at most 5 items and the frequencies of 50 choices from each."""
+def choices(
+    n: int, sizes: simulate.Sizes, seed: int = 0, m: int = OFFERS, largest: int = 5
+) -> tuple[Assortments, Vec]:
+    """Offers of at most 5 items, or another number, and the frequencies of 50 choices from each."""
     random = np.random.default_rng(seed)
     items = [f"item {k}" for k in range(n - 1)]
-    drawn = simulate.random_offers(items, m, random, sizes, largest=5)
+    drawn = simulate.random_offers(items, m, random, sizes, largest=largest)
     offers = Assortments(drawn, [*items, simulate.NOTHING])
     truth = np.split(simulate.mixed_mnl(items, 5, 5.0, random).probabilities(offers), offers.indptr[1:-1].tolist())
     return offers, np.concatenate([random.multinomial(50, part / part.sum()) / 50.0 for part in truth])

@@ -231,7 +231,7 @@ def table_bytes(n_bits: int, n_items: int, precision: Precision = "double") -> i
     4.295354812
     """
     n_rows = (max(n_bits - dense_kernels.LOW_BITS, 0) + 1) * n_items + dense_kernels.LOW_BITS
-    numbers = (1 << max(n_bits, dense_kernels.LOW_BITS)) + n_rows * (BLOCK + 1)
+    numbers: int = (1 << max(n_bits, dense_kernels.LOW_BITS)) + n_rows * (BLOCK + 1)
     return numbers * (8 if precision == "double" else 4)
 
 

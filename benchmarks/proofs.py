@@ -1,0 +1,99 @@
+"""Where tables end: which part of the best known distance is proven to be unavoidable, against time, fit included.
+
+Offers are drawn as subsets of at most 5 (or 8) items and no-choice, with 50 choices from each. The seeds are fresh:
+settings were tuned on others. Every row is one call of ``fit_within`` with ``method="nearest"``; the share is what its
+certificate proves, of the least distance that any run has found for the same market (kept in ``build/proofs.json``).
+Run with ``python benchmarks/proofs.py [--sizes 31x200 31x500 51x500] [--seeds 501 502 503] [--seconds 90]``.
+"""
+
+import argparse
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from quality import choices
+from rankstream import ChoiceCounts
+from rankstream._core.types import Vec
+from rankstream._core.watch import Deadline
+from rankstream.estimation.budget import compile_first
+from rankstream.estimation.methods import Nearest
+from rankstream.estimation.task import Task
+
+KEPT = Path("build/proofs.json")
+SIZES = {"31x200": 90.0, "31x200up8": 90.0, "31x500": 90.0, "51x500": 120.0}
+MARKS = (0.25, 0.5, 0.75, 1.0)
+
+
+class Trace(Deadline):
+    """A deadline that remembers when it was asked, which is once in every round."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.times: list[float] = []
+
+    def __call__(self, text: str, share: float = 1.0) -> bool:
+        """As ``Watch`` says."""
+        self.times.append(self.clock() - self.start)
+        return super().__call__(text, share)
+
+
+def market(size: str, seed: int) -> ChoiceCounts:
+    """The choices of a market such as "31x200" or, with offers of up to 8 items, "31x200up8"."""
+    numbers, _, largest = size.partition("up")
+    n, m = (int(number) for number in numbers.split("x"))
+    offers, shares = choices(n, "subsets", seed, m, int(largest or 5))
+    return ChoiceCounts(offers, np.round(50.0 * shares))
+
+
+def least_known(size: str, seed: int, distance: float) -> float:
+    """The least distance that was found for a market in this or an earlier run."""
+    known = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    name = f"{size} {seed}"
+    known[name] = min(distance, known.get(name, np.inf))
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps(known, indent=1), encoding="utf-8")
+    return float(known[name])
+
+
+def proven_by(times: list[float], lower: Vec, passed: float) -> float:
+    """What was proven when this many seconds had passed."""
+    done = [bound for at, bound in zip(times, lower, strict=False) if at <= passed]
+    return max(done, default=0.0)
+
+
+def run(size: str, seed: int, seconds: float) -> None:
+    """Fit one market and print its row."""
+    counts, watch = market(size, seed), Trace(seconds)
+    found = Nearest().fit(Task(counts.assortments, counts, 0, watch))
+    took = watch.clock() - watch.start
+    upper, lower = found.certificate.upper, found.certificate.lower
+    best = least_known(size, seed, upper)
+    if lower > best:
+        raise AssertionError(f"{size}, seed {seed}: {lower} is proven, but {best} was found.")
+    curve = found.history.distance - found.history.gap
+    shares = "".join(f"{proven_by(watch.times, curve, mark * seconds) / best:>9.1%}" for mark in MARKS)
+    print(f"{size:>10}{seed:>6}{upper:>9.4f}{best:>9.4f}{lower:>9.4f}{lower / best:>8.1%}{took:>8.1f}{shares}", flush=True)
+
+
+def main() -> None:
+    """Print a row for each market."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[501, 502, 503])
+    parser.add_argument("--seconds", type=float)
+    given = parser.parse_args()
+    compile_first(Nearest())
+    run_first = Task(*(lambda counts: (counts.assortments, counts))(market("14x30", 0)), 0, Deadline(5.0))
+    Nearest().fit(run_first)
+    marks = "".join(f"{f'at {mark:.0%}':>9}" for mark in MARKS)
+    print(f"{'market':>10}{'seed':>6}{'fit':>9}{'best':>9}{'proven':>9}{'share':>8}{'seconds':>8}{marks}")
+    for size in given.sizes:
+        for seed in given.seeds:
+            run(size, seed, given.seconds or SIZES.get(size, 90.0))
+
+
+if __name__ == "__main__":
+    main()
