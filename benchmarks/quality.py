@@ -7,19 +7,24 @@ choices from each. The instances are fresh: the search was tuned on others. Run 
 
 import sys
 import time
+from array import array
+from collections.abc import Sequence
 
 import numpy as np
 
 from oracle import market
 from rankstream import Assortments, simulate
-from rankstream._core.types import Vec
+from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Deadline
 from rankstream.certificate import fit_bound
 from rankstream.columns.corrective import fit_nearest
-from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle
+from rankstream.oracles import BranchOracle, DenseOracle, SearchOracle, search_kernels
+from rankstream.oracles.search import fewer
+from rankstream.oracles.ties import TIE_RULES
 
 BUDGET, LATE, OFFERS = 10.0, 4.0, 200
 SHORT, LONG, FRESH = 20.0, 120.0, (101, 102, 103)
+MOMENTS, SEEDS = (0.5, 2.0, 5.0, 20.0), (451, 452, 453)  # seconds of the processor; instances that were not tuned on
 
 
 def print_bounds(quick: bool) -> None:
@@ -63,6 +68,57 @@ def corrective_fit(offers: Assortments, p: Vec, seconds: float) -> Vec:
     oracle = SearchOracle(offers, states=2)
     watch = Deadline(seconds, clock=time.process_time)
     return fit_nearest(offers, p, oracle=oracle, tolerance=0.0, watch=watch).model.probabilities(offers)
+
+
+class Insertions(SearchOracle):
+    """Searches around rankings as they were: longer ones from the 30 cheapest, by insertions and full noise alone."""
+
+    def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
+        """Both rankings of each of eight searches of twenty rounds."""
+        random = np.random.default_rng([self.seed, turn])
+        values = search_kernels.pool_costs(costs, self._offers, np.argsort(rankings, axis=1))
+        near = np.argsort(values, kind="stable")[:30]
+        found = np.empty((16, self.assortments.n_items), dtype=np.int64)
+        for number in range(8):
+            start, draw = near[0] if number == 0 else random.choice(near), np.uint64(random.integers(2**62))
+            pair = found[2 * number : 2 * number + 2]
+            pair[:] = rankings[start]
+            given = costs, self._offers, self._universal, pair[0], pair[1], np.inf, 0, TIE_RULES[self.ties]
+            search_kernels.search(*given, draw, fewer(20, self.assortments), 1.0, -np.inf)
+        found = np.unique(found, axis=0)
+        return found[
+            np.argsort(search_kernels.pool_costs(costs, self._offers, np.argsort(found, axis=1)), kind="stable")
+        ]
+
+
+def distances_at(oracle: SearchOracle, p: Vec, moments: Sequence[float]) -> list[float]:
+    """How near one fit is after each of so many seconds of the processor."""
+    spent, start = array("d"), time.process_time()
+
+    def clock() -> float:
+        spent.append(time.process_time() - start)
+        return spent[-1]
+
+    watch = Deadline(moments[-1], clock=clock)  # which asks once when it is made, then after every round
+    history = fit_nearest(oracle.assortments, p, oracle=oracle, tolerance=0.0, watch=watch).history
+    rounds = np.maximum(np.searchsorted(spent[1:], moments, side="right"), 1)
+    return [float(history.distance[number - 1]) for number in rounds]
+
+
+def print_searches(quick: bool) -> None:
+    """Print how near ``nearest`` is after some seconds, beside the searches around rankings as they were."""
+    print("\nnearest, Euclidean distance after seconds of the processor: searches by insertions alone, and as they are")
+    titles = "".join(f"{f'{moment:g} s':>26}" for moment in MOMENTS)
+    print(f"{'n':>4}{'m':>6}{'seed':>6}{titles}   (before, now, ratio)")
+    small, few = choices(14, "subsets")
+    for kind in (Insertions, SearchOracle):
+        fit_nearest(small, few, oracle=kind(small, states=2), max_rounds=2)  # compiles
+    for n, m in ((31, 200), (51, 500)):
+        for seed in SEEDS[:1] if quick else SEEDS:
+            offers, p = choices(n, "subsets", seed, m)
+            before, now = (distances_at(kind(offers, states=2), p, MOMENTS) for kind in (Insertions, SearchOracle))
+            cells = (f"{one:>10.4f}{other:>9.4f}{other / one:>7.3f}" for one, other in zip(before, now, strict=True))
+            print(f"{n:>4}{m:>6}{seed:>6}{''.join(cells)}", flush=True)
 
 
 def late_costs(offers: Assortments, p: Vec) -> Vec:
@@ -122,10 +178,11 @@ def print_hits(quick: bool) -> None:
 
 
 def main(quick: bool) -> None:
-    """Print all four tables."""
+    """Print all tables."""
     print_bounds(quick)
     print_fits(quick)
     print_nearest(quick)
+    print_searches(quick)
     print_hits(quick)
 
 

@@ -1,5 +1,7 @@
 """A slow twin of the local search: rankings as lists, every position tried by what the whole ranking costs there."""
 
+from itertools import permutations
+
 import numpy as np
 
 from naive import mix
@@ -93,6 +95,8 @@ def search(
     ties: Ties,
     seed: int,
     rounds: int,
+    noise: float,
+    enough: float,
 ) -> tuple[list[int], list[int], float, int]:
     """Iterated local search: best and current ranking, what the latter costs, and rounds without progress."""
     scale = float(np.abs(costs).sum()) / costs.size
@@ -105,7 +109,7 @@ def search(
             stale, held = 0, np.inf
         state = mix(state, turn)
         if held < np.inf or turn > 0:
-            noisy, state = wobble(offers, costs, scale, state)
+            noisy, state = wobble(offers, costs, noise * scale, state)
             order = descend(offers, noisy, order, ties, state, room)
         order = descend(offers, costs, order, ties, state, room)
         value = ranking_cost(offers, costs, order)
@@ -114,4 +118,18 @@ def search(
             held, current = value, order
         if value < ranking_cost(offers, costs, best):
             best = order
+        if ranking_cost(offers, costs, best) < enough:
+            break
     return best, current, held, stale
+
+
+def reinsert_best(offers: Assortments, costs: Vec, order: list[int], removed: list[int]) -> float:
+    """What the cheapest ranking costs that has all other items in the same order, and respects the order of items."""
+    rest = [item for item in order if item not in removed]
+    pairs = offers.precedence.pairs.tolist()
+    return min(
+        ranking_cost(offers, costs, list(ranking))
+        for ranking in permutations(order)
+        if [item for item in ranking if item not in removed] == rest
+        and all(ranking.index(one) < ranking.index(other) for one, other in pairs)
+    )

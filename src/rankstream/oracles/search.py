@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import search_kernels
+from rankstream.oracles import reinsert_kernels, search_kernels
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.bounds.splitting import SplittingBound
 from rankstream.oracles.protocol import Answer, Oracle, finite_costs, meet
@@ -23,11 +23,16 @@ CHUNK = 10
 ROUNDS, HURRIED = 250, 10
 LARGE = 50_000  # coordinates from which on a search has fewer rounds
 POOL = 256
-SEARCHES, BRIEF, NEAR = 8, 20, 30  # short searches at once, their rounds, and at how many rankings they may begin
+SEARCHES, BRIEF, NOISE = 16, 10, 0.3  # short searches at once, their rounds, and how noisy: they begin near the best
+PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
+MOVES, REMOVED = 10, 6  # what short searches begin with: how often items are taken out at once, and how many
 
 
 class SearchOracle:
     """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
+
+    Around given rankings (``around``), it also takes several items out at once and puts them back optimally. That does
+    not help a search from nowhere, which is why ``cheapest`` only inserts.
 
     An answer whose bound (see ``SplittingBound``) meets its value is exact. Costs asked twice in a row get the same
     answer. Where there is an order, only rankings that respect it are searched; the bound ignores the order, and holds
@@ -110,9 +115,8 @@ class SearchOracle:
         while done < self.rounds and (not done or perf_counter() < stop):
             turns = min(CHUNK, self.rounds - done)
             draw = np.uint64(kernels.hashed(draw, np.uint64(done)))
-            held, stale = search_kernels.search(
-                costs, self._offers, self._universal, best, current, held, stale, TIE_RULES[self.ties], draw, turns
-            )
+            start = costs, self._offers, self._universal, best, current, held, stale, TIE_RULES[self.ties]
+            held, stale = search_kernels.search(*start, draw, turns, 1.0, -np.inf)
             done += turns
         if not (self._pool == best).all(axis=1).any():
             self._pool = np.vstack([self._pool, best])[-POOL:]
@@ -120,21 +124,25 @@ class SearchOracle:
         return best
 
     def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
-        """What short searches find that begin at some of these rankings, the cheaper ones; cheapest first.
+        """What short searches find that begin at some of these rankings, the cheapest and others; cheapest first.
 
         Column generation needs many rankings that cost about the least, not one that costs the least, and those in use
-        all cost about that. ``turn`` draws which are begun at, and the searches.
+        all cost about that. So each search takes neighbours out of one of them and puts them back where they cost least
+        together, then goes on by inserting single items, and ends once it has found what costs less than all of them:
+        easily at first, when weighing anew pays most. ``turn`` draws which are begun at, and the searches.
         """
         random = np.random.default_rng([self.seed, turn])
         values = search_kernels.pool_costs(costs, self._offers, np.argsort(rankings, axis=1))
-        near = np.argsort(values, kind="stable")[:NEAR]
-        found = np.empty((2 * SEARCHES, self.assortments.n_items), dtype=np.int64)
-        rule, rounds = TIE_RULES[self.ties], fewer(BRIEF, self.assortments)
-        for number in range(SEARCHES):
-            start, draw = near[0] if number == 0 else random.choice(near), np.uint64(random.integers(2**62))
-            best, current = found[2 * number], found[2 * number + 1]
-            best[:] = current[:] = rankings[start]
-            search_kernels.search(costs, self._offers, self._universal, best, current, np.inf, 0, rule, draw, rounds)
+        starts = random.choice(len(rankings), SEARCHES, replace=len(rankings) < SEARCHES)
+        starts[0] = values.argmin()
+        found: Codes = rankings[starts]
+        enough = float(values.min()) - PROGRESS * float(np.abs(costs).sum())
+        rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
+        for best in found:
+            draw = np.uint64(random.integers(2**62))
+            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED, draw, fewer(MOVES, shape))
+            start = costs, offers, self._universal, best, best.copy(), np.inf, 0
+            search_kernels.search(*start, rule, draw, fewer(BRIEF, shape), NOISE, enough)
         found = np.unique(found, axis=0)
         return found[
             np.argsort(search_kernels.pool_costs(costs, self._offers, np.argsort(found, axis=1)), kind="stable")

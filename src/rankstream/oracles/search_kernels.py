@@ -225,12 +225,15 @@ def search(
     ties: int,
     seed: np.uint64,
     rounds: int,
+    noise: float,
+    enough: float,
 ) -> tuple[float, int]:
     """Iterated local search: descend on noisy costs, then on the true ones, and keep what is no worse.
 
     After ``PATIENCE`` rounds without progress it starts again from a random ranking. ``current``, which costs ``held``
-    (infinite: descend from it first), and ``best``, the best ranking seen, are improved in place. Returns ``held`` and
-    the number of rounds without progress, ``stale``, for the next call.
+    (infinite: descend from it first), and ``best``, the best ranking seen, are improved in place. It ends before its
+    rounds once one costs less than ``enough``. Returns ``held`` and the number of rounds without progress, ``stale``,
+    for the next call. ``noise`` is how noisy, 1 being right for a search from nowhere.
     """
     n_items = best.size
     position, order = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
@@ -253,7 +256,7 @@ def search(
         state = hashed(state, np.uint64(turn))
         # a ranking from outside is first brought to rest on the true costs
         if held < np.inf or turn > 0:
-            state = wobble(costs, offers, universal, scale, state, noisy)
+            state = wobble(costs, offers, universal, noise * scale, state, noisy)
             descend(noisy, offers, order, position, ties, state, room, change)
         descend(costs, offers, order, position, ties, state, room, change)
         value = cost_of(costs, offers, position)
@@ -265,6 +268,8 @@ def search(
         if value < least:
             least = value
             best[:] = order
+        if least < enough:
+            break
     return held, stale
 
 
