@@ -81,13 +81,14 @@ def by_rationality(random: Random) -> Iterator[Claim]:
 
 
 def by_fit_bound(random: Random) -> Iterator[Claim]:
-    """The bound from groups of offers, with groups so small that it is not exact."""
+    """The bound from cuts, with parts so small that it is not exact, and offers that weigh more or less."""
     one = market(random)
-    given = brute.problem(one.offers, one.tallies, "equal")
-    sweeps, states = int(random.choice([1, 3, 30])), int(random.choice([3, 10, 300]))
-    overlap, items = int(random.choice([1, 2])), int(random.choice([0, 2, 12]))
+    weighted = bool(random.random() < 0.5)
+    given = brute.problem(one.offers, one.tallies, "root" if weighted else "equal")
+    sweeps, items = int(random.choice([1, 3, 30])), int(random.choice([0, 2, 12]))
+    weights = rs.distances.observation_weights(one.counts) if weighted else None
     found = rs.certificate.fit_bound(
-        one.counts.assortments, one.counts, seconds=0.3, sweeps=sweeps, states=states, overlap=overlap, items=items
+        one.counts.assortments, one.counts, weights=weights, seconds=0.3, sweeps=sweeps, items=items
     )
     least = brute.least(lambda other: brute.value("l2", other, given), "l2", given, one.corners(given))
     yield Claim(found.lower, least, least, least)

@@ -135,7 +135,7 @@ def print_fits(quick: bool) -> None:
     )
     print(f"{'n':>4}  {'sizes':9}{'upper':>9}{'lower':>9}{'ratio':>8}{'seconds':>9}")
     small, few = choices(14, "sizes")
-    fit_bound(small, few, states=50, sweeps=3)  # compiles
+    fit_bound(small, few, sweeps=30)  # compiles
     kinds: list[tuple[int, simulate.Sizes]] = [(51, "sizes"), (31, "sizes"), (51, "subsets"), (31, "subsets")]
     for n, sizes in kinds[:1] if quick else kinds:
         offers, p = choices(n, sizes)

@@ -9,7 +9,6 @@ from scipy.optimize import linprog, nnls
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.models.entropy.laws import Prior
-from rankstream.oracles.bounds.part_kernels import Part
 
 
 def vertex(assortments: Assortments, ranking: list[int]) -> Vec:
@@ -232,20 +231,6 @@ def tilted(assortments: Assortments, prior: Prior, duals: Vec) -> tuple[float, V
     logs = np.log([prior_probability(prior, ranking) for ranking in rankings]) - vertices @ duals
     weights = np.exp(logs - logs.max())
     return float(logs.max() + np.log(weights.sum())), weights @ vertices / weights.sum()
-
-
-def part_least(part: Part, costs: Vec) -> float:
-    """The least cost of a part by trying all rankings of its items, with no-choice at every place."""
-    best = np.inf
-    ends = part.none.size > 0 and part.none[0] >= 0
-    for order in permutations([*range(part.n_items), -1] if ends else range(part.n_items)):
-        total = 0.0
-        for slot in range(part.inside.size):
-            seats = range(part.seat_ptr[slot], part.seat_ptr[slot + 1])
-            first = min(seats, key=lambda seat: order.index(part.item[seat]))
-            total += costs[first] if part.whole[slot] else min(0.0, costs[first])
-        best = min(best, total)
-    return float(best)
 
 
 def least_distance(norm: str, corners: Vec, target: Vec) -> float:

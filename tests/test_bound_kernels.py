@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_bounds
@@ -12,8 +12,6 @@ from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.oracles.bounds import dykstra_kernels, group_kernels, part_kernels
 from rankstream.oracles.bounds.groups import Groups
-from rankstream.oracles.bounds.part_kernels import Part
-from rankstream.oracles.bounds.parts import ItemParts
 from rankstream.oracles.bounds.splitting import Relaxation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -121,33 +119,3 @@ def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataO
     sums = values.copy()
     part_kernels.add_over_subsets(sums)
     assert sums.tolist() == naive_sets.subset_sums(values)
-
-
-def grown(offers: Assortments, items: int) -> tuple[ItemParts, Part]:
-    parts = ItemParts(offers, items)
-    assume(parts.grow(np.ones(offers.n_coordinates)))
-    return parts, parts.pieces[0].part
-
-
-@given(strategies.assortments(), st.integers(2, 5), st.data())
-def test_costs_of_placing_equal_their_twin(offers: Assortments, items: int, data: st.DataObject) -> None:
-    parts, part = grown(offers, items)
-    costs = data.draw(strategies.costs(part.item.size))
-    base = part_kernels.place_costs(part, costs, parts._sums)
-    table, expected = naive_bounds.place_costs(part, costs)
-    assert base == pytest.approx(expected, abs=room(costs))
-    for (item, number), cost in table.items():
-        assert parts._sums[item, part_kernels.without(number, item)] == pytest.approx(cost, abs=room(costs))
-
-
-@settings(max_examples=60)
-@given(strategies.assortments(most_items=5, most_offers=5), st.integers(2, 4), SEEDS)
-def test_parts_are_projected_on_like_by_enumeration(offers: Assortments, items: int, seed: int) -> None:
-    parts, part = grown(offers, items)
-    corners = naive_bounds.as_vectors(naive_bounds.part_corners(part), part.item.size)
-    random, piece = np.random.default_rng(seed), parts.pieces[0]
-    for _ in range(2):  # the second from the corners of the first
-        aim = random.normal(scale=0.7, size=part.item.size)
-        tables = parts._sums, parts._to_go
-        part_kernels.project_part(part, aim, piece.corral, piece.point, *tables, 200, 1e-10)
-        np.testing.assert_allclose(piece.point, naive_bounds.nearest(corners, aim), atol=1e-4)

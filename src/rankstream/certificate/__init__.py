@@ -1,8 +1,8 @@
 """Guarantees: what is proven about a model after the fact, before it, and about the true probabilities.
 
 ``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` promise one in
-advance; ``fit_bound`` bounds the distance of any model where no oracle is exact; ``confidence_radii`` and
-``confident_gap`` bring in the sampling error of the data.
+advance; ``fit_bound`` bounds the distance of any model where no oracle is exact, and ``Proof`` goes on doing so;
+``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
 """
 
 from rankstream.certificate.confidence import confidence_radii, confident_gap
@@ -17,10 +17,12 @@ from rankstream.certificate.guarantees import (
     smoothing_error,
     translate_to_norm,
 )
+from rankstream.certificate.proof import Proof
 
 __all__ = [
     "Certificate",
     "FitBound",
+    "Proof",
     "certify",
     "confidence_radii",
     "confident_gap",

@@ -1,44 +1,46 @@
-"""Compiled loops over parts, sets of items with all that offers contain of them: dynamic program and projection."""
+"""Compiled loops over parts: a few items, the events that offers make of them, and the dynamic program over their sets.
+
+Within a part, an *event* is an item (-1: no-choice) that is ranked before a set of the part's items, as bits (its own
+bit among them). Whoever chooses an item from an offer ranks it before all that the offer has of the part: the share is
+at most the probability of that event. A ranking makes some events happen; the dynamic program finds the one whose
+events have the largest sum of gains, all >= 0. What happens at most so often is a cut that holds every model.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compiling import compiled, released
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.oracles.bounds.corral_kernels import (
-    SHARED,
-    append,
-    linear_term,
-    mixture,
-    refactor,
-    retarget,
-    settle,
-)
+from rankstream.oracles.bounds.corral_kernels import SHARED, append, linear_term, mixture, settle
 
 LANES = 8  # sets of items that differ in the first three only are worked on together
 
 
-class Part(NamedTuple):
-    """Offers cut down to some items: a *slot* is an offer, a *seat* one of its items that belong to the part.
-
-    ``inside`` are the part's items in each slot, as bits, and ``whole`` is 1 where the offer has no others. ``item`` is
-    the seat's item, -1 for no-choice, whose seats are ``none`` (-1: there is none); ``where`` is the seat's coordinate.
-    """
+class Events(NamedTuple):
+    """The events of a part of ``n_items``: the item of each, the items that it is ranked before, and its coordinate."""
 
     n_items: int
-    inside: Codes
-    whole: Codes
-    seat_ptr: Codes
-    none: Codes
     item: Codes
+    inside: Codes
     where: Codes
 
 
-class Corral(NamedTuple):
-    """The corners that make up the last projection on a part, as ``corral_kernels`` keeps them.
+class Tables(NamedTuple):
+    """``first[item, set without it]`` is what ranking the item first in the set gains, ``none[set]`` for no-choice.
 
-    ``known`` is how many there are; ``chosen`` has a column for every slot of the part and one that all share.
+    ``to_go[set]`` is the most that the items of the set can gain where all others are ranked before them.
+    """
+
+    first: Vec
+    none: Vec
+    to_go: Vec
+
+
+class Corral(NamedTuple):
+    """The corners that make up a projection, as ``corral_kernels`` keeps them.
+
+    ``known`` is how many there are; ``chosen`` has a column for every event and one that all share.
     """
 
     known: Codes
@@ -48,6 +50,87 @@ class Corral(NamedTuple):
     factor: Vec
     sides: Vec
     squares: Vec
+
+
+@compiled
+def grow_part(
+    chosen: Codes, count: int, indptr: Codes, members: Codes, item_ptr: Codes, item_offers: Codes, mass: Vec, likes: Vec
+) -> int:
+    """Fill ``chosen``, whose first ``count`` items are given, with those that share most of the offers' mass with them.
+
+    ``likes`` is a factor per item, 0 for one that must not be taken; returns how many there are.
+    """
+    score = np.zeros(likes.size)
+    taken = np.zeros(likes.size)
+    for k in range(count):
+        taken[chosen[k]] = 1.0
+    done = 0
+    while True:
+        while done < count:
+            for at in range(item_ptr[chosen[done]], item_ptr[chosen[done] + 1]):
+                offer = item_offers[at]
+                for k in range(indptr[offer], indptr[offer + 1]):
+                    score[members[k]] += mass[offer]
+            done += 1
+        if count == chosen.size:
+            return count
+        best, pick = 0.0, -1
+        for item in range(likes.size):
+            value = score[item] * likes[item]
+            if taken[item] == 0.0 and value > best:
+                best, pick = value, item
+        if pick < 0:
+            return count
+        chosen[count] = pick
+        taken[pick] = 1.0
+        count += 1
+
+
+@compiled
+def collect_events(
+    local: Codes, indptr: Codes, members: Codes, point: Vec, faint: float, alone: int, out: Codes
+) -> int:
+    """Write (item, inside, coordinate) of every event with a share above ``faint`` into ``out``; return how many.
+
+    ``local`` is an item's number in the part, -1 for no-choice, -2 outside. An item that is ranked before nothing but
+    itself says something only if no-choice is in all offers: ``alone`` is 1 then.
+    """
+    count = 0
+    for offer in range(indptr.size - 1):
+        inside, n_inside = 0, 0
+        for k in range(indptr[offer], indptr[offer + 1]):
+            if local[members[k]] >= 0:
+                inside |= 1 << local[members[k]]
+                n_inside += 1
+        if n_inside + alone < 2:
+            continue
+        for k in range(indptr[offer], indptr[offer + 1]):
+            if local[members[k]] > -2 and point[k] > faint:
+                out[count, 0], out[count, 1], out[count, 2] = local[members[k]], inside, k
+                count += 1
+    return count
+
+
+@compiled
+def keep_strongest(events: Codes, order: Codes, kept: Codes) -> int:
+    """Put the numbers of the events that no other implies into ``kept``; return how many.
+
+    If an item is ranked before some items at least so often, it is ranked before fewer of them as often: the wider
+    event says nothing new. ``order`` has the shares falling, and of equal ones the larger sets first.
+    """
+    count = 0
+    for number in order:
+        implied = False
+        for k in range(count):
+            other = kept[k]
+            # the same item, and nothing inside that the other has not
+            if events[other, 0] == events[number, 0] and events[number, 1] & ~events[other, 1] == 0:
+                implied = True
+                break
+        if not implied:
+            kept[count] = number
+            count += 1
+    return count
 
 
 @compiled
@@ -71,98 +154,78 @@ def add_over_subsets(sums: Vec) -> None:
 
 
 @compiled
-def place_costs(part: Part, costs: Vec, sums: Vec) -> float:
-    """Make sums[item, set without it] the cost of ranking the item first in that set; return what no-choice costs.
-
-    An offer with other items may have one of them first whatever the ranking is: it costs at most nothing.
-    """
-    base = 0.0
-    sums[:] = 0.0
-    for slot in range(part.inside.size):
-        least = 0.0
-        if part.none[slot] >= 0:
-            least = costs[part.none[slot]] if part.whole[slot] else min(0.0, costs[part.none[slot]])
-            base += least
-        for seat in range(part.seat_ptr[slot], part.seat_ptr[slot + 1]):
-            item = part.item[seat]
-            if item >= 0:
-                cost = costs[seat] if part.whole[slot] else min(0.0, costs[seat])
-                sums[item, without(part.inside[slot], item)] += cost - least
-    # from "this very offer" to "all offers inside the set"
-    for item in range(part.n_items):
-        add_over_subsets(sums[item])
-    return base
-
-
-@compiled
-def solve_part(part: Part, costs: Vec, sums: Vec, to_go: Vec) -> float:
-    """The dynamic program over all sets of the part's items: fill both tables, return the least cost.
-
-    ``to_go`` counts from the cost of no-choice. It is worked off ``LANES`` sets at a time, which the processor does at
-    once.
-    """
-    base = place_costs(part, costs, sums)
-    top = 0.0 if part.none.size and part.none[0] >= 0 else np.inf
-    full = 1 << part.n_items
+def most_gain(events: Events, gains: Vec, tables: Tables) -> float:
+    """The largest sum of gains that one ranking makes happen; fills the tables, ``LANES`` sets at a time."""
+    first, none, to_go = tables
+    first[:] = 0.0
+    none[:] = 0.0
+    for k in range(gains.size):
+        item = events.item[k]
+        if item >= 0:
+            first[item, without(events.inside[k], item)] += gains[k]
+        else:
+            none[events.inside[k]] += gains[k]
+    # from "this very set" to "all sets inside the set"
+    for item in range(events.n_items):
+        add_over_subsets(first[item])
+    add_over_subsets(none)
+    full = 1 << events.n_items
     # start is a multiple of 8, and the first three items are the lowest bits: for any other item the eight places
     # and the eight sets that remain lie in a row, and the sets were done before
     lanes = min(LANES, full)
     best = np.empty(LANES)
     for start in range(0, full, lanes):
-        best[:] = top
-        for item in range(3, part.n_items):
+        for k in range(lanes):
+            best[k] = none[start + k]
+        for item in range(3, events.n_items):
             if start >> item & 1:
                 place, after = without(start, item), start ^ (1 << item)
-                costs_now, costs_after = sums[item, place : place + LANES], to_go[after : after + LANES]
+                now, later = first[item, place : place + LANES], to_go[after : after + LANES]
                 for k in range(LANES):
-                    best[k] = min(best[k], costs_now[k] + costs_after[k])
+                    best[k] = max(best[k], now[k] + later[k])
         # within the eight, smaller sets first
         for k in range(lanes):
             items = start + k
-            for item in range(min(3, part.n_items)):
+            for item in range(min(3, events.n_items)):
                 if k >> item & 1:
-                    best[k] = min(best[k], sums[item, without(items, item)] + to_go[items ^ (1 << item)])
-            to_go[items] = best[k] if items else 0.0
-    return float(base + to_go[full - 1])
+                    best[k] = max(best[k], first[item, without(items, item)] + to_go[items ^ (1 << item)])
+            to_go[items] = best[k]
+    return float(to_go[full - 1])
 
 
 @compiled
-def choose_part(part: Part, costs: Vec, sums: Vec, to_go: Vec, chosen: Codes) -> None:
-    """Read the seats that a cheapest ranking chooses off the tables, one per slot, -1 for an item outside the part."""
-    for slot in range(part.inside.size):
-        seat = part.none[slot]
-        # an item outside comes first, free of charge, where no-choice would cost something
-        chosen[slot] = seat if seat < 0 or part.whole[slot] or costs[seat] <= 0.0 else -1
-    items = (1 << part.n_items) - 1
-    while items:
-        first = -1
-        for item in range(part.n_items):
-            if items >> item & 1:
-                after = to_go[items ^ (1 << item)]
-                if first < 0 and sums[item, without(items, item)] + after == to_go[items]:
-                    first = item
-        # no item is the cheapest way to go on: no-choice comes next
-        if first < 0:
+def read_events(events: Events, gains: Vec, tables: Tables, happens: Codes) -> None:
+    """Read off the tables which events with a gain the best ranking makes happen: 1, else 0."""
+    first, _, to_go = tables
+    happens[:] = 0
+    items = (1 << events.n_items) - 1
+    while True:
+        pick = -1
+        for item in range(events.n_items):
+            # exact: most_gain added the same two numbers
+            if items >> item & 1 and first[item, without(items, item)] + to_go[items ^ (1 << item)] == to_go[items]:
+                pick = item
+                break
+        # no item is the best way to go on: no-choice comes next (-1), before all that are left
+        for k in range(gains.size):
+            if events.item[k] == pick and not events.inside[k] & ~items and gains[k] > 0.0:
+                happens[k] = 1
+        if pick < 0:
             return
-        for slot in range(part.inside.size):
-            if part.inside[slot] >> first & 1 and not part.inside[slot] & ~items:
-                for seat in range(part.seat_ptr[slot], part.seat_ptr[slot + 1]):
-                    if part.item[seat] == first:
-                        chosen[slot] = seat if part.whole[slot] or costs[seat] <= 0.0 else -1
-        items ^= 1 << first
+        items ^= 1 << pick
 
 
 @compiled
-def add_corner(corral: Corral, fresh: Codes, aim: Vec) -> bool:
+def add_corner(corral: Corral, happens: Codes, aim: Vec) -> bool:
     """Take in one more corner without weight; False if it depends on the others, or if there is no room for it."""
     count, slots, chosen = corral.known[0], corral.slots, corral.chosen
     if count == corral.weights.size:
         return False
     row = chosen[slots[count]]
-    for slot in range(fresh.size):
-        # an item outside the part is not one that another corner has chosen, too
-        row[slot] = fresh[slot] if fresh[slot] >= 0 else SHARED + 1 + slots[count]
-    row[fresh.size] = SHARED
+    for k in range(happens.size):
+        # an event that does not happen is not one that another corner has chosen, too
+        row[k] = k if happens[k] else SHARED + 1 + slots[count]
+    row[happens.size] = SHARED
     linear = linear_term(row, aim, corral.squares)
     if not append(count, slots, chosen, linear, corral.squares, corral.factor, corral.sides):
         return False
@@ -179,23 +242,38 @@ def balance_corners(corral: Corral, point: Vec) -> None:
     mixture(corral.known[0], slots, corral.chosen, weights, point)
 
 
-@compiled
-def project_part(
-    part: Part, aim: Vec, corral: Corral, point: Vec, sums: Vec, to_go: Vec, calls: int, room: float
-) -> None:
-    """Move ``point`` to the point of the part's polytope nearest to ``aim``, by at most ``calls`` dynamic programs."""
-    fresh = np.empty(part.inside.size, dtype=np.int64)
-    _, slots, chosen, weights, factor, sides, squares = corral
-    retarget(corral.known[0], aim, squares, slots, chosen, factor, sides)
-    balance_corners(corral, point)
+@released
+def separate(
+    events: Events, aim: Vec, corral: Corral, point: Vec, tables: Tables, gains: Vec, calls: int, share: float
+) -> float:
+    """Move ``point`` towards the point nearest to ``aim`` of those that rankings can reach or exceed.
+
+    It takes at most ``calls`` dynamic programs, and ends where the deepest cut that it has met cuts off all but this
+    ``share`` of the distance. ``gains`` become that cut: its depth is returned, 0 if none was met.
+    """
+    happens, slope = np.empty(aim.size, dtype=np.int64), corral.squares[: aim.size] * aim
+    most_gain(events, slope, tables)
+    read_events(events, slope, tables, happens)
+    add_corner(corral, happens, aim)
+    deepest = 0.0
     for _ in range(calls):
-        slope = point - aim
-        gap = (slope * point).sum() - solve_part(part, slope, sums, to_go)
-        if gap <= room:
-            return
-        choose_part(part, slope, sums, to_go, fresh)
-        # dependent, so that only rounding is left, or no room: the next call starts from a clean factor
-        if not add_corner(corral, fresh, aim):
-            corral.known[0] = refactor(corral.known[0], aim, squares, slots, chosen, weights, factor, sides)
-            return
         balance_corners(corral, point)
+        apart, length = 0.0, 0.0
+        for k in range(aim.size):
+            # where the mixture does more than it must there is nothing to gain
+            slope[k] = max(0.0, corral.squares[k] * (aim[k] - point[k]))
+            apart += slope[k] * (aim[k] - point[k])
+            length += slope[k] * slope[k] / corral.squares[k]
+        if apart <= 1e-12:
+            break
+        depth = ((slope * aim).sum() - most_gain(events, slope, tables)) / np.sqrt(length)
+        if depth > deepest:
+            deepest = depth
+            gains[:] = slope
+        if depth >= (1.0 - share) * np.sqrt(apart):
+            break
+        read_events(events, slope, tables, happens)
+        # dependent, so that only rounding is left, or no room
+        if not add_corner(corral, happens, aim):
+            break
+    return deepest

@@ -1,0 +1,160 @@
+"""A proof that goes on: how near to the data any ranking model can be, from cuts that keep being added."""
+
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.rounding import ROUNDING
+from rankstream._core.types import Vec
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts, Target, as_target
+from rankstream.data.observed import some_offers
+from rankstream.oracles.bounds.cuts import Cut
+from rankstream.oracles.bounds.exclusions import Exclusions
+from rankstream.oracles.bounds.pool import CutPool
+from rankstream.oracles.bounds.rounds import PartRounds
+
+LIGHT = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
+WORST = 150  # sets that exclude at a time
+ROOM = 1e-4  # by which they exceed 1
+PASSES = 10
+CLOSE = 1e-4  # relative: as near as the prices have to come to their best before parts are looked into
+
+
+class Proof:
+    """A lower bound on the distance of any ranking model from the data, in a weighted Euclidean norm, that rises.
+
+    It keeps cuts, half-spaces that hold all models: those of sets of items whose events exclude each other
+    (``oracles.bounds.exclusions``), those of parts of the items around every offer (``oracles.bounds.parts``), and
+    any that are added from outside. What the point nearest to the data that keeps all cuts is away from the data, no
+    model can avoid. Cuts know no order of the items: rankings that keep one are some of all, so the bound holds for
+    them, too.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers.
+    frequencies : ChoiceCounts, Target or array
+        The data; offers without any are left out.
+    weights : array, optional
+        One number >= 0 per offer, as in ``distances.L2``: with 0 it does not count. All 1 without it.
+    items : int
+        The most items of a part; its table has 2^items numbers per item. 0: no parts.
+
+    >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
+    >>> proof = Proof(offers, [0.5, 0.5, 0.0, 0.25, 0.75])
+    >>> round(proof.advance(rounds=1), 3), proof.point.round(3)
+    (0.204, array([0.417, 0.5  , 0.083, 0.333, 0.667]))
+    >>> proof.add([1.0, 0.0, 0.0, -1.0, 0.0], -0.9)   # from elsewhere: no model has less
+    >>> proof.bound() >= 0.204
+    True
+
+    """
+
+    def __init__(
+        self,
+        assortments: Assortments,
+        frequencies: ChoiceCounts | Target | ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        items: int = 12,
+    ) -> None:
+        self.assortments = assortments
+        target = as_target(assortments, frequencies)
+        given = _checked(assortments, weights)
+        if target.seen is not None:
+            given = np.where(target.seen[assortments.indptr[:-1]], given, 0.0)
+        if not given.any():
+            raise ValueError("No offer has been seen yet: observe some choices first.")
+        self._norm = float(given.max())
+        counted = np.flatnonzero(given > LIGHT * self._norm)
+        self._offers, self._places = some_offers(assortments, counted)
+        self._weights: Vec = given[counted] / self._norm
+        self._known: Vec = np.nan_to_num(target.frequencies)
+        self._data: Vec = target.frequencies[self._places]
+        self.pool = CutPool(self._offers, self._data, self._weights)
+        self._exclusions: Exclusions | None = None
+        self._parts = PartRounds(self._offers, self._weights**2, whole_number("items", items))
+        self._best, self.rounds, self.finished = 0.0, 0, False
+
+    def bound(self) -> float:
+        """No model is nearer to the data than this; it never falls."""
+        self._best = max(self._best, self.pool.bound() * self._norm)
+        return self._best
+
+    @property
+    def point(self) -> Vec:
+        """The nearest point to the data that keeps the cuts; the data where offers do not count, 0 without any."""
+        whole: Vec = self._known.copy()
+        whole[self._places] = self.pool.point
+        return whole
+
+    @property
+    def direction(self) -> Vec:
+        """Costs whose cheapest ranking, if it is known exactly, makes the next cut: the residual, weighed."""
+        weights = self._weights[self._offers.owner]
+        costs: Vec = np.zeros(self.assortments.n_coordinates)
+        costs[self._places] = weights**2 * (self.pool.point - self._data)
+        return costs
+
+    def add(self, normal: ArrayLike, least: float) -> None:
+        """Take in a cut from outside: <normal, x> >= least for every ranking model x of all offers.
+
+        ``least`` must be proven, as by an exact oracle, rounding included. Where offers do not count, their share of it
+        is the most that it can be.
+        """
+        whole = np.array(normal, dtype=np.float64)
+        if whole.shape != (self.assortments.n_coordinates,) or not np.isfinite(whole).all():
+            raise ValueError(f"A cut has {self.assortments.n_coordinates} finite numbers, not {whole.shape}.")
+        number_between("least", least, -np.inf)
+        inside = whole[self._places]
+        whole[self._places] = 0.0
+        elsewhere = np.maximum.reduceat(whole, self.assortments.indptr[:-1])
+        rounding = ROUNDING * whole.size * float(np.abs(elsewhere).sum())
+        where = np.flatnonzero(inside)
+        self.pool.add(Cut(where, inside[where], float(least) - float(elsewhere.sum()) - rounding))
+        self.pool.climb(PASSES)
+        self.finished = False
+
+    def advance(self, seconds: float = np.inf, rounds: int | None = None, target: float = np.inf) -> float:
+        """Go on for so many seconds or rounds, or until the bound reaches ``target``; returns the bound.
+
+        Without a limit it ends when parts of the largest size add next to nothing any more (``finished``). The same
+        rounds give the same bound, whatever the number of threads.
+        """
+        until = perf_counter() + number_between("seconds", seconds, 0.0)
+        most = np.inf if rounds is None else self.rounds + whole_number("rounds", rounds)
+        while self.rounds < most and not self.finished and perf_counter() < until and self.bound() < target:
+            self._round(until)
+            self.rounds += 1
+        return self.bound()
+
+    def _round(self, until: float) -> None:
+        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the prices."""
+        if self._exclusions is None:
+            self._exclusions = Exclusions(self._offers)
+        point = self.pool.point
+        cuts = self._exclusions.violated(point, WORST, ROOM)
+        if not cuts and self.pool.bound() >= (1.0 - CLOSE) * self.pool.distance():
+            apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
+            mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
+            mass += 0.1 * mass.mean()
+            cuts = self._parts.cuts(point, mass, self.pool.bound(), lambda: perf_counter() >= until)
+            self.finished = self._parts.finished
+        for cut in cuts:
+            self.pool.add(cut)
+        self.pool.climb(PASSES)
+        self.pool.forget()
+
+
+def _checked(assortments: Assortments, weights: ArrayLike | None) -> Vec:
+    """A weight for every offer."""
+    if weights is None:
+        return np.ones(assortments.n_offers)
+    given = np.array(weights, dtype=np.float64)
+    if given.shape != (assortments.n_offers,) or not np.isfinite(given).all() or (given < 0.0).any():
+        number = assortments.n_offers
+        raise ValueError(f"The weights are {weights!r}: give a number >= 0 for each of {number} offers.")
+    return given

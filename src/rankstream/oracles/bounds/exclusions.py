@@ -1,0 +1,105 @@
+"""Sets of items inside several offers: of the events "chosen there", one per item, at most one can happen."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from rankstream._core.types import Codes, Vec
+from rankstream.data.assortments import Assortments
+from rankstream.oracles.bounds import exclusion_kernels
+from rankstream.oracles.bounds.cuts import Cut
+
+MOST_ROWS = 1_000_000  # sets times offers that are looked at; larger sets of larger offers are left out
+MOST_PLACES = 4_000_000  # offers times items, for sets of any size
+
+
+class Exclusions:
+    """For a set T of items inside several offers: the shares of its items and no-choice, each where it is largest.
+
+    Whoever chooses item i from an offer that contains T ranks i first in T. So these events exclude each other, and
+    the sum over T and no-choice of the largest share of each in any offer that contains T is at most 1. Sets of up to
+    three items are all looked at, and the worst of them are made larger as long as that makes them worse: every set of
+    events that exclude each other in pairs is among these.
+
+    >>> offers = Assortments([("tea", "cake", "nothing"), ("tea", "cake", "pie", "nothing")])
+    >>> shares = np.array([0.1, 0.6, 0.3, 0.5, 0.2, 0.3, 0.0])
+    >>> [cut.where.tolist() for cut in Exclusions(offers).violated(shares, 1)]     # cake here, tea there, nothing here
+    [[1, 2, 3]]
+    """
+
+    def __init__(self, assortments: Assortments, largest: int = 3) -> None:
+        self.assortments = assortments
+        self._none = -1 if assortments.no_choice_code is None else assortments.no_choice_code
+        self._tables = [table for size in range(1, largest + 1) if (table := self._table(size)) is not None]
+        self._place: Codes | None = None
+        if assortments.n_offers * assortments.n_items <= MOST_PLACES:
+            self._place = np.full((assortments.n_offers, assortments.n_items), -1, dtype=np.int64)
+            self._place[assortments.owner, assortments.members] = np.arange(assortments.n_coordinates)
+        self._room = np.empty(assortments.n_offers, dtype=np.int64)
+
+    def _table(self, size: int) -> tuple[Codes, Codes, Codes] | None:
+        """The sets of a size that two offers contain or more: their items, where their rows begin, and the rows."""
+        offers = self.assortments
+        sizes, keys, rows, left = np.diff(offers.indptr), [], [], MOST_ROWS
+        for n_members in np.unique(sizes):
+            begins = offers.indptr[:-1][sizes == n_members]
+            left -= comb(int(n_members), size) * begins.size
+            if left < 0:  # from the smallest offers on
+                break
+            seats = begins[:, np.newaxis] + np.arange(n_members)
+            nones = np.full(begins.size, -1)
+            if self._none >= 0:
+                is_none = offers.members[seats] == self._none
+                nones = seats[is_none]
+                seats = seats[~is_none].reshape(begins.size, n_members - 1)
+            # items in ascending order, so that a set has one key
+            seats = np.take_along_axis(seats, offers.members[seats].argsort(axis=1), axis=1)
+            picks = np.array(list(combinations(range(seats.shape[1]), size)), dtype=np.int64).reshape(-1, size)
+            chosen = seats[:, picks].reshape(-1, size)
+            keys.append(offers.members[chosen] @ offers.n_items ** np.arange(size)[::-1])
+            rows.append(np.column_stack([chosen, np.repeat(nones, picks.shape[0])]))
+        if not keys:
+            return None
+        key, row = np.concatenate(keys), np.concatenate(rows)
+        _, number, times = np.unique(key, return_inverse=True, return_counts=True)
+        order = np.argsort(number, kind="stable")
+        order = order[times[number[order]] > 1]
+        ptr = np.concatenate([[0], np.cumsum(times[times > 1])])
+        row = np.ascontiguousarray(row[order])
+        return (offers.members[row[ptr[:-1], :size]], ptr, row) if order.size else None
+
+    def violated(self, point: Vec, most: int, room: float = 1e-6) -> list[Cut]:
+        """The cuts of the ``most`` worst sets, each adding up to more than 1 + ``room``: worst first."""
+        found: list[tuple[float, Codes, Codes]] = []
+        for items, ptr, seats in self._tables:
+            scores = np.empty(items.shape[0])
+            exclusion_kernels.score_sets(ptr, seats, point, scores)
+            out = np.empty(seats.shape[1], dtype=np.int64)
+            for number in np.argsort(-scores, kind="stable")[:most].tolist():
+                if scores[number] <= 1.0 + room:
+                    break
+                exclusion_kernels.largest_seats(ptr, seats, point, number, out)
+                found.append((float(scores[number]), items[number], np.sort(out[out >= 0])))
+        found.sort(key=lambda one: -one[0])
+        cuts: dict[bytes, Cut] = {}
+        for _, items, seats in found[:most]:
+            where = self._widened(point, items, seats)
+            depth = (float(point[where].sum()) - 1.0) / np.sqrt(where.size)
+            cuts[where.tobytes()] = Cut(where, -np.ones(where.size), -1.0, depth)
+        return list(cuts.values())
+
+    def _widened(self, point: Vec, items: Codes, seats: Codes) -> Codes:
+        """The same for a larger set, if one is worse."""
+        if self._place is None:
+            return seats
+        chosen = np.full(self.assortments.n_items, -1, dtype=np.int64)
+        chosen[: items.size] = items
+        count = exclusion_kernels.widen(self._place, point, chosen, items.size, self._none, self._room)
+        if count == items.size:
+            return seats
+        columns = chosen[:count] if self._none < 0 else np.append(chosen[:count], self._none)
+        within = self._place[:, columns]
+        within = within[(within >= 0).all(axis=1)]
+        largest: Codes = np.sort(within[point[within].argmax(axis=0), np.arange(columns.size)])
+        return largest

@@ -1,0 +1,112 @@
+"""A pool of cuts, half-spaces that hold every model, and the point nearest to the data that keeps all of them."""
+
+import numpy as np
+
+from rankstream._core.rounding import ROUNDING
+from rankstream._core.types import Codes, Vec
+from rankstream.data.assortments import Assortments
+from rankstream.oracles.bounds import pool_kernels
+from rankstream.oracles.bounds.cuts import Cut
+from rankstream.oracles.bounds.pool_kernels import Rows
+
+IDLE = 8  # times that a cut may have no price before it is forgotten
+
+
+class CutPool:
+    """Cuts <normal, x> >= least that hold every model x, and what they and the simplices prove of the data.
+
+    The point nearest to the data that keeps all cuts comes from Hildreth's method. Its multipliers, the ``prices``,
+    prove a bound at any time: with Y the sum of normals times prices and h that of the least values, no model is nearer
+    to the data p than (h - <Y, p>) / |Y|, in the norm that is dual to the weighted one.
+
+    ``weights`` are one number > 0 per offer; within, coordinates are multiplied by them, so that the norm is Euclidean.
+
+    >>> pool = CutPool(Assortments([("tea", "pie"), ("pie", "tea")]), np.array([0.9, 0.1, 0.6, 0.4]), np.ones(2))
+    >>> pool.add(Cut(np.array([0, 2]), np.array([-1.0, -1.0]), -1.0))   # tea here and pie there exclude each other
+    >>> pool.climb(20)
+    >>> round(pool.bound(), 6), pool.point.round(3)
+    (0.5, array([0.65, 0.35, 0.35, 0.65]))
+    """
+
+    def __init__(self, assortments: Assortments, data: Vec, weights: Vec) -> None:
+        self.assortments, self._weights = assortments, weights
+        self._scale: Vec = weights[assortments.owner]
+        self._data: Vec = data * self._scale
+        self._levels: Vec = np.zeros(assortments.n_offers)
+        self._lifts: Vec = np.zeros(data.size)
+        self._within: Vec = self._data.copy()
+        self._where: list[Codes] = []
+        self._values: list[Vec] = []
+        self._right: list[float] = []
+        self.prices: Vec = np.zeros(0)
+        self._idle: Codes = np.zeros(0, dtype=np.int64)
+        self._rows: Rows | None = None
+
+    def __len__(self) -> int:
+        return len(self._right)
+
+    @property
+    def point(self) -> Vec:
+        """The point that the prices belong to; the nearest one that keeps all cuts, once they are the best."""
+        shares: Vec = self._within / self._scale
+        return shares
+
+    def distance(self) -> float:
+        """How far the point is from the data: the bound's limit, if no cuts are added."""
+        return float(np.linalg.norm(self._within - self._data))
+
+    def add(self, cut: Cut) -> None:
+        """Take in a cut, unless its normal is zero: such a one says nothing."""
+        # rows of length 1 or so: lengths that are out of all proportion would lose digits
+        size = float(np.abs(cut.normal).max(initial=0.0))
+        if size > 0.0 and np.isfinite(cut.least):
+            self._where.append(cut.where)
+            self._values.append(-cut.normal / size / self._scale[cut.where])
+            self._right.append(-cut.least / size)
+            self._rows = None
+
+    def _laid_out(self) -> Rows:
+        """All cuts end to end."""
+        if self._rows is None:
+            ptr = np.concatenate([[0], np.cumsum([where.size for where in self._where])]).astype(np.int64)
+            where = np.concatenate([*self._where, np.zeros(0, dtype=np.int64)])
+            value = np.concatenate([*self._values, np.zeros(0)])
+            square = np.array([float(value @ value) for value in self._values])
+            fresh = len(self) - self.prices.size
+            self.prices = np.concatenate([self.prices, np.zeros(fresh)])
+            self._idle = np.concatenate([self._idle, np.zeros(fresh, dtype=np.int64)])
+            self._rows = Rows(ptr, where, value, np.array(self._right), square)
+        return self._rows
+
+    def climb(self, passes: int, between: int = 4) -> None:
+        """Passes of Hildreth's method over all cuts, each with some more over those that have a price."""
+        rows = self._laid_out()
+        simplices = self.assortments.indptr, self._weights, self._levels, self._lifts
+        pool_kernels.climb(rows, self.prices, *simplices, self._within, passes, between)
+        self._idle = np.where(self.prices > 0.0, 0, self._idle + 1)
+
+    def forget(self) -> None:
+        """Drop cuts that have not had a price for long: without one they prove nothing."""
+        self._laid_out()
+        kept = np.flatnonzero((self._idle < IDLE) | (self.prices > 0.0)).tolist()
+        if len(kept) < len(self):
+            self._where = [self._where[k] for k in kept]
+            self._values = [self._values[k] for k in kept]
+            self._right = [self._right[k] for k in kept]
+            self.prices, self._idle = self.prices[kept], self._idle[kept]
+            self._rows = None
+
+    def bound(self) -> float:
+        """The bound that the prices prove, less what rounding may have added; never below 0."""
+        total: Vec = np.zeros(self._data.size)
+        right, size = pool_kernels.add_up(self._laid_out(), self.prices, total)
+        pulls = self._levels[self.assortments.owner] - self._lifts
+        total += pulls
+        norm = float(np.linalg.norm(total))
+        if norm == 0.0:
+            return 0.0
+        largest = np.maximum.reduceat(pulls, self.assortments.indptr[:-1])
+        right += float(largest @ self._weights)
+        size += float(np.abs(pulls) @ self._scale) + float(np.abs(total) @ self._data)
+        rounding = ROUNDING * (self._data.size + len(self)) * size
+        return max(0.0, (float(total @ self._data) - right - rounding) / (norm * (1.0 + ROUNDING * self._data.size)))

@@ -1,0 +1,91 @@
+"""Which parts are looked into, in what order, and by how many threads."""
+
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+import numpy as np
+
+from rankstream._core.threads import crew
+from rankstream._core.types import Codes, Vec
+from rankstream.data.assortments import Assortments
+from rankstream.oracles.bounds.cuts import Cut
+from rankstream.oracles.bounds.part_kernels import Tables
+from rankstream.oracles.bounds.parts import ItemParts, empty_tables
+
+SMALLEST, STEP = 8, 2  # items of the first parts, and how many more the later ones have
+BATCH, FEWEST = 32, 4  # parts in a batch: of the smallest size, and of large ones
+RISES, RISES_ALONE = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
+
+
+class PartRounds:
+    """Batches of parts around the offers: small ones first, larger ones once small ones add next to nothing.
+
+    A pass takes every offer as a centre, those first whose data are hardest to meet; what else is in a part is drawn
+    anew every time. ``finished`` says that parts of the largest size have added next to nothing.
+
+    >>> offers = Assortments([("a", "b"), ("b", "c"), ("c", "a")])
+    >>> rounds = PartRounds(offers, np.ones(3), items=12)
+    >>> shares = np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1])
+    >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), 0.0)]
+    [[0, 2, 4]]
+    """
+
+    def __init__(self, assortments: Assortments, squares: Vec, items: int) -> None:
+        self.assortments = assortments
+        offered = np.unique(assortments.members).size - (assortments.no_choice_code is not None)
+        self._all = offered
+        self._largest = min(items, offered)
+        self.size = min(SMALLEST, self._largest)
+        self.finished = self.size < 1
+        self._parts = ItemParts(assortments, squares)
+        self._tables: SimpleQueue[Tables] = SimpleQueue()
+        self._random = np.random.default_rng(0)
+        self._left: list[int] = []
+        self._marked: float | None = None
+
+    def cuts(self, point: Vec, mass: Vec, bound: float, enough: Callable[[], bool] = lambda: False) -> list[Cut]:
+        """The cuts of the next batch that a point is beyond.
+
+        ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far. Parts that no
+        thread has begun with when ``enough`` says so are left out.
+        """
+        if not self._left:
+            self._next_pass(mass, bound)
+        if self.finished:
+            return []
+        count = max(FEWEST, BATCH >> max(0, (self.size - SMALLEST) // STEP))
+        batch, self._left = self._left[:count], self._left[count:]
+        chosen = [self._chosen(offer, mass) for offer in batch]
+        found: list[Cut | None] = [None] * len(batch)
+
+        def work(task: int) -> None:
+            if enough():
+                return
+            try:
+                tables = self._tables.get_nowait()
+            except Empty:
+                tables = empty_tables(self.size)
+            found[task] = self._parts.separate(chosen[task], point, tables)
+            self._tables.put(tables)
+
+        with crew(len(batch) > 1) as threads:
+            threads.run(work, len(batch))
+        return [cut for cut in found if cut is not None]
+
+    def _next_pass(self, mass: Vec, bound: float) -> None:
+        """All offers as centres again, and larger parts if the last pass has added next to nothing."""
+        alone = self.size >= self._all  # all items are one part, the same whatever the centre
+        if self._marked is not None and bound <= self._marked * (1.0 + (RISES_ALONE if alone else RISES)):
+            self.finished = self.size >= self._largest
+            self.size = min(self.size + STEP, self._largest)
+            self._tables = SimpleQueue()
+        self._marked = bound
+        order: Codes = np.argsort(-mass, kind="stable")
+        self._left = order[: 1 if self.size >= self._all else None].tolist()
+
+    def _chosen(self, offer: int, mass: Vec) -> list[int]:
+        """The items of a part around an offer, or around some items of a large one."""
+        offers = self.assortments
+        centre = self._random.permutation(offers.members[offers.indptr[offer] : offers.indptr[offer + 1]])
+        likes = self._random.uniform(0.5, 1.5, offers.n_items)
+        return self._parts.around(centre.tolist(), self.size, mass, likes)
