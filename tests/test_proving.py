@@ -4,11 +4,15 @@ import pytest
 from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline, seconds_left, until, unwatched
+from rankstream.certificate import Proof
 from rankstream.columns import corrective, proving
-from rankstream.columns.proving import TableProver, table_prover
+from rankstream.columns.proving import Prover, TableTurns
+from rankstream.data.counts import Target
 from rankstream.distances import L2
-from rankstream.oracles import DenseOracle, SearchOracle, choosing
+from rankstream.models.rankings import RankingModel
+from rankstream.oracles import Answer, DenseOracle, SearchOracle, choosing
 from rankstream.oracles.dense import table_bytes
+from rankstream.solver.runs import Estimate
 
 
 class Clock:
@@ -22,9 +26,9 @@ class Clock:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search halts after three rounds instead of many."""
+    """A search halts after three rounds instead of many, and cuts have one round."""
     monkeypatch.setattr(proving, "STALLED", 3)
-    return
+    monkeypatch.setattr(proving, "FIRST_ROUNDS", 1)
 
 
 def noisy(n: int = 9, m: int = 60, seed: int = 0) -> tuple[Assortments, Vec]:
@@ -34,72 +38,122 @@ def noisy(n: int = 9, m: int = 60, seed: int = 0) -> tuple[Assortments, Vec]:
     return offers, random.dirichlet(np.ones(5), m).ravel()
 
 
+def by_search(norm: L2, data: Vec, gap: float, prove: bool) -> Estimate[RankingModel]:
+    """A fit whose oracle proves next to nothing."""
+    oracle = SearchOracle(norm.assortments, states=2)
+    return corrective.fit_nearest(norm.assortments, data, norm, oracle, tolerance=gap, max_rounds=400, prove=prove)
+
+
+WEIGHTS = [None, tuple(1.0 + np.arange(60.0) % 3)]
+
+
 @pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize("weights", [None, tuple(1.0 + np.arange(60.0) % 3)])
+@pytest.mark.parametrize("weights", WEIGHTS)
 def test_a_table_proves_what_a_search_cannot(weights: tuple[float, ...] | None) -> None:
     offers, data = noisy()
     norm = L2(offers, weights=weights)
     least = corrective.fit_nearest(offers, data, norm, DenseOracle(offers), tolerance=1e-9).certificate
-    plain, proven = (
-        corrective.fit_nearest(
-            offers,
-            data,
-            norm,
-            SearchOracle(offers, states=2),
-            tolerance=1e-4 * least.upper,
-            max_rounds=400,
-            prove=prove,
-        )
-        for prove in (False, True)
-    )
+    plain, proven = (by_search(norm, data, 1e-4 * least.upper, prove) for prove in (False, True))
     assert plain.certificate.lower < 0.9 * least.upper
     assert 0.999 * least.upper <= proven.certificate.lower <= least.upper + 1e-12
     assert proven.converged
     assert proven.certificate.upper >= least.lower - 1e-12
+    assert sum((proven.certificate.dual_regret or 0.0, proven.certificate.oracle_regret)) == pytest.approx(
+        proven.certificate.gap
+    )
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_cuts_prove_where_there_is_no_table(weights: tuple[float, ...] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrective, "proving_table", lambda *_: None)
+    offers, data = noisy(seed=1)
+    norm = L2(offers, weights=weights)
+    least = corrective.fit_nearest(offers, data, norm, DenseOracle(offers), tolerance=1e-9).certificate
+    plain, proven = (by_search(norm, data, 1e-4 * least.upper, prove) for prove in (False, True))
+    assert plain.certificate.lower < 0.7 * proven.certificate.lower
+    assert 0.9 * least.upper <= proven.certificate.lower <= least.upper + 1e-12
+    again = by_search(norm, data, 1e-4 * least.upper, True)
+    assert again.certificate == proven.certificate  # nobody counted seconds
+
+
+def test_a_large_table_is_asked_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrective, "SLOW", 2)
+    asked: list[int] = []
+    offers, data = noisy()
+    read = DenseOracle.cheapest_by_first
+
+    def counted(self: DenseOracle, costs: Vec) -> list[Answer]:
+        asked.append(1)
+        return read(self, costs)
+
+    monkeypatch.setattr(DenseOracle, "cheapest_by_first", counted)
+    found = corrective.fit_nearest(offers, data, oracle=DenseOracle(offers), tolerance=1e-3, prove=True)
+    assert 0 < len(asked) < found.rounds
+    assert found.converged
+
+
+def test_after_the_proof_the_search_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that moves a second with every look: the search ends at three fifths, and goes on after the cuts."""
+    monkeypatch.setattr(corrective, "proving_table", lambda *_: None)
+    monkeypatch.setattr(proving, "LAST_ROUNDS", 1)
+    monkeypatch.setattr(Proof, "advance", lambda *_: 0.0)
+    offers, data = noisy()
+    looks: list[float] = []
+
+    def clock() -> float:
+        looks.append(float(len(looks)))
+        return looks[-1]
+
+    oracle = SearchOracle(offers, states=2)
+    watch = Deadline(40.0, clock=clock)
+    found = corrective.fit_nearest(offers, data, oracle=oracle, tolerance=0.0, watch=watch, prove=True)
+    assert watch.stopped
+    assert 20 < found.rounds <= 40
 
 
 def test_the_next_dual_lies_between_the_latest_and_the_best() -> None:
     offers, _ = noisy(5, 6)
-    prover = TableProver(DenseOracle(offers, precision="single"), unwatched)
+    turns = TableTurns(DenseOracle(offers, precision="single"), unwatched)
     latest, best = np.eye(4)[0], np.eye(4)[1]
-    assert prover.dual(latest, None) is latest
-    assert prover.dual(latest, best) == pytest.approx([0.5**0.5, 0.5**0.5, 0.0, 0.0])
-    assert prover.dual(latest, -latest) is latest  # nothing lies between opposites
+    assert turns.dual(latest, None) is latest
+    assert turns.dual(latest, best) == pytest.approx([0.5**0.5, 0.5**0.5, 0.0, 0.0])
+    assert turns.dual(latest, -latest) is latest  # nothing lies between opposites
 
 
 def test_it_is_asked_when_the_search_has_come_to_a_halt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proving, "STALLED", 3)
     offers, data = noisy(5, 6)
-    prover = TableProver(DenseOracle(offers, precision="single"), unwatched)
-    assert [prover.is_due(value, 0.0) for value in (1.0, 0.99, 0.985)] == [False, False, True]
-    assert prover.is_due(0.95, 0.0) is False  # 0.04 nearer within three rounds
-    assert prover.is_due(0.949, 0.9) is False  # of 0.049 that are open, 0.036 were gained
-    prover(data)
-    assert [prover.is_due(0.9, 0.0) for _ in range(3)] == [False, False, True]
+    turns = TableTurns(DenseOracle(offers, precision="single"), unwatched)
+    assert [turns.is_due(value, 0.0) for value in (1.0, 0.99, 0.985)] == [False, False, True]
+    assert turns.is_due(0.95, 0.0) is False  # 0.04 nearer within three rounds
+    assert turns.is_due(0.949, 0.9) is False  # of 0.049 that are open, 0.036 were gained
+    turns(data)
+    assert [turns.is_due(0.9, 0.0) for _ in range(3)] == [False, False, True]
 
 
 def test_it_is_not_asked_where_time_is_short() -> None:
     offers, data = noisy(5, 6)
     clock = Clock()
     watch = Deadline(10.0, clock=clock)
-    prover = TableProver(DenseOracle(offers, precision="single"), watch)
+    turns = TableTurns(DenseOracle(offers, precision="single"), watch)
     for _ in range(proving.STALLED):
-        prover.is_due(1.0, 0.0)
-    prover.seconds = 4.0
-    assert prover.is_due(1.0, 0.0)
+        turns.is_due(1.0, 0.0)
+    turns.seconds = 4.0
+    assert turns.is_due(1.0, 0.0)
     clock.now = 5.5
-    assert not prover.is_due(1.0, 0.0)
+    assert not turns.is_due(1.0, 0.0)
     assert not watch.stopped  # asking how long there is cuts nothing short
-    prover(data)
-    assert prover.seconds < 4.0
+    turns(data)
+    assert turns.seconds < 4.0
     clock.now = 10.0
-    assert table_prover(SearchOracle(offers), watch) is None
+    table = DenseOracle(offers, precision="single")
+    late, early = (Prover(L2(offers), Target(data), table, watch) for watch in (watch, unwatched))
+    assert (late.table, late.searching, early.searching) == (None, proving.SEARCHING, 1.0)
 
 
-def test_tables_only_for_searches_and_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_only_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     offers, _ = noisy(5, 6)
-    assert table_prover(DenseOracle(offers), unwatched) is None
-    assert table_prover(SearchOracle(offers), unwatched) is not None
+    assert choosing.proving_table(offers) is not None
     ordered = Assortments(offers.offers, offers.items, [(0, 1)])
     assert choosing.proving_table(ordered) is None
     many = Assortments([(k, (k + 1) % 32, (k + 5) % 32) for k in range(32)])

@@ -78,11 +78,22 @@ class Proof:
         self._exclusions: Exclusions | None = None
         self._parts = PartRounds(self._offers, self._weights**2, whole_number("items", items))
         self._best, self.rounds, self.finished = 0.0, 0, False
+        self._best_normal: Vec = np.zeros(self._data.size)
 
     def bound(self) -> float:
         """No model is nearer to the data than this; it never falls."""
-        self._best = max(self._best, self.pool.bound() * self._norm)
+        latest = self.pool.bound() * self._norm
+        if latest > self._best:
+            self._best, self._best_normal = latest, self.pool.normal()
         return self._best
+
+    @property
+    def normal(self) -> Vec:
+        """The normal of the half-space that proves the bound: all models are on the side where it is larger."""
+        self.bound()
+        whole: Vec = np.zeros(self.assortments.n_coordinates)
+        whole[self._places] = self._best_normal
+        return whole
 
     @property
     def point(self) -> Vec:

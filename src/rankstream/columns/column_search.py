@@ -13,7 +13,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
 from rankstream.columns.linear_master import LinearMaster
 from rankstream.columns.pricing import Priced, Pricing, by_tie_rule
-from rankstream.columns.proving import TableProver
+from rankstream.columns.proving import Prover, TableTurns
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
@@ -73,7 +73,7 @@ class ColumnSearch:
     goal: Goal
     max_rounds: int
     watch: Watch = unwatched
-    prover: TableProver | None = None
+    prover: Prover | None = None
     rounds: int = 0
     converged: bool = False
     stopped: bool = False
@@ -98,8 +98,9 @@ class ColumnSearch:
             moved = self._take(master, rankings)
             value = guide.value(master.point, self._aim(master))
             fruitless = 0 if moved else fruitless + 1
-            if self.prover is not None and guide is self.distance and self.prover.is_due(value, lower, fruitless):
-                fruitless = 0 if self._prove(self.prover, master, guide) else fruitless
+            table = None if self.prover is None or guide is not self.distance else self.prover.table
+            if table is not None and table.is_due(value, self.lower, fruitless):
+                fruitless = 0 if self._ask(table, master, guide) else fruitless
                 lower, value = self.lower, guide.value(master.point, self._aim(master))
             self._record(master, master.count)
             near = value - lower <= min(enough, SMALL_PART * value)
@@ -109,18 +110,28 @@ class ColumnSearch:
                 master.refresh()
         return self
 
-    def _prove(self, prover: TableProver, master: NearestMixture, guide: HighNorm) -> bool:
-        """Ask the prover, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
+    def _ask(self, table: TableTurns, master: NearestMixture, guide: HighNorm) -> bool:
+        """Ask the table, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
         aim, before = self._aim(master), self.lower
-        dual = prover.dual(guide.respond(master.point, aim), self.best_dual)
-        start = perf_counter()
-        priced = prover(guide.costs(dual))
+        dual = table.dual(guide.respond(master.point, aim), self.best_dual)
+        start, costs = perf_counter(), guide.costs(dual)
+        priced = table(costs)
         self.seconds["pricing"] += perf_counter() - start
         self._note(dual, self._proven(guide, dual, aim, priced))
+        if self.prover is not None:
+            self.prover.learn(costs, priced.bound)
+            self.note_proof()
         moved = 0
         while moved < RETAKEN and self._take(master, priced.rankings):
             moved += 1
         return moved > 0 or self.lower > before
+
+    def note_proof(self) -> None:
+        """Take over what the prover's cuts prove."""
+        if self.prover is not None:
+            dual, lower = self.prover.proven()
+            if dual is not None:
+                self._note(dual, lower)
 
     def run_linear(self, master: LinearMaster) -> "ColumnSearch":
         """Column generation: the prices of the restricted program, until no ranking pays."""

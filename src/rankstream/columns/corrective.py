@@ -1,7 +1,7 @@
 """The fully corrective engine: after every oracle call, the best weights for all rankings so far."""
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,20 +9,23 @@ from numpy.typing import ArrayLike
 from rankstream import distances, oracles
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core.watch import Watch, until, unwatched
 from rankstream.columns.column_search import ColumnSearch, Goal, PlainNorm, RestrictedMaster
 from rankstream.columns.linear_master import LinearMaster
 from rankstream.columns.pricing import Pricing
-from rankstream.columns.proving import table_prover
+from rankstream.columns.proving import Prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles import Oracle, Ties
+from rankstream.oracles import DenseOracle, Oracle, SearchOracle, Ties
+from rankstream.oracles.choosing import proving_table
 from rankstream.solver.runs import Estimate, Stop
 
 SEED_GAP = 1e-2
+SLOW = 2**25  # sets of items in a table; with half as many, asking it in every round is better
+ENOUGH = 0.999  # of the distance, proven
 
 
 def fit_nearest(
@@ -47,8 +50,8 @@ def fit_nearest(
     a ranking model fits the data or not; earlier if ``watch``, which hears the round, the error and the number of
     rankings, says that it is enough.
 
-    Where the oracle is a search, ``prove`` also asks for proofs that take seconds: a table of all sets of items, where
-    one fits into memory and the time of the watch (``proving``).
+    ``prove`` is for l2 where no table is quick: then rounds are searches, and proofs come from cuts and, where memory
+    and time allow, from a table that is asked now and then (``proving.Prover``).
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> found = fit_nearest(offers, [0.4, 0.6, 0.5, 0.2, 0.3])  # tea gains when nothing joins: no ranking does
@@ -63,9 +66,7 @@ def fit_nearest(
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
     norm = _supported(distances.make(distance, assortments))
     target = as_target(assortments, data)
-    offer_weights = norm.offer_weights
-    if target.seen is not None:
-        offer_weights = np.where(target.seen[assortments.indptr[:-1]], offer_weights, 0.0)
+    offer_weights = seen_weights(norm, target)
     if not offer_weights.any():
         raise ValueError("No offer with a positive weight was observed: observe some choices first.")
     if oracle is None:
@@ -75,10 +76,65 @@ def fit_nearest(
     for part in (norm, oracle):
         if getattr(part, "assortments", assortments) != assortments:
             raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
-    pricing = Pricing(oracle, assortments)
-    prover = table_prover(oracle, watch) if prove and isinstance(norm, HighNorm) else None
-    search = ColumnSearch(norm, target, pricing, Goal(stop, tolerance), max_rounds, watch, prover)
+    goal = Goal(stop, tolerance)
+    if prove and isinstance(norm, HighNorm) and is_slow(oracle):
+        search, nearest = search_and_prove(norm, target, oracle, goal, max_rounds, watch)
+        return search.result(nearest)
+    search = ColumnSearch(norm, target, Pricing(oracle, assortments), goal, max_rounds, watch)
     return search.result(run_search(search, offer_weights))
+
+
+def is_slow(oracle: Oracle) -> bool:
+    """Whether it is a search, or a table so large that searches find more in the time that it takes to answer."""
+    return isinstance(oracle, SearchOracle) or (isinstance(oracle, DenseOracle) and oracle.n_states >= SLOW)
+
+
+def search_and_prove(
+    norm: HighNorm, target: Target, oracle: Any, goal: Goal, max_rounds: int = 10_000, watch: Watch = unwatched
+) -> tuple[ColumnSearch, NearestMixture]:
+    """A fit by searches where an oracle is slow, with proofs before, beside and after it (``proving.Prover``).
+
+    Parameters
+    ----------
+    norm : HighNorm
+        The l2 distance.
+    target : Target
+        The data.
+    oracle : SearchOracle or DenseOracle
+        A search, or a table that is asked seldom.
+    goal : Goal
+        When it is enough.
+    max_rounds : int
+        The most rounds of search.
+    watch : Watch
+        Who says when time is up.
+
+    """
+    assortments, offer_weights = norm.assortments, seen_weights(norm, target)
+    table = oracle if isinstance(oracle, DenseOracle) else proving_table(assortments, oracle.ties, oracle.seed)
+    prover = Prover(norm, target, table, watch)
+    if isinstance(oracle, DenseOracle):
+        oracle = SearchOracle(assortments, oracle.ties, oracle.seed, states=2)
+    prover.begin()
+    pricing = Pricing(oracle, assortments)
+    search = ColumnSearch(norm, target, pricing, goal, max_rounds, until(watch, prover.searching), prover)
+    search.note_proof()
+    nearest = NearestMixture(assortments, target.frequencies, offer_weights**2)
+    search.run_nearest(nearest, norm)
+    if not search.converged:
+        prover.finish(ENOUGH * float(np.sqrt(nearest.squared_distance)))
+        search.note_proof()
+        if search.stopped and not watch("searching on"):
+            search.watch = watch
+            search.run_nearest(nearest, norm)
+    return search, nearest
+
+
+def seen_weights(norm: PlainNorm, target: Target) -> Vec:
+    """The weights of the offers, but 0 for those that nobody has seen."""
+    if target.seen is None:
+        return norm.offer_weights
+    return np.where(target.seen[norm.assortments.indptr[:-1]], norm.offer_weights, 0.0)
 
 
 def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:

@@ -1,27 +1,31 @@
-"""Proofs beside a search: when to ask a table that takes seconds, at which dual, and what its answer proves."""
+"""Proofs beside a search: cuts that take tenths of a second, and a table that takes seconds, asked now and then."""
 
 from collections import deque
 from time import perf_counter
 
 import numpy as np
 
+from rankstream._core.rounding import ROUNDING
 from rankstream._core.threads import thread_count
 from rankstream._core.types import Vec
-from rankstream._core.watch import Watch, seconds_left
+from rankstream._core.watch import Watch, seconds_left, unwatched
+from rankstream.certificate.proof import Proof
 from rankstream.columns.pricing import Priced, Pricing
-from rankstream.oracles import Oracle
-from rankstream.oracles.choosing import proving_table
+from rankstream.data.counts import Target
+from rankstream.distances import HighNorm
 from rankstream.oracles.dense import DenseOracle
-from rankstream.oracles.search import SearchOracle
 
 STALLED, PART = 40, 0.02  # rounds of search that, when they gain less than this part of what is open, are enough
 FRUITLESS = 3  # rounds that gain nothing, after which a search is not asked again
 INNER = 0.5  # how far towards the best dual so far the next one lies that the table is asked about
 SET_SECONDS = 8e-9  # about what a set of items takes one thread, before it was measured
 ROOM = 1.2  # times the seconds of a call that must be left
+AT_FIRST, FIRST_ROUNDS = 0.05, 20  # of the time, and rounds, for cuts before the search
+LAST_ROUNDS = 40  # of cuts after the search, where nobody counts the seconds
+SEARCHING = 0.6  # of the time, for the search where there is no table: cuts have the rest
 
 
-class TableProver:
+class TableTurns:
     """A table of all sets of items, asked now and then in a fit whose rounds are searches.
 
     One answer takes as long as a hundred rounds of search. So it is asked only when the search has come to a halt, and
@@ -37,6 +41,11 @@ class TableProver:
         self._values: deque[float] = deque(maxlen=STALLED)
         self.seconds = SET_SECONDS * table.n_states / thread_count()
 
+    @property
+    def has_time(self) -> bool:
+        """Whether an answer would come in time."""
+        return seconds_left(self._watch) > ROOM * self.seconds
+
     def is_due(self, value: float, lower: float, fruitless: int = 0) -> bool:
         """Whether a fit at this distance, of which ``lower`` is proven, had better ask now than search on.
 
@@ -44,7 +53,7 @@ class TableProver:
         """
         self._values.append(value)
         stalled = len(self._values) == STALLED and self._values[0] - value < PART * (value - lower)
-        return (stalled or fruitless >= FRUITLESS) and seconds_left(self._watch) > ROOM * self.seconds
+        return (stalled or fruitless >= FRUITLESS) and self.has_time
 
     def dual(self, latest: Vec, best: Vec | None) -> Vec:
         """The dual of length 1 to ask about: between the latest and the best so far."""
@@ -63,12 +72,44 @@ class TableProver:
         return priced
 
 
-def table_prover(oracle: Oracle, watch: Watch) -> TableProver | None:
-    """A prover for a fit whose oracle is a search, where a table fits into memory and time; else None."""
-    if not isinstance(oracle, SearchOracle):
-        return None
-    table = proving_table(oracle.assortments, oracle.ties, oracle.seed)
-    if table is None:
-        return None
-    prover = TableProver(table, watch)
-    return prover if seconds_left(watch) > ROOM * prover.seconds else None
+class Prover:
+    """What proves, beside a search that finds: cuts (``certificate.Proof``) and, where one has room, a table.
+
+    Cuts come first, for a twentieth of the time: they prove about half in a second or two at any number of items. With
+    a table, the search has the rest of the time, and asks it now and then; without one it has three fifths, and more
+    cuts have what is left. Where nobody counts the seconds, cuts have a fixed number of rounds, so that the same data
+    and seed give the same proof.
+    """
+
+    def __init__(self, distance: HighNorm, target: Target, table: DenseOracle | None, watch: Watch = unwatched) -> None:
+        self._cuts = Proof(distance.assortments, target, distance.offer_weights)
+        self._watch = watch
+        self._scale: Vec = distance.offer_weights[distance.assortments.owner]
+        turns = None if table is None else TableTurns(table, watch)
+        self.table = turns if turns is not None and turns.has_time else None
+
+    @property
+    def searching(self) -> float:
+        """The part of the time after which the search ends, if it has not before."""
+        return SEARCHING if self.table is None else 1.0
+
+    def begin(self) -> None:
+        """The first cuts."""
+        self._cuts.advance(AT_FIRST * max(seconds_left(self._watch), 0.0), FIRST_ROUNDS)
+
+    def finish(self, enough: float = np.inf) -> None:
+        """The last ones, where there is no table, until as much is proven as is enough."""
+        if self.table is None:
+            left = max(seconds_left(self._watch), 0.0)
+            self._cuts.advance(left, LAST_ROUNDS if left == np.inf else None, enough)
+
+    def learn(self, normal: Vec, least: float) -> None:
+        """Take in what a table has proven, up to rounding."""
+        self._cuts.add(normal, least - ROUNDING * normal.size * (1.0 + float(np.abs(normal).sum())))
+
+    def proven(self) -> tuple[Vec | None, float]:
+        """The dual of length 1 that all cuts together make, and the distance that it proves; None without any."""
+        normal, lower = self._cuts.normal, self._cuts.bound()
+        dual = np.divide(normal, self._scale, out=np.zeros(normal.size), where=self._scale > 0.0)
+        norm = float(np.linalg.norm(dual))
+        return (dual / norm, lower) if norm > 0.0 else (None, lower)

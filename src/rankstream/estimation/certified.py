@@ -9,9 +9,10 @@ from rankstream import distances
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate, certify
-from rankstream.columns import corrective
+from rankstream.columns.least import prove_least
 from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.distances import HighNorm
 from rankstream.estimation.task import Task
 from rankstream.learners.rounds import Sums
 from rankstream.models.protocol import ChoiceModel
@@ -19,7 +20,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.solver.runs import Estimate, History
 
-NEAR, TINY, ROUNDS = 0.01, 1e-9, 200
+NEAR, TINY = 0.01, 1e-9
 
 
 def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) -> Estimate[Any]:
@@ -30,7 +31,7 @@ def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) ->
     shown = np.flatnonzero(counts.totals > 0.0)
     offers = Assortments([task.assortments.offers[number] for number in shown.tolist()], task.assortments.items)
     fitted[seen] = model.probabilities(offers)
-    certificate = certificate_of(fitted, counts, task.oracle, task.seed, task.proving)
+    certificate = certificate_of(fitted, counts, task.oracle, task.proving)
     mae = float(np.abs(fitted - target.frequencies)[seen].mean())
     size = float(len(model.weights)) if isinstance(model, RankingModel) else np.nan
     row = (float(counts.observations), mae, mae, certificate.upper, size, certificate.gap)
@@ -38,26 +39,28 @@ def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) ->
     return Estimate(model, certificate, rounds, converged, history)
 
 
-def certificate_of(
-    fitted: Vec, counts: ChoiceCounts, oracle: Oracle, seed: int = 0, watch: Watch = unwatched
-) -> Certificate:
+def certificate_of(fitted: Vec, counts: ChoiceCounts, oracle: Oracle, watch: Watch = unwatched) -> Certificate:
     """How far a model's probabilities are from the counts in l2, and how near any ranking model could be.
 
     Offers weigh by their observations, as in every fit of counts. What is proven is the best of the residual's own
-    direction, of the zero dual, which proves 0 without rounding, and, where the oracle is quick, of the fully
-    corrective engine, which goes on until what is open is ``NEAR`` of the model's own distance, or for ``ROUNDS``
-    rounds. The regrets are those of one round in which that dual was answered best: none of the oracle's.
+    direction, of the zero dual, which proves 0 without rounding, and of what ``prove_least`` finds until what is open
+    is ``NEAR`` of the model's own distance. The regrets are those of one round in which that dual was answered best:
+    none of the oracle's.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
     distance = distances.L2(assortments, weights=distances.observation_weights(counts))
     dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
     found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
-    lower = max(found.lower, 0.0)
-    room = NEAR * found.upper
-    if hasattr(oracle, "cheapest_by_first") and found.upper - lower > room > TINY and not watch("proving"):
-        nearest = corrective.fit_nearest(
-            assortments, counts, distance, oracle, "random", room, "gap", ROUNDS, seed, watch
-        )
-        lower = max(lower, nearest.certificate.lower)
+    return sharper(replace(found, lower=max(found.lower, 0.0)), distance, target, oracle, watch)
+
+
+def sharper(
+    found: Certificate, distance: HighNorm, target: Target, oracle: Oracle, watch: Watch = unwatched
+) -> Certificate:
+    """The same certificate with the best that can be proven in the time of a watch; see ``prove_least``."""
+    lower, room = found.lower, NEAR * found.upper
+    if found.upper - lower > room > TINY and not watch("proving"):
+        space = prove_least(distance, target, oracle, room, watch)
+        lower = lower if space is None else max(lower, space.lower(distance, target))
     return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

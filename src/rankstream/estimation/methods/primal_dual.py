@@ -1,11 +1,13 @@
 """The paper's solver as a method: data that keep moving, every distance and learner."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import unwatched
+from rankstream._core.watch import until, unwatched
+from rankstream.columns.least import is_plain_l2
 from rankstream.distances import Distance
+from rankstream.estimation.certified import sharper
 from rankstream.estimation.methods.protocol import Weighting, offer_weights
 from rankstream.estimation.task import Task
 from rankstream.learners import Learner
@@ -14,6 +16,9 @@ from rankstream.oracles import Oracle, Ties
 from rankstream.oracles.search import SearchOracle, hurried
 from rankstream.solver.make import make_solver
 from rankstream.solver.runs import CHUNK, Estimate, Run
+
+PLAYING = 0.9
+"""The part of the time that is for rounds where the oracle is a search; the rest is for a proof."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +64,13 @@ class PrimalDual:
     certify_every: int | None = None
 
     def fit(self, task: Task) -> Estimate[Any]:
-        """As ``Method`` says."""
-        return self.play(task).result()
+        """As ``Method`` says; where the oracle is a search, a tenth of the time is for a proof."""
+        run = self.play(task)
+        found, distance, oracle = run.result(), run.solver.distance, run.solver.oracle
+        if not (task.stands_still and is_plain_l2(distance) and isinstance(oracle, SearchOracle)):
+            return found
+        certificate = sharper(found.certificate, distance, task.target, oracle, task.proving)
+        return replace(found, certificate=certificate)
 
     def model(self, task: Task) -> ChoiceModel:
         """As ``Method`` says."""
@@ -102,10 +112,12 @@ class PrimalDual:
             run.advance_many(task.target, self.max_rounds)
             return
         with hurried(run.solver.oracle):
-            step = 1 if task.target.seen is not None or isinstance(run.solver.oracle, SearchOracle) else CHUNK
+            searched = isinstance(run.solver.oracle, SearchOracle)
+            step = 1 if task.target.seen is not None or searched else CHUNK
+            watch = until(task.watch, PLAYING) if searched else task.watch
             while run.state.round < self.max_rounds:
                 done = run.advance_many(task.target, min(step, self.max_rounds - run.state.round))
-                if done or task.watch(_told(run)):
+                if done or watch(_told(run)):
                     break
 
 

@@ -96,17 +96,26 @@ class CutPool:
             self.prices, self._idle = self.prices[kept], self._idle[kept]
             self._rows = None
 
-    def bound(self) -> float:
-        """The bound that the prices prove, less what rounding may have added; never below 0."""
+    def _combined(self) -> tuple[Vec, float, float]:
+        """The sum Y of all normals times their prices, as <Y, x> <= right, and the room that rounding needs."""
         total: Vec = np.zeros(self._data.size)
         right, size = pool_kernels.add_up(self._laid_out(), self.prices, total)
         pulls = self._levels[self.assortments.owner] - self._lifts
         total += pulls
-        norm = float(np.linalg.norm(total))
-        if norm == 0.0:
-            return 0.0
         largest = np.maximum.reduceat(pulls, self.assortments.indptr[:-1])
         right += float(largest @ self._weights)
         size += float(np.abs(pulls) @ self._scale) + float(np.abs(total) @ self._data)
-        rounding = ROUNDING * (self._data.size + len(self)) * size
+        return total, right, ROUNDING * (self._data.size + len(self)) * size
+
+    def bound(self) -> float:
+        """The bound that the prices prove, less what rounding may have added; never below 0."""
+        total, right, rounding = self._combined()
+        norm = float(np.linalg.norm(total))
+        if norm == 0.0:
+            return 0.0
         return max(0.0, (float(total @ self._data) - right - rounding) / (norm * (1.0 + ROUNDING * self._data.size)))
+
+    def normal(self) -> Vec:
+        """The normal of the one cut that all of them make with their prices: what the bound is the depth of."""
+        normal: Vec = -self._combined()[0] * self._scale
+        return normal
