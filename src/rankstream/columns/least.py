@@ -12,6 +12,7 @@ from rankstream.columns.column_search import ColumnSearch, Goal
 from rankstream.columns.corrective import is_slow, run_search, search_and_prove, seen_weights
 from rankstream.columns.pricing import Pricing
 from rankstream.columns.proving import Prover
+from rankstream.data.assortments import Assortments
 from rankstream.data.counts import Target
 from rankstream.distances import Distance, HighNorm
 from rankstream.oracles import Oracle
@@ -48,6 +49,11 @@ class HalfSpace:
         size = abs(self.least) + float(np.abs(self.normal) @ np.abs(here))
         depth = self.least - float(self.normal @ here) - ROUNDING * here.size * size
         return max(0.0, depth / (norm * (1.0 + ROUNDING * here.size)))
+
+    def over(self, offers: Assortments) -> "HalfSpace":
+        """The same for offers that begin with those it was made for."""
+        more = offers.n_coordinates - self.normal.size
+        return HalfSpace(np.append(self.normal, np.zeros(more)), self.least) if more else self
 
 
 def is_plain_l2(distance: Distance) -> TypeGuard[HighNorm]:

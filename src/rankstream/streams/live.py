@@ -25,6 +25,7 @@ from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.packing import Parts, pack
 from rankstream.streams.playing import endless, play_on
+from rankstream.streams.proofs import StreamProof
 from rankstream.streams.reaches import check_served, with_detector, without_detector
 from rankstream.streams.served import Served
 from rankstream.streams.soundness import check_live
@@ -111,7 +112,7 @@ class Live:
         self.detector: ChangeDetector | None = None
         self.dense = Served(self.seed)
         self.notes: dict[str, Any] = {}
-        self._pace = StreamPace()
+        self._pace, self._proof = StreamPace(), StreamProof()
         self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
 
     detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
@@ -236,9 +237,9 @@ class Live:
 
     @property
     def certificate(self) -> Certificate:
-        """What is proven about the model, at the counts as they are: its distance, and what the sparse run proves."""
+        """What is proven about the model, at the counts as they are: its distance, and the least of any model's."""
         run, counts = self._begun()
-        proven = run.solver.certificate(run.state, counts)
+        proven = self._proof.sharpen(run.solver.certificate(run.state, counts), run, counts, self.records)
         return proven if self.serves == "sparse" else self.dense.certify(proven, run.solver.distance, counts)
 
     def _begun(self) -> tuple[Run, ChoiceCounts]:
