@@ -24,6 +24,7 @@ ROUNDS, HURRIED = 250, 10
 LARGE = 50_000  # coordinates from which on a search has fewer rounds
 POOL = 256
 SEARCHES, BRIEF, NOISE = 16, 10, 0.3  # short searches at once, their rounds, and how noisy: they begin near the best
+FEW = 8  # short searches at once on a large problem, where they only insert
 PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
 MOVES, REMOVED = 10, 6  # what short searches begin with: how often items are taken out at once, and how many
 
@@ -132,21 +133,20 @@ class SearchOracle:
         easily at first, when weighing anew pays most. ``turn`` draws which are begun at, and the searches.
         """
         random = np.random.default_rng([self.seed, turn])
-        values = search_kernels.pool_costs(costs, self._offers, np.argsort(rankings, axis=1))
-        starts = random.choice(len(rankings), SEARCHES, replace=len(rankings) < SEARCHES)
+        rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
+        searches, moves = (SEARCHES, MOVES) if shape.n_coordinates <= LARGE else (FEW, 0)
+        values = search_kernels.pool_costs(costs, offers, np.argsort(rankings, axis=1))
+        starts = random.choice(len(rankings), searches, replace=len(rankings) < searches)
         starts[0] = values.argmin()
         found: Codes = rankings[starts]
         enough = float(values.min()) - PROGRESS * float(np.abs(costs).sum())
-        rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
         for best in found:
             draw = np.uint64(random.integers(2**62))
-            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED, draw, fewer(MOVES, shape))
+            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED, draw, moves)
             start = costs, offers, self._universal, best, best.copy(), np.inf, 0
             search_kernels.search(*start, rule, draw, fewer(BRIEF, shape), NOISE, enough)
         found = np.unique(found, axis=0)
-        return found[
-            np.argsort(search_kernels.pool_costs(costs, self._offers, np.argsort(found, axis=1)), kind="stable")
-        ]
+        return found[np.argsort(search_kernels.pool_costs(costs, offers, np.argsort(found, axis=1)), kind="stable")]
 
     def memory(self) -> dict[str, Any]:
         """What it has learned from being asked, as arrays: with it, a copy answers as this one would."""
