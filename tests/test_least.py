@@ -109,11 +109,14 @@ def test_methods_prove_where_the_oracle_is_a_search(method: MaxEntropy | PrimalD
 
 
 def some_choices(number: int) -> list[Record]:
+    """From shares that no model meets."""
     random = np.random.default_rng(1)
+    parts = np.split(shares(5), OFFERS.indptr[1:-1].tolist())
     drawn = []
     for _ in range(number):
-        offer = OFFERS.offers[random.integers(OFFERS.n_offers)]
-        drawn.append(Record(offer, offer[int(random.integers(len(offer)))]))
+        which = int(random.integers(OFFERS.n_offers))
+        offer, part = OFFERS.offers[which], parts[which]
+        drawn.append(Record(offer, offer[int(random.choice(len(offer), p=part))]))
     return drawn
 
 
