@@ -51,9 +51,7 @@ def print_bounds(quick: bool) -> None:
             print(line, flush=True)
 
 
-def choices(
-    n: int, sizes: simulate.Sizes, seed: int = 0, m: int = OFFERS, largest: int = 5
-) -> tuple[Assortments, Vec]:
+def choices(n: int, sizes: simulate.Sizes, seed: int = 0, m: int = OFFERS, largest: int = 5) -> tuple[Assortments, Vec]:
     """Offers of at most 5 items, or another number, and the frequencies of 50 choices from each."""
     random = np.random.default_rng(seed)
     items = [f"item {k}" for k in range(n - 1)]

@@ -6,13 +6,19 @@ from dataclasses import fields, replace
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, interrupts
+from rankstream.columns.column_search import Goal
+from rankstream.columns.corrective import is_slow, search_and_prove
 from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.distances import L2
 from rankstream.estimation.estimate import run_task
 from rankstream.estimation.methods import METHODS, Method, make, pick
 from rankstream.estimation.task import Task
+from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.solver.runs import Estimate
 
 
@@ -55,15 +61,17 @@ def fit_within(
         deadline = Deadline(seconds, asked, watch, clock)
         task = Task(counts.assortments, counts, seed, deadline, copy(deadline))
         chosen = make(method, tolerance) or pick(task, tolerance)
-        late = compile_first(chosen, clock)
+        late = compile_first(chosen, clock, is_slow(task.oracle))
         deadline.start += late
         task.proving.start += late  # type: ignore[attr-defined]
         found = run_task(task, chosen)
         return replace(found, converged=found.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 
-def compile_first(method: Method, clock: Callable[[], float] = monotonic) -> float:
+def compile_first(method: Method, clock: Callable[[], float] = monotonic, slow: bool = False) -> float:
     """Fit a market of three items first, so that what has to be compiled or loaded is; returns how long that took.
+
+    Where oracles are ``slow``, that is also what searches and proves.
 
     So a budget buys the same model with an empty compilation cache as with a full one. Objects among the settings, such
     as an oracle or a prior, are for other offers and left out; methods of other people's making are not tried at all.
@@ -75,5 +83,10 @@ def compile_first(method: Method, clock: Callable[[], float] = monotonic) -> flo
     values = {field.name: getattr(method, field.name) for field in fields(kind)}
     plain = {name: value for name, value in values.items() if isinstance(value, str | int | float | tuple)}
     offers = Assortments([("a", "b", "none"), ("a", "c", "none"), ("b", "c", "none")])
-    kind(**plain).model(Task(offers, ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3])))
+    task = Task(offers, ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3]))
+    kind(**plain).model(task)
+    if slow:
+        unlike = Target(np.array([0.9, 0.1, 0.0, 0.0, 0.1, 0.9, 0.9, 0.0, 0.1]))  # so that there is something to prove
+        search_and_prove(L2(offers), unlike, SearchOracle(offers), Goal("gap", 0.0), 2)
+        DenseOracle(offers, precision="single").cheapest(unlike.frequencies)
     return clock() - began
