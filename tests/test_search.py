@@ -1,10 +1,11 @@
 import pickle
 from collections.abc import Callable
 from time import perf_counter
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
@@ -74,12 +75,12 @@ def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: in
     assert answer.value == pytest.approx(least, abs=room(costs))
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(problem=strategies.problems(most_items=6))
-def test_bounds_of_large_problems_hold(monkeypatch: pytest.MonkeyPatch, problem: tuple[Assortments, Vec]) -> None:
+@settings(max_examples=30)
+@given(problem=strategies.problems(most_items=6), limit=st.sampled_from(["MOST_SEATS", "MOST_OFFERS"]))
+def test_bounds_of_large_problems_hold(problem: tuple[Assortments, Vec], limit: str) -> None:
     offers, costs = problem
-    monkeypatch.setattr(groups, "MOST_SEATS", 1)
-    found = SplittingBound(offers)
+    with patch.object(groups, limit, 0):
+        found = SplittingBound(offers)
     assert found.groups.offers == [[offer] for offer in range(offers.n_offers)]
     least = sum(float(part.min()) for part in np.split(costs, offers.indptr[1:-1]))
     assert found.lower(costs) == pytest.approx(least)  # every offer by itself

@@ -10,6 +10,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.group_kernels import MOST_SLOTS, Lattices, close, link
 
 MOST_SEATS = 100_000  # coordinates beyond which every offer is a group of its own: overlaps would take minutes to find
+MOST_OFFERS = 6_000  # whose pairs take three tables of 0.3 GB; with 20,000, numpy's product of them ends the process
 
 
 class Groups:
@@ -19,7 +20,8 @@ class Groups:
     while at most ``states`` of them can be reached, so a group may have many items that are rarely offered or few that
     often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group has all
     that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one. With more than
-    100,000 coordinates every offer is a group of its own, which proves next to nothing at next to no cost.
+    100,000 coordinates or 6,000 offers every offer is a group of its own, which proves next to nothing, at next to no
+    cost.
 
     >>> groups = Groups(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")]))
     >>> groups.offers
@@ -42,7 +44,7 @@ class Groups:
     def _cover(self, states: int, overlap: int, partition: bool) -> list[list[int]]:
         """Grow groups around the offers that were covered least, preferring pairs of offers not yet together."""
         n_offers = self.assortments.n_offers
-        if self.assortments.n_coordinates > MOST_SEATS:
+        if self.assortments.n_coordinates > MOST_SEATS or n_offers > MOST_OFFERS:
             return [[offer] for offer in range(n_offers)]
         holds = np.zeros((n_offers, self.assortments.n_items))
         holds[self.assortments.owner, self.assortments.members] = 1.0
