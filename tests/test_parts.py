@@ -1,5 +1,7 @@
 """Parts of items: their events, dynamic program, projections and cuts against enumeration."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -51,18 +53,26 @@ def test_events_are_gained_like_by_enumeration(drawn: tuple[Assortments, Vec, li
     corners = np.array(naive_bounds.corners_of_events(events))
     most = part_kernels.most_gain(events, gains, tables)
     assert most == pytest.approx((corners @ gains).max(), abs=1e-12)
-    made = np.empty(gains.size, dtype=np.int64)
-    part_kernels.read_events(events, gains, tables, made)
-    assert made @ gains == pytest.approx(most, abs=1e-12)
-    assert (made <= corners).all(axis=1).any()
-    assert not made[gains == 0.0].any()
+    kinds, tops = [*range(len(chosen)), -1] if (events.item == -1).any() else [*range(len(chosen))], dict[int, float]()
+    for corner, order in zip(corners, permutations(kinds), strict=True):
+        tops[order[0]] = max(tops.get(order[0], 0.0), float(corner @ gains))
+    made, corral = np.empty(gains.size, dtype=np.int64), empty_corral(np.ones(gains.size), 9)
+    for top, gain in tops.items():
+        part_kernels.read_events(events, gains, tables, top, made)
+        assert made @ gains == pytest.approx(gain, abs=1e-12)
+        assert (made <= corners).all(axis=1).any()
+        assert not made[gains == 0.0].any()
+    above = float(random.uniform(0.0, 1.0)) * most
+    fresh = part_kernels.add_corners(events, gains, tables, np.ones(gains.size), above, corral)
+    assert fresh == (most > above)
+    assert corral.known[0] <= sum(gain > above - 1e-12 for gain in tops.values())
 
 
 @settings(max_examples=80)
-@given(drawn_parts(), st.integers(1, 60))
-def test_every_cut_of_a_part_holds_at_every_ranking(drawn: tuple[Assortments, Vec, list[int], Vec], calls: int) -> None:
+@given(drawn_parts(), st.sampled_from([1e-6, 0.01, 0.1]))
+def test_every_cut_of_a_part_holds(drawn: tuple[Assortments, Vec, list[int], Vec], shallow: float) -> None:
     offers, shares, chosen, weights = drawn
-    cut = ItemParts(offers, weights**2).separate(chosen, shares, empty_tables(6), calls)
+    cut = ItemParts(offers, weights**2).separate(chosen, shares, empty_tables(6), shallow)
     if cut is not None:
         assert (naive.all_vertices(offers)[:, cut.where] @ cut.normal >= cut.least).all()
         length = float(np.linalg.norm(cut.normal / weights[offers.owner[cut.where]]))
@@ -80,7 +90,7 @@ def test_parts_are_projected_on_like_by_enumeration(drawn: tuple[Assortments, Ve
     aim = np.random.default_rng(seed).uniform(size=events.where.size)
     corral, point, gains = empty_corral(squares, 300), np.zeros(aim.size), np.zeros(aim.size)
     tables = empty_tables(len(chosen))
-    depth = part_kernels.separate(events, aim, corral, point, tables, gains, 300, 1e-4)
+    depth = part_kernels.separate(events, aim, corral, point, tables, gains, 300, 1e-4, 1e-6)
     corners = np.array(naive_bounds.corners_of_events(events), dtype=np.float64)
     nearest = naive_bounds.nearest_below(corners, aim, squares)
     distance = float(np.sqrt(squares @ (aim - nearest) ** 2))

@@ -36,7 +36,7 @@ def fit_bound(
     weights: ArrayLike | None = None,
     seconds: float = 10.0,
     sweeps: int | None = None,
-    items: int = 12,
+    items: int = 16,
     enough: float = 0.999,
 ) -> FitBound:
     """A proven lower bound on min over ranking models of |x - p|_2, from cuts that hold all models.

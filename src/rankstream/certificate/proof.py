@@ -59,7 +59,7 @@ class Proof:
         frequencies: ChoiceCounts | Target | ArrayLike,
         weights: ArrayLike | None = None,
         *,
-        items: int = 12,
+        items: int = 16,
     ) -> None:
         self.assortments = assortments
         target = as_target(assortments, frequencies)
@@ -138,26 +138,31 @@ class Proof:
         until = perf_counter() + number_between("seconds", seconds, 0.0)
         most = np.inf if rounds is None else self.rounds + whole_number("rounds", rounds)
         while self.rounds < most and not self.finished and perf_counter() < until and self.bound() < target:
-            self._round(until)
+            if not self._round(until):
+                break
             self.rounds += 1
         return self.bound()
 
-    def _round(self, until: float) -> None:
-        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the prices."""
+    def _round(self, until: float) -> bool:
+        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the prices.
+
+        False if there is no time for a part.
+        """
         if self._exclusions is None:
             self._exclusions = Exclusions(self._offers)
         point = self.pool.point
-        cuts = self._exclusions.violated(point, WORST, ROOM)
+        cuts: list[Cut] | None = self._exclusions.violated(point, WORST, ROOM)
         if not cuts and self.pool.bound() >= (1.0 - CLOSE) * self.pool.distance():
             apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
             mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
             mass += 0.1 * float(mass.mean()) or 1.0  # the same for all as long as the point is the data
-            cuts = self._parts.cuts(point, mass, self.pool.bound(), lambda: perf_counter() >= until)
+            cuts = self._parts.cuts(point, mass, self.pool.bound(), until)
             self.finished = self._parts.finished
-        for cut in cuts:
+        for cut in cuts or []:
             self.pool.add(cut)
         self.pool.climb(PASSES)
         self.pool.forget()
+        return cuts is not None
 
 
 def _checked(assortments: Assortments, weights: ArrayLike | None) -> Vec:

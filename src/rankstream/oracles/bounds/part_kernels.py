@@ -194,25 +194,38 @@ def most_gain(events: Events, gains: Vec, tables: Tables) -> float:
 
 
 @compiled
-def read_events(events: Events, gains: Vec, tables: Tables, happens: Codes) -> None:
-    """Read off the tables which events with a gain the best ranking makes happen: 1, else 0."""
+def read_events(events: Events, gains: Vec, tables: Tables, top: int, happens: Codes) -> None:
+    """Read off the tables which events with a gain the best ranking with this item on top makes happen: 1, else 0."""
     first, _, to_go = tables
     happens[:] = 0
-    items = (1 << events.n_items) - 1
+    items, pick = (1 << events.n_items) - 1, top
     while True:
-        pick = -1
-        for item in range(events.n_items):
-            # exact: most_gain added the same two numbers
-            if items >> item & 1 and first[item, without(items, item)] + to_go[items ^ (1 << item)] == to_go[items]:
-                pick = item
-                break
-        # no item is the best way to go on: no-choice comes next (-1), before all that are left
         for k in range(gains.size):
             if events.item[k] == pick and not events.inside[k] & ~items and gains[k] > 0.0:
                 happens[k] = 1
         if pick < 0:
             return
         items ^= 1 << pick
+        pick = -1
+        for item in range(events.n_items):
+            # exact: most_gain added the same two numbers; where no item is the best way to go on, no-choice is (-1)
+            if items >> item & 1 and first[item, without(items, item)] + to_go[items ^ (1 << item)] == to_go[items]:
+                pick = item
+                break
+
+
+@compiled
+def add_corners(events: Events, gains: Vec, tables: Tables, aim: Vec, above: float, corral: Corral) -> bool:
+    """Take in the best ranking for every item on top that gains more than ``above``; False if none is new."""
+    first, none, to_go = tables
+    full, fresh = (1 << events.n_items) - 1, False
+    happens = np.empty(gains.size, dtype=np.int64)
+    for top in range(-1, events.n_items):
+        gain = none[full] if top < 0 else first[top, without(full, top)] + to_go[full ^ (1 << top)]
+        if gain > above:
+            read_events(events, gains, tables, top, happens)
+            fresh |= add_corner(corral, happens, aim)
+    return fresh
 
 
 @compiled
@@ -244,36 +257,46 @@ def balance_corners(corral: Corral, point: Vec) -> None:
 
 @released
 def separate(
-    events: Events, aim: Vec, corral: Corral, point: Vec, tables: Tables, gains: Vec, calls: int, share: float
+    events: Events,
+    aim: Vec,
+    corral: Corral,
+    point: Vec,
+    tables: Tables,
+    gains: Vec,
+    calls: int,
+    share: float,
+    shallow: float,
 ) -> float:
     """Move ``point`` towards the point nearest to ``aim`` of those that rankings can reach or exceed.
 
     It takes at most ``calls`` dynamic programs, and ends where the deepest cut that it has met cuts off all but this
-    ``share`` of the distance. ``gains`` become that cut: its depth is returned, 0 if none was met.
+    ``share`` of the distance, or where no cut can be deeper than ``shallow``. ``gains`` become the deepest cut; its
+    depth is returned, 0 if none was met.
     """
-    happens, slope = np.empty(aim.size, dtype=np.int64), corral.squares[: aim.size] * aim
-    most_gain(events, slope, tables)
-    read_events(events, slope, tables, happens)
-    add_corner(corral, happens, aim)
+    slope = corral.squares[: aim.size] * aim
+    most = most_gain(events, slope, tables)
+    add_corners(events, slope, tables, aim, 0.5 * most, corral)
     deepest = 0.0
     for _ in range(calls):
         balance_corners(corral, point)
-        apart, length = 0.0, 0.0
+        apart, length, inner = 0.0, 0.0, 0.0
         for k in range(aim.size):
             # where the mixture does more than it must there is nothing to gain
             slope[k] = max(0.0, corral.squares[k] * (aim[k] - point[k]))
             apart += slope[k] * (aim[k] - point[k])
+            inner += slope[k] * point[k]
             length += slope[k] * slope[k] / corral.squares[k]
-        if apart <= 1e-12:
+        # the distance bounds the depth of all cuts
+        if apart <= shallow**2:
             break
-        depth = ((slope * aim).sum() - most_gain(events, slope, tables)) / np.sqrt(length)
+        most = most_gain(events, slope, tables)
+        depth = (apart + inner - most) / np.sqrt(length)
         if depth > deepest:
             deepest = depth
             gains[:] = slope
         if depth >= (1.0 - share) * np.sqrt(apart):
             break
-        read_events(events, slope, tables, happens)
-        # dependent, so that only rounding is left, or no room
-        if not add_corner(corral, happens, aim):
+        # one dynamic program has many rankings that go on from here; none is new: only rounding is left, or no room
+        if not add_corners(events, slope, tables, aim, 0.5 * (inner + most), corral):
             break
     return deepest

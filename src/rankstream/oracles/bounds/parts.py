@@ -9,10 +9,9 @@ from rankstream.oracles.bounds import part_kernels
 from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.part_kernels import Corral, Events, Tables
 
-MOST_CALLS = 300  # dynamic programs for a cut, and corners
+MOST_CALLS, MOST_CORNERS = 300, 600  # dynamic programs for a cut, and rankings that it is found from
 ENOUGH = 0.2  # of the distance that a cut may leave
 FAINT = 0.01  # smaller shares are left out
-SHALLOW = 1e-6
 DUST = 1e-3  # of the largest gain: smaller ones are left out, and the most is computed without
 
 
@@ -89,23 +88,24 @@ class ItemParts:
         item, inside, where = np.ascontiguousarray(found[strongest].T)
         return Events(len(chosen), item, inside, where)
 
-    def separate(self, chosen: list[int], point: Vec, tables: Tables, calls: int = MOST_CALLS) -> Cut | None:
+    def separate(self, chosen: list[int], point: Vec, tables: Tables, shallow: float = 1e-6) -> Cut | None:
         """The cut of a part that a point is deepest beyond, nearly; None if none was met.
 
         The point is projected on what rankings of the part can do. Any direction on the way has a most value there,
-        computed by the dynamic program, so that the cut holds however far the projection has come.
+        computed by the dynamic program, so that the cut holds however far the projection has come. It ends early
+        where no cut can be deeper than ``shallow``.
         """
         events = self.events(chosen, point)
         if not events.where.size or not events.n_items:
             return None
         aim = point[events.where]
-        corral = empty_corral(self._squares[self.assortments.owner[events.where]], calls)
+        corral = empty_corral(self._squares[self.assortments.owner[events.where]], MOST_CORNERS)
         gains, near, n_items = np.zeros(aim.size), np.zeros(aim.size), events.n_items
         tables = Tables(
             tables.first[:n_items, : 2**n_items // 2], tables.none[: 2**n_items], tables.to_go[: 2**n_items]
         )
-        depth = part_kernels.separate(events, aim, corral, near, tables, gains, calls, ENOUGH)
-        if depth <= SHALLOW:
+        depth = part_kernels.separate(events, aim, corral, near, tables, gains, MOST_CALLS, ENOUGH, shallow)
+        if depth <= shallow:
             return None
         gains[gains < DUST * gains.max()] = 0.0
         most = part_kernels.most_gain(events, gains, tables)

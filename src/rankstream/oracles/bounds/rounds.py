@@ -1,7 +1,7 @@
 """Which parts are looked into, in what order, and by how many threads."""
 
-from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from time import perf_counter
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from rankstream.oracles.bounds.parts import ItemParts, empty_tables
 
 SMALLEST, STEP = 8, 2  # items of the first parts, and how many more the later ones have
 BATCH, FEWEST = 32, 4  # parts in a batch: of the smallest size, and of large ones
+SHALLOW, SHALLOWEST = 3e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are not worth their room
+SLOWER = 5.0  # times as long as before, at most, for parts of the next size
 RISES, RISES_ALONE = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
 
 
@@ -26,7 +28,7 @@ class PartRounds:
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("c", "a")])
     >>> rounds = PartRounds(offers, np.ones(3), items=12)
     >>> shares = np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1])
-    >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), 0.0)]
+    >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), bound=0.0) or []]
     [[0, 2, 4]]
     """
 
@@ -42,31 +44,36 @@ class PartRounds:
         self._random = np.random.default_rng(0)
         self._left: list[int] = []
         self._marked: float | None = None
+        self._takes = 0.0  # the most seconds of a part so far
 
-    def cuts(self, point: Vec, mass: Vec, bound: float, enough: Callable[[], bool] = lambda: False) -> list[Cut]:
-        """The cuts of the next batch that a point is beyond.
+    def cuts(self, point: Vec, mass: Vec, bound: float, until: float = np.inf) -> list[Cut] | None:
+        """The cuts of the next batch that a point is beyond; None if there is no time for any, by ``perf_counter``.
 
-        ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far. Parts that no
-        thread has begun with when ``enough`` says so are left out.
+        ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far.
         """
         if not self._left:
             self._next_pass(mass, bound)
         if self.finished:
             return []
+        if perf_counter() + self._takes > until:
+            return None
         count = max(FEWEST, BATCH >> max(0, (self.size - SMALLEST) // STEP))
         batch, self._left = self._left[:count], self._left[count:]
         chosen = [self._chosen(offer, mass) for offer in batch]
         found: list[Cut | None] = [None] * len(batch)
+        shallow = max(SHALLOWEST, SHALLOW * bound)
 
         def work(task: int) -> None:
-            if enough():
+            began = perf_counter()
+            if began + self._takes > until:
                 return
             try:
                 tables = self._tables.get_nowait()
             except Empty:
                 tables = empty_tables(self.size)
-            found[task] = self._parts.separate(chosen[task], point, tables)
+            found[task] = self._parts.separate(chosen[task], point, tables, shallow)
             self._tables.put(tables)
+            self._takes = max(self._takes, perf_counter() - began)
 
         with crew(len(batch) > 1) as threads:
             threads.run(work, len(batch))
@@ -78,7 +85,7 @@ class PartRounds:
         if self._marked is not None and bound <= self._marked * (1.0 + (RISES_ALONE if alone else RISES)):
             self.finished = self.size >= self._largest
             self.size = min(self.size + STEP, self._largest)
-            self._tables = SimpleQueue()
+            self._tables, self._takes = SimpleQueue(), self._takes * SLOWER
         self._marked = bound
         order: Codes = np.argsort(-mass, kind="stable")
         self._left = order[: 1 if self.size >= self._all else None].tolist()
