@@ -3,14 +3,17 @@
 Offers are drawn as subsets of at most 5 (or 8) items and no-choice, with 50 choices from each. The seeds are fresh:
 settings were tuned on others. Every row is one call of ``fit_within`` with ``method="nearest"``; the share is what its
 certificate proves, of the least distance that any run has found for the same market (kept in ``build/proofs.json``).
-Run with ``python benchmarks/proofs.py [--sizes 31x200 31x500 51x500] [--seeds 501 502 503] [--seconds 90]``.
+Run with ``python benchmarks/proofs.py [--sizes 31x200 51x500] [--seeds 501 502] [--seconds 90] [--picture FILE]``.
 """
 
 import argparse
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from quality import choices
 from rankstream import ChoiceCounts
@@ -56,13 +59,38 @@ def least_known(size: str, seed: int, distance: float) -> float:
     return float(known[name])
 
 
-def proven_by(times: list[float], lower: Vec, passed: float) -> float:
-    """What was proven when this many seconds had passed."""
-    done = [bound for at, bound in zip(times, lower, strict=False) if at <= passed]
-    return max(done, default=0.0)
+class Course(NamedTuple):
+    """Which part of the best known distance was proven when, and what it is called."""
+
+    name: str
+    times: Vec
+    shares: Vec
+
+    def at(self, passed: float) -> float:
+        """The part that was proven when this many seconds had passed."""
+        return float(self.shares[self.times <= passed].max(initial=0.0))
 
 
-def run(size: str, seed: int, seconds: float) -> None:
+def draw(courses: list[Course], path: Path) -> None:
+    """One line for each market, in a colour for each size."""
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    axes = figure.subplots()
+    sizes = list(dict.fromkeys(course.name for course in courses))
+    drawn = set[str]()
+    for course in courses:
+        label = None if course.name in drawn else f"{course.name.replace('x', ' items, ')} offers"
+        axes.step(course.times, course.shares, where="post", color=f"C{sizes.index(course.name)}", label=label)
+        drawn.add(course.name)
+    axes.set(
+        xlabel="seconds, fit included", ylabel="part of the distance that is proven", ylim=(0.0, 1.02), xlim=(0.0, None)
+    )
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=150)
+
+
+def run(size: str, seed: int, seconds: float) -> Course:
     """Fit one market and print its row."""
     counts, watch = market(size, seed), Trace(seconds)
     found = Nearest().fit(Task(counts.assortments, counts, 0, watch))
@@ -71,11 +99,14 @@ def run(size: str, seed: int, seconds: float) -> None:
     best = least_known(size, seed, upper)
     if lower > best:
         raise AssertionError(f"{size}, seed {seed}: {lower} is proven, but {best} was found.")
-    curve = found.history.distance - found.history.gap
-    shares = "".join(f"{proven_by(watch.times, curve, mark * seconds) / best:>9.1%}" for mark in MARKS)
-    print(
-        f"{size:>10}{seed:>6}{upper:>9.4f}{best:>9.4f}{lower:>9.4f}{lower / best:>8.1%}{took:>8.1f}{shares}", flush=True
-    )
+    proven = np.maximum.accumulate(found.history.distance - found.history.gap)
+    count = min(len(watch.times), proven.size)
+    times = np.append(watch.times[:count], took)
+    course = Course(size, times, np.append(proven[:count], lower) / best)
+    shares = "".join(f"{course.at(mark * seconds):>9.1%}" for mark in MARKS)
+    numbers = f"{upper:>9.4f}{best:>9.4f}{lower:>9.4f}{lower / best:>8.1%}{took:>8.1f}"
+    print(f"{size:>10}{seed:>6}{numbers}{shares}", flush=True)
+    return course
 
 
 def main() -> None:
@@ -84,13 +115,14 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=list(SIZES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[501, 502, 503])
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
     compile_first(Nearest(), slow=True)
     marks = "".join(f"{f'at {mark:.0%}':>9}" for mark in MARKS)
     print(f"{'market':>10}{'seed':>6}{'fit':>9}{'best':>9}{'proven':>9}{'share':>8}{'seconds':>8}{marks}")
-    for size in given.sizes:
-        for seed in given.seeds:
-            run(size, seed, given.seconds or SIZES.get(size, 90.0))
+    courses = [run(size, seed, given.seconds or SIZES.get(size, 90.0)) for size in given.sizes for seed in given.seeds]
+    if given.picture:
+        draw(courses, given.picture)
 
 
 if __name__ == "__main__":
