@@ -108,7 +108,7 @@ class ReadingOptions:
         from rankstream.data.readers import read
 
         given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or _levels(self.price_levels)}
+        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
         given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         try:
             found = read(path, **given, **more)
@@ -151,7 +151,7 @@ def _fits(name: str, value: Any) -> bool:
     return isinstance(value, str) and (name != "format" or value in FORMATS)
 
 
-def _levels(words: str | None) -> Any:
+def levels_in(words: str | None) -> Any:
     """The levels that --price-levels says: a number, or those of each item as JSON."""
     from rankstream.data.prices import PriceLevels
 

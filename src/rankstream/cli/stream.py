@@ -13,17 +13,18 @@ import typer
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
 from rankstream._core.terminal import print_note
-from rankstream.cli.options import ReadingOptions, choice, reading_options
+from rankstream.cli.options import ReadingOptions, choice, levels_in, reading_options
 from rankstream.cli.origin import certificate_words
 
 if TYPE_CHECKING:
+    from rankstream.data.prices import PriceLevels
     from rankstream.streams.follower import Follower
 
 
 @reading_options(
     without=(
         *("outside_share", "format", "contents", "encoding", "sheet", "partitions", "rejects", "separator"),
-        *("price_columns", "price_levels"),
+        "price_levels",
     )
 )
 def stream(
@@ -53,6 +54,9 @@ def stream(
     ] = None,
     to_end: Annotated[bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting.")] = False,
     separator: Annotated[str | None, typer.Option(help="What joins the items of an offer; ';' without it.")] = None,
+    price_levels: Annotated[
+        str | None, typer.Option(help='The levels of every item with a price, as JSON: {"tea": [3, 3.5]}.')
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed for ties between rankings and random starts; 0 without it.")
     ] = None,
@@ -68,9 +72,16 @@ def stream(
     from rankstream.streams.follower import Follower
     from rankstream.streams.rotation import LostSourceError
 
-    live = {"half_life": half_life, "window": window, "threshold": threshold, "rounds": rounds, "seed": seed}
-    live["served"] = served
+    live: dict[str, Any] = {
+        "half_life": half_life,
+        "window": window,
+        "threshold": threshold,
+        "rounds": rounds,
+        "seed": seed,
+    }
+    live |= {"served": served, "prices": given_levels(price_levels)}
     lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
+    lines["prices"] = reading.price_columns
     with own_folder(out):
         follower = Follower(source, out, {"detect": detect or None, **live}, lines, reading.on_error)
         try:
@@ -78,6 +89,19 @@ def stream(
         except LostSourceError as lost:
             print_note(f"rankstream: {lost}")
             raise typer.Exit(1) from None
+
+
+def given_levels(words: str | None) -> "PriceLevels | None":
+    """The levels that --price-levels names: of a stream, none can be read off records that are still to come."""
+    if words is None:
+        return None
+    found: PriceLevels | str | int = levels_in(words)
+    if isinstance(found, str | int):
+        raise ValueError(
+            f"--price-levels is {words!r}, and a stream's levels must be known before its first record: give them as "
+            """JSON, such as {"tea": [3, 3.5]}."""
+        )
+    return found
 
 
 def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> None:

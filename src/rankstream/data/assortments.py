@@ -198,7 +198,7 @@ class Assortments:
         ('tea', 'pie', 'cake')
         """
         added, named, pairs = tuple(tuple(offer) for offer in offers), tuple(items), check_pairs(order)
-        if not (named or pairs or self.order):
+        if not (named or pairs):
             return self._with(added)
         every = (*self.items, *named, *(item for one in (*added, *pairs) for item in one))
         return Assortments(self.offers + added, dict.fromkeys(plain(item) for item in every), (*self.order, *pairs))
@@ -215,6 +215,8 @@ class Assortments:
         new = np.fromiter((k for own in codes for k in own), np.int64)
         grown.members = _frozen(np.concatenate([self.members, new]))
         grown.__dict__["_numbers"] = self._numbers.including(grown.offers, self.n_offers)
+        if self._precedence is not None:
+            grown._precedence, grown.order = self._precedence.wider(grown.n_items), self.order
         return grown
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:

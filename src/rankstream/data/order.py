@@ -55,6 +55,20 @@ class Precedence:
         place = np.argsort(self.sequence)
         return [sorted(np.flatnonzero(column).tolist(), key=place.__getitem__) for column in self.above.T]
 
+    def wider(self, n_items: int) -> "Precedence":
+        """The same order among more items, of which the new ones are free.
+
+        >>> precedence({"a": 0, "b": 1}, [("b", "a")]).wider(3).sequence.tolist()
+        [1, 0, 2]
+        """
+        more = n_items - self.sequence.size
+        if not more:
+            return self
+        above, sequence = np.pad(self.above, (0, more)), np.append(self.sequence, np.arange(n_items - more, n_items))
+        for array in (above, sequence):
+            array.flags.writeable = False
+        return Precedence(above, sequence)
+
     def lift(self, ranking: Iterable[int]) -> Codes:
         """A ranking in which every item is preceded by what must come before it, else as given.
 

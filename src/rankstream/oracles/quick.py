@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.data.order import refuse_order
 from rankstream.oracles import quick_kernels, search_kernels
 from rankstream.oracles.protocol import Answer, finite_costs, meet
 from rankstream.oracles.search_kernels import Offers
@@ -23,6 +22,7 @@ class QuickOracle:
     Neither making it nor asking it takes more than a few passes over the coordinates, however the offers overlap. The
     bound lets every offer choose its cheapest item: it holds for every ranking, and is far off where offers disagree.
     Asking changes nothing: only ``follow`` lets the next search start from the last answer, and with another item.
+    Where there is an order, every ranking keeps it.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class QuickOracle:
     turn : int
         How many answers were followed so far: it says which item is the next to be inserted.
     start : array, optional
-        The ranking that a search starts from; by the codes without it.
+        The ranking that a search starts from; by the codes without it, as far as the order allows.
 
     >>> oracle = QuickOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
@@ -48,12 +48,13 @@ class QuickOracle:
         self, assortments: Assortments, ties: Ties = "random", seed: int = 0, turn: int = 0, start: Codes | None = None
     ) -> None:
         check_ties(ties, seed)
-        refuse_order(assortments.order, "The quick oracle", "use SearchOracle, or oracles.auto")
         self.assortments, self.ties, self.seed, self.turn = assortments, ties, seed, turn
-        self.start: Codes = np.arange(assortments.n_items) if start is None else start
+        self.start: Codes = assortments.precedence.sequence.copy() if start is None else start
+        assortments.precedence.check(np.atleast_2d(self.start))
         self._answered = self.start
         begins, listed = quick_kernels.list_coordinates(assortments.members, assortments.n_items)
-        self._offers = Offers(assortments.indptr, assortments.members, assortments.owner, begins, listed)
+        offers, pairs = assortments, assortments.precedence.pairs
+        self._offers = Offers(offers.indptr, offers.members, offers.owner, begins, listed, pairs)
         self._sizes = np.diff(assortments.indptr)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
@@ -71,11 +72,14 @@ class QuickOracle:
         return Answer(order, value, meet(least, value, vector))
 
     def _sorted(self, costs: Vec) -> Codes:
-        """The items by what they cost more than the mean of their offers, the cheapest first."""
+        """The items by what they cost more than the mean of their offers, the cheapest first, in the order if any."""
         offers = self.assortments
         means = np.add.reduceat(costs, offers.indptr[:-1]) / self._sizes
         excess = np.bincount(offers.members, costs - means[offers.owner], offers.n_items)
-        return np.argsort(excess, kind="stable")
+        found = np.argsort(excess, kind="stable")
+        if offers.order:
+            search_kernels.put_in_order(self._offers.pairs, found, np.argsort(found))
+        return found
 
     def _first(self) -> int:
         """The item to begin with: an answer's work may not reach all of them, so that the next ones begin elsewhere."""
@@ -94,6 +98,7 @@ class QuickOracle:
         start = np.array(memory["start"]).astype(np.int64, casting="same_kind")
         if start.shape != self.start.shape or not np.array_equal(np.sort(start), np.arange(start.size)):
             raise ValueError("a ranking that its oracle knows does not order all items")
+        self.assortments.precedence.check(start[None, :])
         self.start = start
 
     def explain(self) -> str:

@@ -111,7 +111,7 @@ class BackgroundLive:
     @property
     def model(self) -> Model:
         """The model now."""
-        return self.dense.model if self.serves == "max-entropy" else self.live.model
+        return self.live.noted(self.dense.model) if self.serves == "max-entropy" else self.live.model
 
     @property
     def known(self) -> int:

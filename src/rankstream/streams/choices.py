@@ -1,5 +1,6 @@
 """One observation of a stream, what is wrong with it, and whether it can wait to be counted."""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -12,11 +13,13 @@ LARGEST = 100_000
 class Record(NamedTuple):
     """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
 
+    Where items have prices, what was offered is a mapping from items to prices, None for what has none.
+
     >>> Record(("tea", "pie", "nothing"), "tea")
     Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
     """
 
-    offered: tuple[Label, ...]
+    offered: tuple[Label, ...] | Mapping[Label, Any]
     chosen: Label
     times: float = 1.0
     time: float | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.data.forgetting import as_reach
+from rankstream.data.readers.price_columns import IN_OFFERS
 from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import parsed
 from rankstream.streams.checkpoint import explained
@@ -70,6 +71,13 @@ class Follower:
             self._resume(given)
         else:
             self.live = Live(**given)
+        if self.live.prices is not None and self.reading.get("prices") is None:
+            self.reading["prices"] = IN_OFFERS
+        elif self.live.prices is None and self.reading.get("prices") is not None:
+            raise ValueError(
+                "A stream must know its price levels before the first record: say them, as in --price-levels "
+                """'{"tea": [3, 3.5]}'."""
+            )
         self.reader = LineReader(source, **self.reading)
         self.told = len(self.alarms)
         self.gate = Gate(self.live, self._known())
@@ -114,9 +122,9 @@ class Follower:
     def _known(self) -> Iterator[Label]:
         """The items so far, with those of choices that wait for their block."""
         if self.live.counts is not None:
-            yield from self.live.counts.assortments.items
+            yield from map(self.live.own_item, self.live.counts.assortments.items)
         for offered, *_ in self.live._waiting:
-            yield from offered
+            yield from map(self.live.own_item, offered)
 
     def save(self) -> None:
         """Everything that a restart needs, then the model; nothing before a record was read: a slip binds no folder."""
@@ -199,7 +207,7 @@ def _place_in(notes: dict[str, Any]) -> Step:
 def _reading_in(notes: dict[str, Any]) -> dict[str, str | None]:
     """How the lines were read so far; version 0.2 knew one way."""
     noted = notes.get("reading", {})
-    known = ("columns", "no_choice", "separator")
+    known = ("columns", "no_choice", "separator", "prices")
     if not isinstance(noted, dict) or any(type(noted.get(name)) not in (str, NoneType) for name in known):
         raise ValueError(f"how it is read is {shown(noted)}")
     if noted.get("columns") is not None:

@@ -1,9 +1,10 @@
 """Which records a live model may be given: what can be counted, saved, and asked for later."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rankstream._core.types import Label
+from rankstream.streams.choices import check_record
 from rankstream.streams.live import Live, Record
 
 AHEAD = 86_400.0  # seconds that the time of a record may be ahead of the clock
@@ -35,14 +36,17 @@ class Gate:
         for item, known in names.items():
             if type(item) is not type(known):
                 raise ValueError(f"its item {item!r} reads like {known!r}, which came before: write both the same way")
-        record = record._replace(offered=tuple(names.values()), chosen=names[record.chosen])
+        offered, chosen = record.offered, names.get(record.chosen, record.chosen)
+        own = {names[item]: offered[item] for item in names} if isinstance(offered, Mapping) else tuple(names.values())
+        record = record._replace(offered=own, chosen=chosen)
+        self.live.at_levels(record)
         self.check_amount(record)
         self._labels.update((str(item).strip(), item) for item in record.offered)
         return record
 
     def check_amount(self, record: Record) -> None:
-        """Refuse a count or a time that the settings cannot use; the items are not looked at."""
-        self.live.check(record)
+        """Refuse a count or a time that the settings cannot use; prices are not looked at."""
+        check_record(record, self.live.timed, self.live.detect)
         if self.live.timed and record.time is not None and record.time > time.time() + AHEAD:
             raise ValueError(
                 f"its time {record.time:.12g} is more than a day ahead of the clock: give seconds since 1970, not "

@@ -40,12 +40,15 @@ def leaving(counts: ChoiceCounts, most: int) -> Codes:
 def leave(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
     """Counts over the offers that stay, which the runs are left with, too; items that are not in them leave as well.
 
+    Items of an order stay: they may be offered again, and the order must hold then.
+
     Runs whose distance or learner is not of the kinds that ``reweigh`` knows begin again.
     """
     whole = counts[0].assortments
     places = np.flatnonzero(np.isin(whole.owner, stay))
-    codes = np.unique(whole.members[places])
-    offers = Assortments([whole.offers[number] for number in stay.tolist()], [whole.items[k] for k in codes.tolist()])
+    codes = np.unique(np.append(whole.members[places], whole.precedence.pairs))
+    named = [whole.items[code] for code in codes.tolist()]
+    offers = Assortments([whole.offers[number] for number in stay.tolist()], named, whole.order)
     for run in runs:
         run.solver, run.state = _part_of_run(run, whole, offers, places, stay, codes)
     return [_part_of_counts(one, offers, places, stay) for one in counts]
@@ -78,7 +81,7 @@ def _part_of_run(
     own = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
     smaller: Any = replace(distance, assortments=offers, **own)
     orders = _without(np.frombuffer(b"".join(before.weights), dtype=np.int64).reshape(-1, whole.n_items), codes)
-    start = orders[-1] if len(orders) else np.arange(codes.size)
+    start = orders[-1] if len(orders) else None
     solver = Solver(offers, smaller, run.solver.learner, QuickOracle(offers, ties, seed, before.round, start))
     if not before.round or not can_reweigh(run.solver):
         return solver, solver.init()

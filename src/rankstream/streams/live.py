@@ -1,9 +1,8 @@
 """A model that follows a stream: counts that grow with new offers and items, and a solver that goes on playing."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -11,28 +10,28 @@ import numpy as np
 
 from rankstream import distances, learners
 from rankstream._core.arguments import whole_number
+from rankstream._core.types import Label
 from rankstream.certificate import Certificate
-from rankstream.data.assortments import Assortments, as_offer
+from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import ForgettingCounts, as_reach, make_counts, reach_text
+from rankstream.data.forgetting import ForgettingCounts, as_reach, make_counts
+from rankstream.data.prices import PriceLevels
 from rankstream.models.base import Model
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
-from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
 from rankstream.streams.choices import Record, can_wait, check_record
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
+from rankstream.streams.levels import RecordLevels
+from rankstream.streams.live_files import read_live, write_live
 from rankstream.streams.pace import StreamPace, may_serve
-from rankstream.streams.packing import Parts, pack
 from rankstream.streams.playing import endless, play_on
 from rankstream.streams.proofs import StreamProof
 from rankstream.streams.reaches import check_served, with_detector, without_detector
 from rankstream.streams.served import Served
-from rankstream.streams.soundness import check_live
 
 MEMORY = 1000.0
 ROUNDS = 20
-OWN = ("live", "watched", "dense", "waiting", "pace")  # what a file has beside the notes
 Reach = float | str | timedelta
 __all__ = ["Live", "Record"]
 
@@ -69,6 +68,9 @@ class Live:
         Seed for ties between rankings and random starts; 0 without it.
     served : "max-entropy" or "sparse"
         What ``model`` is; with "sparse" no time goes into the other.
+    prices : PriceLevels or mapping, optional
+        The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then say prices, and the model is
+        of items at levels, of which none is preferred to a cheaper one of the same item. Other items may join.
 
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
@@ -79,6 +81,10 @@ class Live:
     >>> watched.observe(Record(("tea", "pie"), "tea", 60))
     >>> watched.counts.observations, watched.waiting, watched.alarms
     (50, 10, [])
+    >>> priced = Live(prices={"tea": [3, 4]})
+    >>> priced.observe([Record({"tea": 3, "no": None}, "tea", 2), Record({"tea": 4, "no": None}, "no")])
+    >>> priced.counts.assortments.order, priced.counts.assortments.offers[1]
+    ((('tea @ 3.00', 'tea @ 4.00'),), ('tea @ 4.00', 'no'))
 
     """
 
@@ -92,6 +98,7 @@ class Live:
         rounds: int | None = None,
         seed: int | None = None,
         served: str = "max-entropy",
+        prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> None:
         self.half_life, self.window = (None if one is None else as_reach(one) for one in (half_life, window))
         self.settings: DetectorSettings | None = None
@@ -105,6 +112,7 @@ class Live:
             self.seed = whole_number("seed", 0 if seed is None else seed)
         self.threshold = None if self.settings is None else self.settings.threshold
         self.served = check_served(served)
+        self._levels = RecordLevels(prices)
         self.timed = any(isinstance(one, timedelta) for one in (self.half_life, self.window))
         self.records = 0
         self.counts: ChoiceCounts | None = None
@@ -117,12 +125,18 @@ class Live:
 
     detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
 
+    @property
+    def prices(self) -> PriceLevels | None:
+        """The levels of the items with a price; None where nothing has one."""
+        return self._levels.levels
+
     def observe(self, batch: Record | Iterable[Record]) -> None:
         """Count a record, or a batch of them, and learn; nothing is counted if a record is wrong."""
         records = [batch] if isinstance(batch, Record) else list(batch)
         for number, record in enumerate(records):
             try:
-                self.check(record)
+                records[number] = self.at_levels(record)
+                check_record(records[number], self.timed, self.detect)
             except ValueError as error:
                 raise ValueError(f"Record {number} of the batch is wrong: {error}.") from None
         offers: Any = [record.offered for record in records]
@@ -135,9 +149,17 @@ class Live:
             self._count_or_wait(records)
         self.records += len(records)
 
+    def at_levels(self, record: Record) -> Record:
+        """The record with its items at their price levels, as it is counted; or a ValueError."""
+        return self._levels.of(record)
+
+    def own_item(self, item: Label) -> Label:
+        """The own name of an item that may be at a price level."""
+        return self._levels.own(item)
+
     def check(self, record: Record) -> None:
         """Refuse what cannot be counted."""
-        check_record(record, self.timed, self.detect)
+        check_record(self.at_levels(record), self.timed, self.detect)
 
     def _count_or_wait(self, batch: list[Record]) -> None:
         """Count at once; in a market that has outgrown that, once enough choices have come."""
@@ -175,9 +197,9 @@ class Live:
 
     def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
         """The counts so far, with room for every offer of the batch."""
-        offers = {frozenset(record.offered): record.offered for record in batch}
+        offers = {frozenset(record.offered): tuple(record.offered) for record in batch}
         if self.counts is None:
-            return make_counts(Assortments(offers.values()), self.half_life, self.window)
+            return make_counts(self._levels.assortments(offers.values()), self.half_life, self.window)
         new = [offer for items, offer in offers.items() if self.counts.assortments.number(items) is None]
         return self.counts.extend(new) if new else self.counts
 
@@ -190,7 +212,7 @@ class Live:
                 del self._waiting[:block]
                 offers = {frozenset(offer): offer for offer in offered}.values()
                 if self.detector is None:
-                    self.detector = ChangeDetector(Assortments(offers), settings)
+                    self.detector = ChangeDetector(self._levels.assortments(offers), settings)
                 else:
                     self.detector.extend(offers)
                 changes = self.detector.observe(offered, list(chosen))
@@ -221,8 +243,12 @@ class Live:
 
     @property
     def model(self) -> Model:
-        """The model now."""
-        return self.dense.model if self.serves == "max-entropy" else self.sparse
+        """The model now; it knows the price levels, where there are some."""
+        return self.noted(self.dense.model if self.serves == "max-entropy" else self.sparse)
+
+    def noted(self, model: Model) -> Model:
+        """A model of these choices, which remembers the price levels, where there are some."""
+        return model if self.prices is None else model.note(prices=self.prices.to_content())
 
     @property
     def sparse(self) -> RankingModel:
@@ -251,50 +277,10 @@ class Live:
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
         """Write everything to one file, whole or not at all; ``notes`` of your own, as JSON takes them, come along."""
         self.notes = self.notes if notes is None else notes
-        if self.settings is not None:
-            runs, found = ([], None) if self.detector is None else self.detector.packed()
-            settings = {**asdict(self.settings), "records": self.records}
-            watched = {"settings": settings, "waiting": self._waiting, "found": found, "served": self.served}
-            own: dict[str, Any] = {"watched": watched}
-        else:
-            runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
-            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
-            own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
-            own |= {"waiting": self._waiting, "pace": self._pace.to_content()}
-        write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
+        write_live(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one: it goes on bit for bit."""
-        runs, notes = read_runs(path, Parts())
-        plain, watched, dense, waiting, pace = (notes.pop(name, None) for name in OWN)
-        if not isinstance(plain, dict) and not isinstance(watched, dict):
-            raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
-        with explained(path):
-            settings = plain if isinstance(plain, dict) else watched["settings"]
-            records = settings.pop("records")
-            live = cls._plain(runs, settings) if isinstance(plain, dict) else cls._watched(runs, watched)
-            live.records, live.notes = records, notes
-            if isinstance(plain, dict):
-                live._pace = StreamPace.from_content(pace, 1, records)
-                live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
-            if dense is not None:
-                live.dense = Served.from_content(dense, live.seed)
-            check_live(live)
-        return live
-
-    @classmethod
-    def _plain(cls, runs: list[Checkpoint], settings: dict[str, Any]) -> "Live":
-        live = cls(**{"served": "sparse", **settings})  # files of earlier versions do not say
-        for solver, state, counts in runs:
-            live.run, live.counts = endless(solver, state), counts
-        return live
-
-    @classmethod
-    def _watched(cls, runs: list[Checkpoint], kept: dict[str, Any]) -> "Live":
-        live = cls(detect=DetectorSettings(**kept["settings"]), served=kept.get("served", "sparse"))
-        live._waiting = [(tuple(offered), chosen) for offered, chosen in kept["waiting"]]
-        if kept["found"] is not None:
-            live.detector = ChangeDetector.unpacked(runs, kept["found"])
-            live.run, live.counts = live.detector.served, live.detector.counts
+        live: Live = read_live(cls, path)
         return live

@@ -154,4 +154,7 @@ def _quicker(run: Run, offers: Assortments) -> QuickOracle:
     turn, start = 0, np.frombuffer(next(reversed(run.state.weights), b""), dtype=np.int64)
     if isinstance(before, QuickOracle):
         turn, start = before.turn, before.start
-    return QuickOracle(offers, ties, seed, turn, extend_rankings(start[None, :], offers.n_items, ties, seed)[0])
+    started = extend_rankings(start[None, :], offers.n_items, ties, seed)
+    if offers.order:
+        started = offers.precedence.settle(started, start.size)
+    return QuickOracle(offers, ties, seed, turn, started[0])

@@ -12,12 +12,15 @@ from rankstream.data.readers.formats import Layout, recognise
 from rankstream.data.readers.json_lines import Twice, loads
 from rankstream.data.readers.labels import text
 from rankstream.data.readers.lines import LINE, UTF8, CsvReader, row_problem
+from rankstream.data.readers.price_columns import IN_OFFERS, price_columns
+from rankstream.data.readers.prices import PricedChoices
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.records import SEPARATORS, Choices, weight_of
 from rankstream.data.readers.roles import listed_names, parsed
 from rankstream.data.readers.sources import JSON_ENDINGS
 from rankstream.data.readers.times import seconds_of
-from rankstream.streams.live import Record
+from rankstream.streams.choices import Record
+from rankstream.streams.levels import without_levels
 
 CSV_ENDINGS = (".csv", ".tsv")
 READABLE = ("transactions", "counts", "wide")
@@ -29,7 +32,8 @@ class LineReader:
     """Reads the lines of a source as JSON or as CSV: by the ending of its name, or else as its first line looks.
 
     ``columns`` says which key or column is what, ``no_choice`` names the item in every offer that an empty choice
-    means, and ``separator`` joins the items of an offer that is one text.
+    means, ``separator`` joins the items of an offer that is one text, and ``prices`` names the columns of prices of a
+    wide table, or is "offered" where offers contain them.
 
     >>> reader = LineReader("choices.csv", columns="chosen=bought")
     >>> reader.begin(b"offered,bought,price", "choices.csv"), reader.record(b"tea;pie,pie,2")
@@ -37,8 +41,14 @@ class LineReader:
     """
 
     def __init__(
-        self, source: str, columns: str | None = None, no_choice: str | None = None, separator: str | None = None
+        self,
+        source: str,
+        columns: str | None = None,
+        no_choice: str | None = None,
+        separator: str | None = None,
+        prices: str | None = None,
     ) -> None:
+        self.prices = prices
         self.columns, self.separator = columns, SEPARATORS[0] if separator is None else separator
         self.no_choice = None if no_choice is None else text(no_choice)
         if not self.separator:
@@ -49,6 +59,7 @@ class LineReader:
         self.is_csv = True if name.endswith(CSV_ENDINGS) else False if name.endswith(JSON_ENDINGS) else None
         self._keys: dict[str, Any] | None = None
         self._header: list[str] | None = None
+        self._choices: Choices | None = None
 
     def begin(self, first: bytes, name: str) -> bool:
         """Look at the first record of a file; whether it is a header."""
@@ -56,6 +67,9 @@ class LineReader:
             self.is_csv = not first.decode("utf-8-sig", "replace").lstrip().startswith("{")
         if not self.is_csv:
             self._keys = _keys(self.columns)
+            if self.prices is not None:
+                price_columns(name, [str(self._keys["offered"])], self.prices).in_offers(name, self._keys["offered"])
+                self._choices = in_priced_offers(self.separator, self.no_choice)
             return False
         header, self._delimiter = _header(first, name)
         if self._header not in (None, header):
@@ -63,8 +77,9 @@ class LineReader:
                 f"{name} begins with {listed_names(header)}, and the file before it did not: let every file begin with "
                 "the same names of columns."
             )
-        self._header, self._layout = header, _layout(name, header, self.columns)
-        self._choices = Choices(self._layout, self.separator, no_choice=self.no_choice)
+        self._header, self._layout = header, _layout(name, header, self.columns, self.prices)
+        kind = PricedChoices if self._layout.has_prices else Choices
+        self._choices = kind(self._layout, self.separator, no_choice=self.no_choice)
         return True
 
     def is_whole(self, words: bytes) -> bool:
@@ -88,7 +103,7 @@ class LineReader:
         if len(words) > LINE:
             raise ValueError(f"it is longer than {LINE:,} bytes: end each record by a line break")
         if not self.is_csv:
-            return record_of(words, self._keys, self.no_choice, self.separator)
+            return record_of(words, self._keys, self.no_choice, self.separator, self._choices)
         try:
             return self._row(words)
         except csv.Error as error:
@@ -106,7 +121,8 @@ class LineReader:
         if wrong is not None:
             raise wrong
         by_name = dict(zip(header, cells, strict=True))
-        offer, chosen = self._choices.outcome([by_name[column] for column in self._layout.raw])
+        assert self._choices is not None
+        offer, chosen = _outcome(self._choices, [by_name[column] for column in self._layout.raw])
         times = 1.0 if self._layout.count is None else weight_of(by_name[self._layout.count])
         if times >= MOST:
             raise ValueError(f"its count {times:g} is not a number below {MOST:g}")
@@ -132,8 +148,8 @@ def _header(first: bytes, name: str) -> tuple[list[str], str]:
     return [], reader.delimiter
 
 
-def _layout(name: str, header: list[str], columns: str | None) -> Layout:
-    found = recognise(name, header, None, columns)
+def _layout(name: str, header: list[str], columns: str | None, prices: str | None) -> Layout:
+    found = recognise(name, header, None, columns, prices=prices)
     if found.format not in READABLE or found.by_id:
         kind = "numbered offers" if found.by_id else f"the format {found.format!r}"
         raise ValueError(
@@ -152,13 +168,33 @@ def _keys(columns: str | None) -> dict[str, Any]:
     return {**{role: role for role in KEYS}, **given}
 
 
+def in_priced_offers(separator: str = SEPARATORS[0], no_choice: str | None = None) -> PricedChoices:
+    """What reads offers that contain prices, as mappings or as texts such as "tea@3.50"."""
+    layout = Layout("transactions", (IN_OFFERS, "chosen"), has_prices=True)
+    return PricedChoices(layout, separator, no_choice=no_choice)
+
+
+def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
+    """An offer and the choice from it; with prices, the price of each item."""
+    if not isinstance(choices, PricedChoices):
+        return choices.outcome(raw)
+    offer, chosen = choices.outcome(raw)
+    pairs = [entry if isinstance(entry, tuple) else (entry, None) for entry in offer]
+    return dict(pairs), chosen[0] if isinstance(chosen, tuple) else chosen
+
+
 def record_of(
-    words: bytes, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
+    words: bytes,
+    keys: dict[str, Any] | None = None,
+    no_choice: str | None = None,
+    separator: str = SEPARATORS[0],
+    priced: Choices | None = None,
 ) -> Record | None:
     """A record from a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None from an empty one.
 
     ``keys`` are other names for the four keys; what is offered to all may stand there as a list. ``no_choice`` is in
     every offer, and what null or an empty choice means; ``separator`` joins the items of an offer that is one text.
+    ``priced`` reads offers with prices (``in_priced_offers``).
 
     >>> record_of(b'{"menu": ["tea", "pie"], "chosen": null}', {"offered": "menu"}, "nothing")
     Record(offered=('tea', 'pie', 'nothing'), chosen='nothing', times=1.0, time=None)
@@ -169,11 +205,15 @@ def record_of(
         content = loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON ({error}): write one object in every line") from None
-    return record_from(content, keys, no_choice, separator)
+    return record_from(content, keys, no_choice, separator, priced)
 
 
 def record_from(
-    content: Any, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
+    content: Any,
+    keys: dict[str, Any] | None = None,
+    no_choice: str | None = None,
+    separator: str = SEPARATORS[0],
+    priced: Choices | None = None,
 ) -> Record:
     """A record from what the JSON of ``record_of`` stands for.
 
@@ -189,8 +229,14 @@ def record_from(
         missing = " and ".join(f'"{key}"' for key in needed) or "object"
         raise ValueError(f'it has no {missing}: write {{"offered": [...], "chosen": ...}}')
     offered, count = content[names["offered"]] if always is None else always, content.get(names["count"], 1)
-    items, nothing = _items(offered, no_choice, separator)
     chosen = content.get(names["chosen"])
+    if priced is not None:
+        try:
+            own, chosen = _outcome(priced, [offered, chosen])
+        except BadRecordError as error:
+            raise ValueError(str(error).rstrip(".")) from None
+        return Record(own, chosen, amount_of(count), moment_of(content.get(names["time"])))
+    items, nothing = _items(offered, no_choice, separator)
     chosen = chosen.strip() if isinstance(chosen, str) else chosen
     if nothing is not None and chosen in (None, "", no_choice):
         chosen = nothing
@@ -213,7 +259,7 @@ def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[La
     """
     raw = offered.split(separator) if isinstance(offered, str) else offered
     if isinstance(offered, dict):
-        raise ValueError(f"its offer {shown(offered)} has prices, which a stream does not read: use 'rankstream fit'")
+        raise without_levels(offered)
     if not isinstance(raw, list) or not raw or not all(_is_item(item) for item in raw):
         raise ValueError(f"its offer {shown(offered)} is not a list of texts or numbers")
     items: list[Any] = [item.strip() if isinstance(item, str) else item for item in raw]

@@ -92,6 +92,9 @@ def check_live(live: Any) -> None:
     """Refuse counts that forget in another way than the settings say, and choices that wait and are none."""
     check_whole("number of records", live.records)
     check_choices(live._waiting)
+    order = set() if live.prices is None else set(live.prices.order)
+    if live.counts is not None and set(live.counts.assortments.order) != order:
+        raise ValueError("its items are in another order than its price levels")
     for run in () if live.run is None else (live.run, *([live.detector.fast] if live.detector else ())):
         if min(getattr(run.solver.distance, "weights", None) or [1.0]) <= 0.0:
             raise ValueError("an offer weighs nothing, or less")

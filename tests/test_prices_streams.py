@@ -1,0 +1,277 @@
+"""Streams with prices: records on levels, the order in both models, files that resume, and what is refused."""
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+import naive_prices
+import rankstream as rs
+import strategies
+from rankstream import Assortments, Live, PriceLevels, Record
+from rankstream.models.entropy.guides import PRICED, UNIFORM
+from rankstream.models.entropy.stacking import fit_stack
+from rankstream.oracles import QuickOracle, Ties
+from rankstream.streams import pace, served
+from rankstream.streams.levels import RecordLevels
+from shell import run
+
+LEVELS: dict[str, list[float]] = {"tea": [3, 3.5, 4], "cake": [4, 5]}
+KINDS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "half-life": {"half_life": 80.0},
+    "window": {"window": 90},
+    "detector": {"detect": True, "threshold": 4.0, "rounds": 8},
+}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two guides: what is tested is not how well they predict."""
+    monkeypatch.setattr(served, "fit_stack", lambda data, seed: fit_stack(data, (PRICED[0], UNIFORM), seed))
+
+
+def choices(number: int, seed: int = 0) -> list[dict[str, Any]]:
+    """What customers with a highest price for everything take; pie, which has no price, joins in the second half."""
+    random, found = np.random.default_rng(seed), []
+    for place in range(number):
+        offer: dict[str, Any] = {"tea": float(random.choice([3, 3.1, 3.5, 4])), "cake": float(random.choice([4, 5]))}
+        worth = dict(zip(offer, random.normal([3.8, 4.6], [0.8, 1.0]).tolist(), strict=True))
+        left: dict[str, float] = {item: worth[item] - price for item, price in offer.items()} | {"nothing": 0.0}
+        offer["nothing"] = None
+        if place > number // 2 and place % 3 == 0:
+            offer["pie"], left["pie"] = None, float(random.normal())
+        chosen = max(left, key=lambda item: left[item])
+        found.append({"offered": offer, "chosen": chosen})
+    return found
+
+
+def records(number: int, seed: int = 0) -> list[Record]:
+    return [Record(one["offered"], one["chosen"]) for one in choices(number, seed)]
+
+
+def in_batches(live: Live, batch: list[Record], size: int) -> Live:
+    for start in range(0, len(batch), size):
+        live.observe(batch[start : start + size])
+    return live
+
+
+def keeps_the_order(live: Live) -> bool:
+    assert live.counts is not None
+    return bool(live.counts.assortments.precedence.respects(live.sparse.orders).all())
+
+
+def offers_below(live: Live) -> Iterator[tuple[float, float]]:
+    """The share of tea at each level and at the next dearer one, beside every price of cake."""
+    for cake in LEVELS["cake"]:
+        curve = live.model.demand("tea", {"cake": cake, "nothing": None})
+        yield from pairwise(curve.values())
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_models_keep_the_order_of_prices_and_answer_at_prices(kind: str) -> None:
+    live = in_batches(Live(prices=LEVELS, **KINDS[kind]), records(160), 40)
+    assert live.counts is not None
+    assert live.counts.assortments.order == PriceLevels(LEVELS).order
+    assert live.serves == "max-entropy"
+    assert keeps_the_order(live)
+    assert all(dearer <= cheaper + 1e-12 for cheaper, dearer in offers_below(live))
+    assert live.model.price_levels == PriceLevels(LEVELS) == live.prices
+    assert live.certificate.lower <= live.certificate.upper
+    sparse = in_batches(Live(prices=LEVELS, served="sparse", **KINDS[kind]), records(160), 40)
+    assert sparse.serves == "sparse"
+    assert all(dearer <= cheaper + 1e-12 for cheaper, dearer in offers_below(sparse))
+    assert sum(sparse.model.predict({"tea": 3.2, "pie": None, "nothing": None}).values()) == pytest.approx(1.0)
+
+
+def test_counts_are_those_of_the_file_readers(tmp_path: Path) -> None:
+    path = tmp_path / "shop.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in choices(200)))
+    live = in_batches(Live(prices=LEVELS, served="sparse"), records(200), 7)
+    assert live.counts is not None
+    read = rs.read(path, prices="offered", price_levels=PriceLevels(LEVELS)).counts
+    assert live.counts.digest() == read.digest()
+    assert set(live.counts.assortments.items) == set(read.assortments.items)
+    assert live.counts.assortments.offers != read.assortments.offers  # they are in the order in which they came
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_priced_stream_is_resumed_bit_for_bit(kind: str, tmp_path: Path) -> None:
+    every, path = records(160, 3), tmp_path / "state.npz"
+    whole = in_batches(Live(prices=LEVELS, **KINDS[kind]), every, 30)
+    begun = in_batches(Live(prices=LEVELS, **KINDS[kind]), every[:90], 30)
+    begun.save(path)
+    resumed = Live.load(path)
+    assert resumed.prices == begun.prices
+    resumed = in_batches(resumed, every[90:], 30)
+    assert resumed.model.to_text() == whole.model.to_text()
+    assert resumed.sparse == whole.sparse
+    assert resumed.certificate == whole.certificate
+
+
+def test_a_state_whose_order_is_not_that_of_its_levels_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "state.npz"
+    live = in_batches(Live(prices=LEVELS, served="sparse"), records(30), 30)
+    live._levels = RecordLevels({"tea": [3, 4]})
+    live.save(path)
+    with pytest.raises(ValueError, match=r"is a damaged checkpoint .its items are in another order than its price lev"):
+        Live.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_priced_market_that_outgrows_its_programs_keeps_the_order(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in {"SMALL": 0, "LARGE": 0, "PER_CHOICE": 3, "MOST": 40}.items():
+        monkeypatch.setattr(pace, name, value)
+    live = in_batches(Live(prices=LEVELS, served="sparse", **KINDS[kind]), records(400, 5), 25)
+    assert live.run is not None
+    assert live.counts is not None
+    assert isinstance(live.run.solver.oracle, QuickOracle)
+    assert "have left" in live.remark
+    assert live.counts.assortments.order == PriceLevels(LEVELS).order
+    assert keeps_the_order(live)
+    live.save(tmp_path / "state.npz")
+    resumed = Live.load(tmp_path / "state.npz")
+    assert resumed.sparse == live.sparse
+    more = records(60, 6)
+    assert in_batches(resumed, more, 30).sparse == in_batches(live, more, 30).sparse
+
+
+@given(naive_prices.ordered(), st.sampled_from(["first", "last", "random"]), st.data())
+def test_the_quick_search_keeps_an_order(offers: Assortments, ties: Ties, data: st.DataObject) -> None:
+    costs = data.draw(strategies.costs(offers.n_coordinates))
+    oracle, room = QuickOracle(offers, ties, seed=3), naive_prices.room(costs)
+    least = min(float(vertex @ costs) for vertex in naive_prices.all_vertices(offers))
+    for _ in range(3):
+        answer = oracle.cheapest(costs)
+        assert answer.ranking.tolist() in naive_prices.all_rankings(offers)
+        assert answer.value == pytest.approx(float(naive.vertex(offers, answer.ranking.tolist()) @ costs), abs=room)
+        assert answer.bound <= least + room
+        assert least <= answer.value + room
+        oracle.follow()
+
+
+@given(naive_prices.ordered(), st.integers(0, 3))
+def test_assortments_that_grow_keep_their_order(offers: Assortments, more: int) -> None:
+    added = [(f"new {place}", offers.items[0]) for place in range(more)]
+    grown = offers.extend(added)
+    assert grown == Assortments([*offers.offers, *added], (*offers.items, *(new for new, _ in added)), offers.order)
+    again = Assortments(grown.offers, grown.items, grown.order)
+    assert grown.precedence.above.tolist() == again.precedence.above.tolist()
+    assert grown.precedence.sequence.tolist() == again.precedence.sequence.tolist()
+
+
+@pytest.mark.parametrize(
+    ("offered", "sentence"),
+    [
+        ({"tea": 2.5, "nothing": None}, "the price 2.5 of 'tea' is beyond its levels, which cover 3 to 4: correct it"),
+        ({"tea": None, "nothing": None}, "the price of 'tea' is missing: give a number, such as 3.50"),
+        (("tea", "nothing"), "the price of 'tea' is missing: give a number, such as 3.50"),
+        ({"tea": True, "nothing": None}, "the price of 'tea' is True, which is not a number"),
+        ({"pie": 2.0, "nothing": None}, "the item 'pie' has a price, but no levels: leave the price out, or name one"),
+        (("tea @ 3.00", "tea @ 4.00"), "the offer has two prices of 'tea', 3.0 and 4.0: give one, or make two offers"),
+        (("tea @ 3.20", "nothing"), "the item 'tea @ 3.20' reads like one at a price that is not a level: name a lev"),
+    ],
+)
+def test_what_is_not_on_the_levels_is_refused_and_nothing_is_counted(offered: Any, sentence: str) -> None:
+    live = Live(prices=LEVELS)
+    live.observe(Record({"tea": 3, "nothing": None}, "tea"))
+    live.observe(Record({"tea": 1 + 2, "nothing": None}, "tea"))
+    with pytest.raises(ValueError, match=f"^Record 0 of the batch is wrong: {sentence.replace('.', '[.]')}"):
+        live.observe(Record(offered, "nothing"))
+    assert live.counts is not None
+    assert live.counts.observations == 2
+
+
+def test_prices_without_levels_and_labels_of_levels() -> None:
+    with pytest.raises(ValueError, match="has prices, and no price levels were given: give those of every item with a"):
+        Live().observe(Record({"tea": 3.0}, "tea"))
+    live = Live(prices=LEVELS, served="sparse")
+    live.observe([Record(("tea @ 3.50", "nothing"), "tea @ 3.50"), Record({"tea": 3.4, "nothing": None}, "tea")])
+    live.observe(Record({"tea": 3.5, "nothing": None}, "tea @ 3.50"))
+    assert live.counts is not None
+    assert live.counts.assortments.offers == (("tea @ 3.50", "nothing"),)
+    assert live.counts.tallies.tolist() == [3.0, 0.0]
+    with pytest.raises(ValueError, match="its choice 'cake' is not in its offer"):
+        live.observe(Record({"tea": 3.5, "nothing": None}, "cake"))
+    with pytest.raises(ValueError, match=r"^The levels are \{\}: give prices for each item"):
+        Live(prices={})
+
+
+def write(path: Path, lines: list[Any]) -> Path:
+    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines))
+    return path
+
+
+def at_shell(*words: Any) -> Any:
+    return run("stream", "--served", "sparse", "--to-end", *map(str, words), cwd=Path.cwd())
+
+
+GIVEN = ("--price-levels", json.dumps(LEVELS))
+
+
+def test_the_shell_reads_prices_in_offers_and_resumes(tmp_path: Path) -> None:
+    lines = choices(120)
+    path, out = write(tmp_path / "shop.jsonl", lines[:60]), tmp_path / "live"
+    assert at_shell(path, "--out", out, *GIVEN).returncode == 0
+    write(path, lines)
+    resumed = at_shell(path, "--out", out)
+    assert "Going on after 60 records" in resumed.stdout
+    live, whole = Live.load(out / "state.npz"), in_batches(Live(prices=LEVELS, served="sparse"), records(120), 60)
+    assert live.counts is not None
+    assert whole.counts is not None
+    assert live.counts.digest() == whole.counts.digest()
+    asked = run("predict", str(out / "model.json"), "--offer", "tea@3.50;cake@4;nothing", "--json", cwd=tmp_path)
+    assert asked.returncode == 0, asked.stdout
+    other = at_shell(path, "--out", out, "--price-levels", '{"tea": [3, 4]}')
+    assert other.returncode == 2
+    assert "was begun with prices PriceLevels(tea: 3.00, 3.50, 4.00; cake: 4.00, 5.00), not Price" in other.stderr
+
+
+def test_the_shell_reads_prices_of_texts_and_of_wide_tables(tmp_path: Path) -> None:
+    texts = [
+        {"offered": ["tea@3.50", "nothing"], "chosen": "tea"},
+        {"offered": "tea@3.4;nothing", "chosen": "tea@3.4"},
+        {"offered": {"tea": 3.5}, "chosen": None},
+    ]
+    tables = ["price_tea,p2,nothing,chosen", "3.5,,1,tea", "3.5,,1,tea", "3.5,,1,nothing"]
+    first = at_shell(write(tmp_path / "a.jsonl", texts), "--out", tmp_path / "a", "--no-choice", "nothing", *GIVEN)
+    assert first.returncode == 0, first.stderr
+    columns = ("--price-columns", "tea=price_tea,cake=p2")
+    second = at_shell(write(tmp_path / "b.csv", tables), "--out", tmp_path / "b", *columns, *GIVEN)
+    assert second.returncode == 0, second.stderr
+    found = [Live.load(tmp_path / name / "state.npz").counts for name in "ab"]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].assortments.offers == (("tea @ 3.50", "nothing"),)
+    assert found[0].tallies.tolist() == [2.0, 1.0]
+    assert found[1].digest() == found[0].digest()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "line 1: its offer {'tea': 9} has prices, and no price levels were given"),
+        (("--price-levels", "3"), "must be known before its first record: give them as JSON"),
+        (("--price-columns", "offered"), "A stream must know its price levels before the first record"),
+        (("--price-columns", "p1", *GIVEN), "has no column 'p1' of prices"),
+        (GIVEN, "line 1: the price 9 of 'tea' is beyond its levels, which cover 3 to 4"),
+    ],
+)
+def test_what_the_shell_refuses(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "shop.jsonl", [{"offered": {"tea": 9}, "chosen": "tea"}])
+    refused = at_shell(path, "--out", tmp_path / "live", *words)
+    assert refused.returncode == 2
+    assert sentence in refused.stderr.replace("\n", " ")
+    skipped = at_shell(path, "--out", tmp_path / "skipped", "--on-error", "skip", "--json", *GIVEN)
+    assert json.loads(skipped.stdout)["skipped"] == 1
