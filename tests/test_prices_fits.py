@@ -167,7 +167,7 @@ def test_resampled_models_and_segments_and_substitution_keep_the_order() -> None
     model = estimate(COUNTS, method="nearest").model
     again = cast(list[RankingModel], Bootstrap(COUNTS, method="nearest", replicates=3, seed=1).models)
     assert all(keeps(PRICED, one) for one in again)
-    for segment in model.segments():
+    for segment in model.segments(offer=model.items):
         wanted = [PRICED.code(item) for item in segment.ranking]
         assert not [pair for pair in PRICED.precedence.pairs.tolist() if pair[1] in wanted and pair[0] not in wanted]
     moves = model.substitution(OFFERS[0], gone=["tea @ 3.00"])

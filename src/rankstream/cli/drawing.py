@@ -65,8 +65,9 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
 
     from rankstream import plots
     from rankstream.models.answers import most_chosen
+    from rankstream.models.prices import everything
 
-    whole = model.items if items is None else items
+    whole = everything(model) if items is None else items
     kept = most_chosen(model, MOST_ITEMS) if items is None else tuple(items)
     moves = model.substitution(items, kept) if many is None else many.substitution(items, gone=kept)
     if len(kept) < len(whole):
@@ -77,6 +78,8 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
     axes = plots.substitution(moves, figure.subplots())
     if len(kept) < len(whole):
         axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
+    elif len(whole) < len(model.items) and items is None:
+        axes.set_title(f"{axes.get_title()}, at middle prices")
     return figure
 
 

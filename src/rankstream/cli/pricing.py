@@ -97,32 +97,21 @@ def levels_line(prices: Mapping[str, Sequence[float]]) -> str:
     return f"Price levels: {'; '.join(texts.values())}."
 
 
-def middle_offer(model: "Model") -> "dict[Label, Any]":
-    """Every item of a model with prices, at its middle level: of an even number, the cheaper one."""
-    from rankstream.models.prices import own_items, require_levels
-
-    levels = require_levels(model).levels
-    return {item: levels[item][(len(levels[item]) - 1) // 2] if item in levels else None for item in own_items(model)}
-
-
 def demand_curves(
     model: "Model", item: str | None, offer: str | None, many: "Bootstrap | None" = None
 ) -> "dict[Label, dict[float, Any]]":
     """The demand of an item, or of each with two levels, beside the others of an offer, or at middle prices."""
-    from rankstream.models.prices import require_levels
+    from rankstream.models.prices import curves_of, middle_prices, require_levels
 
-    levels = require_levels(model)
-    whole = middle_offer(model) if offer is None else at_prices(offer, model)
-    if item is None:
-        asked = [one for one in whole if len(levels.levels.get(one, ())) > 1]
-    else:
-        asked = [find_item(item, own_names(model), "--item names")]
-    if not asked:
+    require_levels(model)
+    whole = middle_prices(model) if offer is None else at_prices(offer, model)
+    ask: Any = model.demand if many is None else many.demand
+    if item is not None:
+        one = find_item(item, own_names(model), "--item names")
+        return {one: dict(ask(one, {other: price for other, price in whole.items() if other != one}))}
+    found = curves_of(model, ask, whole, whole)
+    if not found:
         raise ValueError("No item of the offer has two price levels: a demand curve needs some, name them by --offer.")
-    found: dict[Label, dict[float, Any]] = {}
-    for one in asked:
-        others = {other: price for other, price in whole.items() if other != one}
-        found[one] = dict(model.demand(one, others) if many is None else many.demand(one, others))
     return found
 
 
@@ -137,10 +126,10 @@ def _row(value: Any) -> dict[str, float]:
 
 def describe_demand(model: "Model", many: "Bootstrap | None") -> dict[str, Any]:
     """Levels and demand for ``show``, where everything is at its middle level."""
-    from rankstream.models.prices import require_levels
+    from rankstream.models.prices import middle_prices, require_levels
 
     levels = require_levels(model)
-    middle = {str(item): price for item, price in middle_offer(model).items()}
+    middle = {str(item): price for item, price in middle_prices(model).items()}
     several = any(len(prices) > 1 for prices in levels.levels.values())
     rows = as_rows(demand_curves(model, None, None, many)) if several else {}
     return {"prices": describe_levels(levels), "middle_offer": middle, "demand": rows}

@@ -12,7 +12,7 @@ from rankstream.cli.decide import constraints, told
 from rankstream.cli.drift import of_choices
 from rankstream.cli.items import read_items
 from rankstream.cli.options import ReadingOptions
-from rankstream.cli.pricing import all_names, demand_curves, middle_offer
+from rankstream.cli.pricing import all_names, demand_curves
 from rankstream.cli.refitting import check_choices, refitted_to
 from rankstream.cli.report_words import in_short, proven, read_section
 from rankstream.cli.show import MOST_ITEMS, describe_model
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SLICES = 12
 """Parts of as many choices each, in the order of time, that shares are shown of."""
 RIVALS = ("mnl", "latent-class", "markov-chain")
-PRICED = ("mnl-prices",)
+PRICED = ("mnl-price", "latent-class-price")
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,16 @@ def model_sections(
     from rankstream.models.answers import favourites, most_chosen
     from rankstream.service.page import sections
 
-    levels = model.price_levels
-    whole = None if levels is None else levels.offer(middle_offer(model))
-    gone = most_chosen(model, MOST_ITEMS) if whole is None else whole
-    moves = model.substitution(whole, gone) if many is None else many.substitution(whole, gone=gone)
+    levels, gone = model.price_levels, most_chosen(model, MOST_ITEMS)
+    moves = model.substitution(None, gone) if many is None else many.substitution(gone=gone)
     ends = None if many is None else many.predict(moves.items)
     types: dict[Any, Any] = favourites(moves, model.no_choice)
-    if many is not None and whole is None:
+    if many is not None:
         types = dict(many.favourites(model.no_choice, gone=gone))
     rankings = content["model"]["segments"] if content["model"]["segments_by"] == "whole rankings" else []
     fit = sections.fit_section(sheet, model, found.counts, proven(model, many, excuse))
-    who = sections.types_section(sheet, model, types, rankings, wanted.top, is_drawn=whole is None)
-    gains = sections.substitution_section(sheet, moves, ends)
+    who = sections.types_section(sheet, model, types, rankings, wanted.top)
+    gains = sections.substitution_section(sheet, moves, ends, model)
     made = [fit, who, gains]
     if levels is not None and any(len(prices) > 1 for prices in levels.levels.values()):
         made.append(sections.demand_section(sheet, demand_curves(model, None, None, many)))

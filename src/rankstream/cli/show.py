@@ -9,7 +9,7 @@ from rankstream._core.terminal import print_json, print_plain
 from rankstream.cli.asking import can_be_drawn, kind_of, shown, words_of
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
 from rankstream.cli.origin import origin_lines, prediction_lines
-from rankstream.cli.pricing import demand_lines, describe_demand, middle_offer
+from rankstream.cli.pricing import demand_lines, describe_demand
 from rankstream.cli.refitting import refits_of
 
 if TYPE_CHECKING:
@@ -58,14 +58,13 @@ def describe_model(model: "Model", top: int, seed: int = 0, many: "Bootstrap | N
     """What ``show`` reports, as JSON; the types of a model of all rankings are drawn with the seed.
 
     With refits, types are those of first and second choices: of whole rankings the data cannot say how many there are.
+    Of a model with prices, types and who gains are those where every item is at its middle level.
     """
     from rankstream.models.answers import favourites, most_chosen
     from rankstream.models.rankings import RankingModel
 
-    gone, whole_offer = most_chosen(model, MOST_ITEMS), None
-    if model.price_levels is not None:
-        gone = whole_offer = model.price_levels.offer(middle_offer(model))
-    moves = model.substitution(whole_offer, gone) if many is None else many.substitution(whole_offer, gone=gone)
+    gone = most_chosen(model, MOST_ITEMS)
+    moves = model.substitution(None, gone) if many is None else many.substitution(gone=gone)
     whole = many is None and can_be_drawn(model)
     if whole:
         types = model.segments(top) if isinstance(model, RankingModel) else model.segments(top, DRAWN, seed)
@@ -120,11 +119,11 @@ def print_tables(content: dict[str, Any]) -> None:
         how = f", among {DRAWN:,} customers drawn" if rankings is None else ""
     else:
         how = " by their first two choices"
-    print_plain(f"\nThe largest customer types{how}:")
+    print_plain(f"\nThe largest customer types{' at middle prices' if prices else ''}{how}:")
     for segment in content["segments"]:
         print_plain(f"  {100 * segment['share']:5.1f} %{_interval(segment)}  {_ranking(segment, content)}")
     asked = [row for row in items if row["gains"] is not None]
-    rows = [("item", "share beside the others" if prices else "share of everything", "who gains when it is gone")]
+    rows = [("item", "share at middle prices" if prices else "share of everything", "who gains when it is gone")]
     for row in asked:
         gains = ", ".join(
             f"{shown(name)} {100 * share:.0f} %{_ends(row.get('gains_intervals'), name)}"

@@ -95,7 +95,9 @@ def given_levels(words: str | None) -> "PriceLevels | None":
     """The levels that --price-levels names: of a stream, none can be read off records that are still to come."""
     if words is None:
         return None
-    found: PriceLevels | str | int = levels_in(words)
+    from rankstream.data.readers.prices import checked_levels
+
+    found = checked_levels(levels_in(words))
     if isinstance(found, str | int):
         raise ValueError(
             f"--price-levels is {words!r}, and a stream's levels must be known before its first record: give them as "

@@ -19,6 +19,7 @@ from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, substitution
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.laws import Prior
+from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 
 GAP = 1e-2
@@ -147,7 +148,7 @@ class Bootstrap(PriceIntervals):
         >>> bool((moves.low <= moves.shares).all() and (moves.shares <= moves.high).all())
         True
         """
-        whole = as_offer("The offer", self.model.items if offer is None else offer)
+        whole = as_offer("The offer", everything(self.model) if offer is None else offer)
         rows = None if gone is None else tuple(gone)
         _, low, high = self.bounds_of(lambda model: substitution(model, whole, rows).shares, interval)
         return replace(substitution(self.model, whole, rows), low=low, high=high)
@@ -161,6 +162,7 @@ class Bootstrap(PriceIntervals):
     ) -> dict[tuple[Label, ...], Share]:
         """The customer types by their first one or two choices, largest first, with the ends of their intervals.
 
+        Of a model with price levels, they are those at middle levels.
         Whole rankings have none: many mixtures of rankings give the same choices, and data do not say which it is.
 
         Parameters
@@ -176,7 +178,7 @@ class Bootstrap(PriceIntervals):
 
         """
         rows = None if gone is None else tuple(gone)
-        whole = self.model.items
+        whole = everything(self.model)
 
         def types(model: ChoiceModel) -> dict[tuple[Label, ...], float]:
             return favourites(substitution(model, whole, rows), no_choice, places)

@@ -8,7 +8,9 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
-from rankstream.models.answers import Predicts, first_two, most_chosen, substitution
+from rankstream.models.answers import first_two, most_chosen, substitution
+from rankstream.models.prices import everything
+from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
 
 FRACTION = 0.1  # a type with less than this share of its later one is new
@@ -81,8 +83,8 @@ def favourite_changes(
 ) -> TypeChanges:
     """Compare the customer types of two models of any kind, those being one type whose first two favourites agree.
 
-    The favourites are those among the items that both models know. Shares are exact, and nothing is drawn: who has a
-    second favourite is who takes it once the first is gone.
+    The favourites are those among the items that both models know, at the first model's middle levels where items have
+    prices. Shares are exact, and nothing is drawn: who has a second favourite is who takes it once the first is gone.
 
     Parameters
     ----------
@@ -105,7 +107,7 @@ def favourite_changes(
 
     """
     number_between("least", least, 0.0, 1.0)
-    shared = [item for item in before.items if item in set(after.items)]
+    shared = [item for item in everything(before) if item in set(after.items)]
     if len(shared) < 2:
         raise ValueError(f"The models share {len(shared)} items: compare models that know the same ones.")
     gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}

@@ -2,23 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
-
-
-class Predicts(Protocol):
-    """What is needed of a model here."""
-
-    @property
-    def items(self) -> tuple[Label, ...]:
-        """The items it knows."""
-
-    def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate."""
+from rankstream.models.prices import everything
+from rankstream.models.protocol import Predicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +55,8 @@ def substitution(
 ) -> Substitution:
     """What happens to each item's buyers when it is taken out of an offer; of everything, if none is given.
 
+    Of a model with price levels, everything is every item at its middle level: no offer has an item at two.
+
     For a model of rankings the buyers of an item who take another one instead are the rise of that one's share. With
     ``gone`` only the rows of these items are computed: with thousands of items, all of them take long.
 
@@ -73,7 +65,7 @@ def substitution(
     >>> substitution(model).gains("tea")
     {'pie': 0.75, 'no': 0.25}
     """
-    whole = as_offer("The offer", model.items if offer is None else offer)
+    whole = as_offer("The offer", everything(model) if offer is None else offer)
     if len(whole) < 2:
         raise ValueError("An offer of one item leaves nothing to take instead: name at least two items.")
     size = len(whole)
@@ -93,14 +85,17 @@ def substitution(
 def most_chosen(model: Predicts, most: int) -> tuple[Label, ...]:
     """The items that a model chooses most from everything, in the model's order; all of them, if there are fewer.
 
+    Of a model with price levels, everything is every item at its middle level.
+
     >>> from rankstream import RankingModel
     >>> most_chosen(RankingModel(["tea", "pie", "no"], [("no", "tea", "pie"), ("tea", "pie", "no")], [0.6, 0.4]), 2)
     ('tea', 'no')
     """
-    if len(model.items) <= most:
-        return model.items
-    shares = model.probabilities(Assortments([model.items], model.items))
-    return tuple(model.items[place] for place in np.sort(np.argsort(-shares, kind="stable")[:most]).tolist())
+    items = everything(model)
+    if len(items) <= most:
+        return items
+    shares = model.probabilities(Assortments([items], model.items))
+    return tuple(items[place] for place in np.sort(np.argsort(-shares, kind="stable")[:most]).tolist())
 
 
 @dataclass(frozen=True)
@@ -112,12 +107,36 @@ class Segment:
 
 
 def segments(
-    items: tuple[Label, ...], orders: Codes, weights: Vec, no_choice_code: int | None, top: int | None = None
+    items: tuple[Label, ...],
+    orders: Codes,
+    weights: Vec,
+    no_choice_code: int | None,
+    top: int | None = None,
+    offer: Iterable[Label] | None = None,
 ) -> list[Segment]:
-    """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
+    """Types of customers, largest first; rankings that differ only below the no-choice item are one type.
+
+    Parameters
+    ----------
+    items : tuple of items
+        What the codes stand for.
+    orders : array
+        Rankings of codes, one in each row.
+    weights : array
+        Their shares.
+    no_choice_code : int or None
+        The item that ends a ranking.
+    top : int, optional
+        The most types.
+    offer : items, optional
+        The items that types are about; without it, all.
+
+    """
     merged: dict[tuple[int, ...], float] = {}
+    asked = None if offer is None else {items.index(item) for item in offer}
     for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
-        wanted = tuple(order if no_choice_code is None else order[: order.index(no_choice_code)])
+        ranked = order if no_choice_code is None else order[: order.index(no_choice_code)]
+        wanted = tuple(ranked if asked is None else [code for code in ranked if code in asked])
         merged[wanted] = merged.get(wanted, 0.0) + weight
     found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
     return [Segment(tuple(items[code] for code in wanted), share) for wanted, share in found]

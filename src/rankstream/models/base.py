@@ -80,7 +80,8 @@ class Model(ABC):
     def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
         """Where each item's buyers go when it is gone from an offer (of everything, if none is given).
 
-        With ``gone`` only the rows of these items are computed.
+        Of a model with price levels, everything is every item at its middle level. With ``gone`` only the rows of
+        these items are computed.
         """
         return substitution(self, offer, gone)
 

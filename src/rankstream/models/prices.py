@@ -12,7 +12,7 @@ import numpy as np
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, plain
 from rankstream.data.prices import ROUNDING, PriceLevels
-from rankstream.models.answers import Predicts
+from rankstream.models.protocol import Predicts
 
 MOST_OFF = 10
 """Items that may be between two levels at once: the offers around them are 2 to this power."""
@@ -92,6 +92,37 @@ def own_items(model: Any) -> tuple[Label, ...]:
     """The items of a model by their own names, each once, whatever their prices."""
     levels = require_levels(model)
     return tuple(dict.fromkeys(levels.of(label)[0] for label in model.items))
+
+
+def middle_prices(model: Any) -> dict[Label, Any]:
+    """Every item of a model with prices, at its middle level: of an even number, the cheaper one."""
+    levels = require_levels(model).levels
+    return {item: levels[item][(len(levels[item]) - 1) // 2] if item in levels else None for item in own_items(model)}
+
+
+def everything(model: Any) -> tuple[Label, ...]:
+    """All items that can be on offer at once: of a model with prices, each at its middle level.
+
+    >>> from rankstream import RankingModel
+    >>> everything(RankingModel(["tea @ 3.00", "tea @ 4.00", "no"], [("tea @ 3.00", "tea @ 4.00", "no")], [1.0]))
+    ('tea @ 3.00', 'no')
+    """
+    levels = levels_of(model)
+    return tuple(model.items) if levels is None else levels.offer(middle_prices(model))
+
+
+def curves_of(
+    model: Any, ask: Callable[[Label, Offer], Mapping[float, Any]], asked: Iterable[Label], whole: Offer
+) -> dict[Label, dict[float, Any]]:
+    """The demand for each of some items by its own price, beside the others of an offer.
+
+    ``ask`` is ``model.demand``, or that of a ``Bootstrap``.
+    """
+    levels = require_levels(model).levels
+    several = [item for item in asked if len(levels.get(item, ())) > 1]
+    return {
+        item: dict(ask(item, {other: price for other, price in whole.items() if other != item})) for item in several
+    }
 
 
 @dataclass(frozen=True)

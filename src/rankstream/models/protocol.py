@@ -7,6 +7,17 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments
 
 
+class Predicts(Protocol):
+    """The least that is needed of a model to ask it something."""
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The items it knows."""
+
+    def probabilities(self, assortments: Assortments) -> Vec:
+        """The choice probability of every coordinate."""
+
+
 @runtime_checkable
 class ChoiceModel(Protocol):
     """Anything that answers with choice probabilities: a RankingModel, an EntropyModel, a logit, or yours."""

@@ -12,6 +12,7 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, plain
 from rankstream.models.answers import Segment, preflib, segments
 from rankstream.models.base import Model
+from rankstream.models.prices import everything
 
 if TYPE_CHECKING:
     from rankstream.models.sparse import Frontier
@@ -135,9 +136,14 @@ class RankingModel(Model):
             lines.append(f"{100 * self.weights[row]:5.1f} %  {' > '.join(names)}")
         return lines
 
-    def segments(self, top: int | None = None) -> list[Segment]:
-        """Types of customers, largest first; rankings that differ only below the no-choice item are one type."""
-        return segments(self.items, self.orders, self.weights, self.no_choice_code, top)
+    def segments(self, top: int | None = None, offer: Iterable[Label] | None = None) -> list[Segment]:
+        """Types of customers, largest first; rankings that differ only below the no-choice item are one type.
+
+        They are about the items of ``offer``; without it about all, of which those with prices are at middle levels.
+        """
+        whole = everything(self) if offer is None else tuple(offer)
+        asked = None if len(whole) == len(self.items) else whole
+        return segments(self.items, self.orders, self.weights, self.no_choice_code, top, asked)
 
     def to_frame(self) -> Any:
         """A pandas data frame, a row per ranking: its weight, and the items by place."""

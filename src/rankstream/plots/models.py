@@ -10,8 +10,9 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.terminal import visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.answers import Predicts, Segment, Substitution, favourites, most_chosen
-from rankstream.models.protocol import ChoiceModel
+from rankstream.models.answers import Segment, Substitution, favourites, most_chosen
+from rankstream.models.prices import levels_of
+from rankstream.models.protocol import ChoiceModel, Predicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +143,8 @@ def segments(
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
     known = "" if ends is None else ", with 95 % intervals"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
-    axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{others}")
+    prices = "" if levels_of(model) is None else ", at middle prices"
+    axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{prices}{others}")
     axes.set_xlim(0, 1.12 * furthest)
     axes.grid(alpha=0.3, axis="x")
     axes.set_axisbelow(True)

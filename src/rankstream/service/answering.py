@@ -140,7 +140,10 @@ def answering_routes(service: Service) -> APIRouter:
         """What changed between the earlier and the later half of the latest records in the log."""
         service.tokens.check(sender(request), "read", market)
         row = service.row(market)
-        question = {"kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level}
+        question = {
+            "kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level,
+            "price_levels": row.settings.get("price_levels"),
+        }  # fmt: skip
         return {"market": market, **await service.ask(service.slow, question)}
 
     @router.get(

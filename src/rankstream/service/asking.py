@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,25 @@ from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport, drift_report
+from rankstream.data.prices import PriceLevels
 from rankstream.decide import best_offer, next_offer
 from rankstream.models.answers import favourites, most_chosen
 from rankstream.models.files import model_in
+from rankstream.models.prices import levels_of, own_items
 from rankstream.models.rankings import RankingModel
 from rankstream.service import store
 from rankstream.service.child import answer_parent, lower_priority
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
-from rankstream.service.log import batches_after, existing_log
+from rankstream.service.log import Batch, batches_after, existing_log
 from rankstream.streams.background import BackgroundLive
+from rankstream.streams.levels import RecordLevels
 from rankstream.streams.live import Record
 
 IN_MEMORY = 20
 MOST_ITEMS = 100
 """Items for which it is said who gains; with thousands of items, all of them take long."""
-ITEMS = ("margins", "listing_costs", "space")
+ITEMS = ("margins", "costs", "listing_costs", "space")
 LISTS = ("must", "never")
 PAIRS = ("requires", "excludes")
 NO_PRICES = "The served model does not know what prices do: give each offer as a list of items."
@@ -85,7 +88,7 @@ class Asked:
             priced = bool(offer) and isinstance(offer[0], tuple)
             if priced and not knows_prices(model):
                 raise ValueError(NO_PRICES)
-            shares = model.predict(dict(offer) if priced else [named(word, names) for word in offer])
+            shares = model.predict(own_prices(model, offer) if priced else [named(word, names) for word in offer])
             found.append({str(item): share for item, share in shares.items()})
         return found
 
@@ -116,10 +119,8 @@ class Asked:
 
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
-        model, rest = self.model(question), dict(question["constraints"])
-        margins = rest.pop("margins")
-        said = constraints({"margins": margins, **rest}, names_of(model.items))
-        return best_offer(model, **said).to_content()
+        model = self.model(question)
+        return best_offer(model, **constraints(question["constraints"], all_names(model.items))).to_content()
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer to try next, by the counts that the model is learned from."""
@@ -127,14 +128,14 @@ class Asked:
         counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
         if counts is None:
             raise RefusedError(409, "The market has learned nothing yet: send choices first.")
-        said = constraints(dict(question["constraints"]), names_of(counts.assortments.items))
+        said = constraints(question["constraints"], all_names(counts.assortments.items))
         return next_offer(counts, **said).to_content()
 
     def drift(self, question: dict[str, Any]) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
         after = max(0, question["records"] - question["last"])
         batches = batches_after(self.log, question["market"], after, {}, question["last"])
-        records = [record for batch in batches for record in batch.records][-question["last"] :]
+        records = at_levels(batches, question["price_levels"])[-question["last"] :]
         half = len(records) // 2
         if not half:
             raise RefusedError(409, "The log has fewer than two records of the market: send choices first.")
@@ -144,8 +145,6 @@ class Asked:
 
 def knows_prices(model: Any) -> bool:
     """Whether a model has items at price levels, and can be asked at other prices."""
-    from rankstream.models.prices import levels_of
-
     return levels_of(model) is not None
 
 
@@ -162,6 +161,25 @@ def named(word: Any, names: dict[str, Label]) -> Label:
     return names[found]
 
 
+def all_names(items: tuple[Label, ...]) -> dict[str, Label]:
+    """Items by how they read; where they are at price levels, by their own names as well."""
+    levels = PriceLevels.from_labels(items)
+    own = {} if levels is None else {str(item).strip(): item for item in levels.items}
+    return own | names_of(items)
+
+
+def own_prices(model: Any, offer: tuple[tuple[str, Any], ...]) -> dict[Label, Any]:
+    """The prices of a request, by the items as the model knows them."""
+    names = names_of(own_items(model))
+    return {named(word, names): price for word, price in offer}
+
+
+def at_levels(batches: Iterable[Batch], levels: Mapping[str, Any] | None) -> list[Record]:
+    """The records of batches, with their items at price levels, if there are some."""
+    put = RecordLevels(levels)
+    return [put.of(record) for batch in batches for record in batch.records]
+
+
 def constraints(given: dict[str, Any], names: dict[str, Label]) -> dict[str, Any]:
     """What a request says about offers, with its items as the model knows them."""
     said = {name: value for name, value in given.items() if value is not None}
@@ -172,6 +190,12 @@ def constraints(given: dict[str, Any], names: dict[str, Label]) -> dict[str, Any
         said[name] = [named(word, names) for word in said.get(name, ())]
     for name in PAIRS:
         said[name] = [(named(one, names), named(other, names)) for one, other in said.get(name, ())]
+    if "ladders" in said:
+        said["ladders"] = [tuple(named(word, names) for word in steps) for steps in said["ladders"]]
+    if isinstance(said.get("present"), dict):
+        said["present"] = {named(word, names): price for word, price in said["present"].items()}
+    elif "present" in said:
+        said["present"] = [named(word, names) for word in said["present"]]
     if "no_choice" in said:
         said["no_choice"] = named(said["no_choice"], names)
     return said

@@ -79,6 +79,7 @@ class Client:
     def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:
         """Send records, or dicts such as {"offered": ["tea", "pie"], "chosen": "tea"}; the position behind the last.
 
+        Where the market has price levels, what is offered is a mapping from items to prices.
         They are on the service's disk when this returns. Give a ``key`` of your own where the same batch may be sent
         again by another process.
         """
@@ -88,15 +89,19 @@ class Client:
         return int(self._asked("POST", f"{_market(market)}/choices", body, headers)["position"])
 
     def predict(self, market: str, offers: Iterable[Iterable[Label]]) -> list[dict[str, float]]:
-        """The shares of offers, in their order."""
-        body = json.dumps({"offers": [list(offer) for offer in offers]})
+        """The shares of offers, in their order; offers may be mappings from items to prices."""
+        body = json.dumps({"offers": [_offered(offer) for offer in offers]})
         return [one["shares"] for one in self._asked("POST", f"{_market(market)}/predict", body)["predictions"]]
 
-    def decide(self, market: str, margins: Mapping[str, float] | float, **constraints: Any) -> dict[str, Any]:
-        """The offer that earns most; constraints as for ``rs.decide.best_offer``."""
+    def decide(
+        self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
+    ) -> dict[str, Any]:
+        """The offer that earns most; constraints as for ``rs.decide.best_offer``, ``costs`` among them."""
         return self._decision("decide", market, margins, constraints)
 
-    def next_offer(self, market: str, margins: Mapping[str, float] | float, **constraints: Any) -> dict[str, Any]:
+    def next_offer(
+        self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
+    ) -> dict[str, Any]:
         """The offer to try next; constraints as for ``rs.decide.next_offer``."""
         return self._decision("next-offer", market, margins, constraints)
 
@@ -192,5 +197,10 @@ def _content(choice: Choice) -> dict[str, Any]:
     """A choice as the service reads it."""
     if not isinstance(choice, Record):
         return dict(choice)
-    content: dict[str, Any] = {"offered": list(choice.offered), "chosen": choice.chosen, "count": choice.times}
+    content: dict[str, Any] = {"offered": _offered(choice.offered), "chosen": choice.chosen, "count": choice.times}
     return content if choice.time is None else content | {"time": choice.time}
+
+
+def _offered(offer: Iterable[Label]) -> Any:
+    """An offer as JSON has it: a list of items, or the price of each."""
+    return dict(offer) if isinstance(offer, Mapping) else list(offer)

@@ -10,7 +10,6 @@ from typing import Any
 from zipfile import ZipFile
 
 from rankstream._core.files import whole_file
-from rankstream._core.types import Label
 from rankstream.data.readers.parquet import write_parquet
 from rankstream.service import log, store, tokens
 
@@ -38,7 +37,10 @@ def backup(folder: Path, out: Path) -> int:
 
 
 def export(folder: Path, market: str, out: Path) -> int:
-    """Write the records of a market that are in the log to a Parquet file, or to JSON lines; how many."""
+    """Write the records of a market that are in the log to a Parquet file, or to JSON lines; how many.
+
+    Offers of items with prices are written as ``--price-columns offered`` reads them.
+    """
     if out.suffix.lower() not in (".parquet", ".jsonl", ".ndjson"):
         raise ValueError(f"{out} is neither .parquet nor .jsonl: name a file that ends in one of these.")
     with closing(log.existing_log(folder)) as connection:
@@ -66,21 +68,27 @@ class _Counted:
 
 def records_of(connection: sqlite3.Connection, row: log.MarketRow) -> Iterator[dict[str, Any]]:
     """The records of a market up to the last one of now, in their order."""
-    offers: dict[int, tuple[Label, ...]] = {}
+    offers: dict[int, log.Offered] = {}
     position = 0
     while position < row.records:
         batches = log.batches_after(connection, row.id, position, offers, AT_ONCE)
         for batch in batches:
             for offered, chosen, times, moment in batch.records:
-                items = [str(item) for item in offered]
                 yield {
-                    "offered": items,
+                    "offered": _written(offered),
                     "chosen": str(chosen),
                     "count": times,
                     "time": moment,
                     "arrived": batch.arrived,
                 }
         position = batches[-1].position if batches else row.records
+
+
+def _written(offered: Any) -> list[str]:
+    """The items of an offer as ``rankstream fit`` reads them, with their prices, if any, as in tea@3.5."""
+    if isinstance(offered, dict):
+        return [str(item) if price is None else f"{item}@{price!r}" for item, price in offered.items()]
+    return [str(item) for item in offered]
 
 
 def purge(folder: Path, market: str) -> int:

@@ -3,22 +3,23 @@
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.data.readers.json_lines import Twice, loads
 from rankstream.service.limits import RefusedError, ServiceLimits
-from rankstream.service.log import MarketRow, market_row, offers_of, packed
-from rankstream.service.settings import check_history, checked, live_of, to_text
+from rankstream.service.log import MarketRow, Offered, market_row, offer_text, offers_of, packed
+from rankstream.service.settings import check_history, check_prices, checked, live_of, to_text
 from rankstream.streams.choices import LARGEST as LARGEST_COUNT
 from rankstream.streams.gate import Gate
 from rankstream.streams.live import Record
-from rankstream.streams.records import amount_of, moment_of, record_from
+from rankstream.streams.records import amount_of, in_priced_offers, moment_of, record_from
 
 REMEMBERED = 5  # ways to write each offer, on average
 KEYS_KEPT = 7 * 86_400.0
+PRICES = (int, float, type(None))
 Row = tuple[int, int, float, float | None]
 
 
@@ -38,26 +39,36 @@ class KnownMarket:
 
     row: MarketRow
     gate: Gate
-    numbers: dict[frozenset[Label], int] = field(default_factory=dict)
+    numbers: dict[frozenset[Any], int] = field(default_factory=dict)
     places: dict[int, dict[Label, int]] = field(default_factory=dict)
-    written: dict[tuple[str, ...], int] = field(default_factory=dict)
+    written: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """Offers by the words that they came in, which need not be looked at again."""
-    added: dict[int, tuple[Label, ...]] = field(default_factory=dict)
+    added: dict[int, Offered] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.no_choice = self.row.settings["no_choice"]
+        self.priced = None if self.gate.live.prices is None else in_priced_offers(no_choice=self.no_choice)
 
     def number_of(self, record: Record, limits: ServiceLimits) -> int:
         """The number of a record's offer, which may be new."""
-        offer = frozenset(record.offered)
+        offered = dict(record.offered) if isinstance(record.offered, Mapping) else record.offered
+        offer = key_of(offered)
         if offer not in self.numbers:
-            limits.check_offer(record.offered)
+            limits.check_offer(offered)
             limits.check_offers(len(self.numbers) + 1)
-            self.add(len(self.numbers), record.offered)
-            self.added[self.numbers[offer]] = record.offered
+            self.add(len(self.numbers), offered)
+            self.added[self.numbers[offer]] = offered
         return self.numbers[offer]
 
-    def add(self, number: int, items: tuple[Label, ...]) -> None:
+    def add(self, number: int, offered: Offered) -> None:
         """An offer of the log."""
-        self.numbers[frozenset(items)] = number
-        self.places[number] = {item: place for place, item in enumerate(items)}
+        self.numbers[key_of(offered)] = number
+        self.places[number] = {item: place for place, item in enumerate(offered)}
+
+
+def key_of(offered: Offered) -> frozenset[Any]:
+    """What makes an offer another one: its items, and their prices."""
+    return frozenset(offered.items() if isinstance(offered, dict) else offered)
 
 
 class Ingest:
@@ -139,7 +150,7 @@ class Ingest:
             count, moment = amount_of(content.get("count", 1)), moment_of(content.get("time"))
             market.gate.check_amount(Record((chosen,), chosen, count, moment))
             return number, places[chosen], count, moment
-        record = market.gate.checked(record_from(content, None, market.row.settings["no_choice"]))
+        record = market.gate.checked(record_from(content, None, market.no_choice, priced=market.priced))
         number = market.number_of(record, self.limits)
         if words and len(market.written) < REMEMBERED * self.limits.offers:
             market.written[words] = number
@@ -150,12 +161,7 @@ class Ingest:
     ) -> dict[str, Any]:
         row, now = market.row, time.time()
         if not row.id:
-            made = connection.execute(
-                "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
-                " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
-                (row.name, now, to_text(row.settings)),
-            )
-            row = row._replace(id=int(made.lastrowid or 0))
+            row = row._replace(id=_made(connection, row.name, row.settings))
             self._known[row.name] = market
         row = row._replace(
             records=row.records + len(rows),
@@ -165,7 +171,7 @@ class Ingest:
         )
         connection.executemany(
             "INSERT INTO offers VALUES (?, ?, ?)",
-            [(row.id, number, json.dumps(items)) for number, items in market.added.items()],
+            [(row.id, number, offer_text(offered)) for number, offered in market.added.items()],
         )
         market.added.clear()
         if rows:
@@ -186,12 +192,20 @@ class Ingest:
         return answer
 
     def change_settings(self, connection: sqlite3.Connection, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Other settings for a market: its records are learned again from the first that is in the log."""
-        row = market_row(connection, name)
+        """Other settings for a market: its records are learned again from the first that is in the log.
+
+        Price levels may make a market: choices with prices can only come after them.
+        """
+        row, settings = market_row(connection, name), checked(content, self.seed)
         if row is None:
-            raise RefusedError(404, "There is no such market: send choices to it first.")
-        settings = checked(content, self.seed)
+            if settings["price_levels"] is None or not self.new_markets:
+                raise RefusedError(404, "There is no such market: send choices to it first.")
+            self.limits.check_markets(connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
+            _made(connection, name, settings)
+            return settings
         check_history(settings, row.untimed, row.uneven, row.large)
+        if settings["price_levels"] != row.settings.get("price_levels"):
+            check_prices(settings, offers_of(connection, row.id).values())
         epoch = row.epoch + (settings != row.settings)
         connection.execute(
             "UPDATE markets SET settings = ?, epoch = ? WHERE id = ?", (to_text(settings), epoch, row.id)
@@ -200,10 +214,22 @@ class Ingest:
         return settings
 
 
-def _words(content: Any) -> tuple[str, ...]:
-    """The words of an offer that is a list of texts; nothing for others."""
+def _made(connection: sqlite3.Connection, name: str, settings: dict[str, Any]) -> int:
+    """A new market, by its number."""
+    made = connection.execute(
+        "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
+        " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
+        (name, time.time(), to_text(settings)),
+    )
+    return int(made.lastrowid or 0)
+
+
+def _words(content: Any) -> tuple[Any, ...]:
+    """The words of an offer that is a list of texts, or a mapping from texts to prices; nothing for others."""
     try:
         offered = content["offered"]
+        if type(offered) is dict and all(type(price) in PRICES for price in offered.values()):
+            return tuple(offered.items())
         if type(offered) is list:
             "".join(offered)  # the quickest way to see that all are texts
             return tuple(offered)

@@ -14,11 +14,10 @@ from threading import Event, Thread
 from typing import Any
 
 from rankstream._core.files import own_folder, write_whole
-from rankstream._core.types import Label
 from rankstream.service import store
 from rankstream.service.child import Worker, lower_priority
 from rankstream.service.journal import note
-from rankstream.service.log import MarketRow, batches_after, existing_log, market_rows
+from rankstream.service.log import MarketRow, Offered, batches_after, existing_log, market_rows
 from rankstream.service.settings import for_live
 from rankstream.streams.background import BackgroundLive, RefreshJob
 from rankstream.streams.follower import BATCH
@@ -34,7 +33,7 @@ class FollowedMarket:
 
     learning: BackgroundLive
     epoch: int
-    offers: dict[int, tuple[Label, ...]] = field(default_factory=dict)
+    offers: dict[int, Offered] = field(default_factory=dict)
     is_saved: bool = True
     is_stuck: bool = False
     used: float = 0.0

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankstream._core.types import Label
-from rankstream.streams.live import Record
+from rankstream.streams.choices import Record
 
+Offered = tuple[Label, ...] | dict[Label, Any]
+"""What was offered: items, or the price of each."""
 NAME = "log.sqlite3"
 VERSION = 2
 WAIT = 10.0  # seconds for another process that writes
@@ -125,12 +127,27 @@ def _market(row: Any) -> MarketRow:
     return found._replace(settings=json.loads(row[8]))
 
 
-def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, tuple[Label, ...]]:
-    """The offers of a market by their numbers, those behind a number."""
+def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, Offered]:
+    """The offers of a market by their numbers, those behind a number; with the prices that were sent."""
     rows = connection.execute(
         "SELECT number, items FROM offers WHERE market = ? AND number > ? ORDER BY number", (market, after)
     )
-    return {number: tuple(json.loads(items)) for number, items in rows}
+    return {number: offer_in(items) for number, items in rows}
+
+
+def offer_text(offered: Offered) -> str:
+    """An offer as the log keeps it: items, and where there are prices, pairs of an item and its price.
+
+    >>> offer_text(("tea", "nothing")), offer_text({"tea": 3.5, "nothing": None})
+    ('["tea", "nothing"]', '[["tea", 3.5], ["nothing", null]]')
+    """
+    return json.dumps(list(offered.items()) if isinstance(offered, dict) else offered)
+
+
+def offer_in(text: str) -> Offered:
+    """The offer that ``offer_text`` wrote."""
+    items = json.loads(text)
+    return dict(items) if items and isinstance(items[0], list) else tuple(items)
 
 
 def packed(rows: list[tuple[int, int, float, float | None]]) -> str:
@@ -143,17 +160,18 @@ def packed(rows: list[tuple[int, int, float, float | None]]) -> str:
     return json.dumps(short, separators=(",", ":"))
 
 
-def unpacked(body: str, offers: dict[int, tuple[Label, ...]]) -> list[Record]:
+def unpacked(body: str, offers: dict[int, Offered]) -> list[Record]:
     """The records of a batch."""
     found = []
     for number, place, *more in json.loads(body):
         offer = offers[number]
-        found.append(Record(offer, offer[place], *more))
+        items = offer if isinstance(offer, tuple) else tuple(offer)
+        found.append(Record(offer, items[place], *more))
     return found
 
 
 def batches_after(
-    connection: sqlite3.Connection, market: int, position: int, offers: dict[int, tuple[Label, ...]], most: int
+    connection: sqlite3.Connection, market: int, position: int, offers: dict[int, Offered], most: int
 ) -> list[Batch]:
     """The batches behind a position, until there are ``most`` records; offers that are new join ``offers``."""
     found: list[Batch] = []

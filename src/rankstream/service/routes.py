@@ -25,7 +25,13 @@ RECORD = {
     "type": "object",
     "required": ["offered", "chosen"],
     "properties": {
-        "offered": {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+        "offered": {
+            "oneOf": [
+                {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+                {"type": "object", "additionalProperties": {"type": ["number", "null"]}, "minProperties": 1},
+            ],
+            "description": "The items, or the price of each where the market has price levels.",
+        },
         "chosen": {"type": ["string", "integer", "null"]},
         "count": {"type": "number", "minimum": 0},
         "time": {"type": ["string", "number", "null"]},
@@ -43,7 +49,13 @@ BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": CHOICES},
+            "application/json": {
+                "schema": CHOICES,
+                "examples": {
+                    "items": {"value": {"records": [schemas.OFFERED]}},
+                    "prices": {"value": {"records": [schemas.PRICED]}},
+                },
+            },
             "application/x-ndjson": {
                 "schema": {"type": "string", "example": '{"offered": ["tea", "pie"], "chosen": "tea"}\n'}
             },
@@ -103,7 +115,10 @@ def writing_routes(service: Service) -> APIRouter:
         summary="Change settings",
     )  # fmt: skip
     async def put_settings(request: Request, market: Market, body: schemas.SettingsBody) -> dict[str, Any]:
-        """Set how a market forgets and what it serves; its records are learned again from the first in the log."""
+        """Set how a market forgets, its price levels, and what it serves; everything in the log is learned again.
+
+        Price levels may be set before the first choice: they make the market.
+        """
         service.tokens.check(sender(request), "manage", market)
         content = body.model_dump(exclude_unset=True)
         settings = await service.write(lambda connection: service.ingest.change_settings(connection, market, content))

@@ -8,7 +8,12 @@ Name = Annotated[StrictStr | StrictInt, Field(description="An item.")]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Amounts = Annotated[dict[str, Finite] | Finite, Field(description="A number for each item, or one for all.")]
+PriceTable = Annotated[
+    dict[str, Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1, max_length=12)]],
+    Field(min_length=1, max_length=200),
+]
 OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
+PRICED = {"offered": {"tea": 3.5, "cake": 4.0, "nothing": None}, "chosen": "tea"}
 MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004}
 TEA: Any = {"market": "cafe", "model": MODEL}
 CAFE: Any = {
@@ -81,7 +86,9 @@ class MarketList(BaseModel):
 class SettingsBody(BaseModel):
     """What can be set for a market; what is left out is as at the beginning."""
 
-    model_config = shown(half_life="7d", detect=False, served="max-entropy", no_choice="nothing")
+    model_config = shown(
+        half_life="7d", detect=False, served="max-entropy", no_choice="nothing", price_levels={"tea": [3.0, 3.5]}
+    )
     half_life: StrictStr | Finite | None = Field(
         None, description="Choices, or time such as 7d, after which one weighs half."
     )
@@ -98,6 +105,9 @@ class SettingsBody(BaseModel):
     served: Literal["max-entropy", "sparse"] = Field("max-entropy", description="What is served.")
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and random starts.")
     no_choice: StrictStr | None = Field(None, description="The item in every offer that a choice of null means.")
+    price_levels: PriceTable | None = Field(
+        None, description="The price levels of every item with a price; offers then say prices."
+    )
 
 
 class SettingsAnswer(SettingsBody):
@@ -105,7 +115,7 @@ class SettingsAnswer(SettingsBody):
 
     model_config = shown(
         market="cafe", half_life="7d", window=None, detect=False, threshold=None, rounds=None, served="max-entropy",
-        seed=0, no_choice="nothing",
+        seed=0, no_choice="nothing", price_levels={"tea": [3.0, 3.5]},
     )  # fmt: skip
     market: str
 
@@ -135,9 +145,13 @@ class Predictions(BaseModel):
 
 
 class Feasible(BaseModel):
-    """Which offers can be made, and what items earn: as for ``rankstream.decide.best_offer``."""
+    """Which offers can be made, and what items earn: as for ``rankstream.decide.best_offer``.
 
-    margins: Amounts
+    Where items have prices, say what a sale costs: it earns the price less that.
+    """
+
+    margins: Amounts | None = None
+    costs: Amounts | None = Field(None, description="What a sale of each item with price levels costs.")
     at_most: Annotated[int, Field(ge=0, le=10_000)] | None = None
     at_least: Annotated[int, Field(ge=0, le=10_000)] | None = None
     must: list[Name] = []
@@ -147,6 +161,13 @@ class Feasible(BaseModel):
     listing_costs: Amounts | None = None
     space: Amounts | None = None
     capacity: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    ladders: list[Annotated[list[Name], Field(min_length=2, max_length=20)]] = Field(
+        [], description="Items whose prices must not fall from one to the next."
+    )
+    present: list[Name] | dict[str, Finite | None] | None = Field(None, description="What is on offer now.")
+    changes: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        None, description="With present: how many items may come, go or change their price."
+    )
     no_choice: Name | None = None
     budget: Annotated[float, Field(gt=0, le=10)] = Field(2.0, description="Seconds for the search.")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -186,7 +207,7 @@ class SegmentAnswer(BaseModel):
 
 
 class SegmentsAnswer(BaseModel):
-    """The largest customer types."""
+    """The largest customer types; where items have prices, at middle ones."""
 
     model_config = shown(**TEA, by="first two choices", segments=[{"ranking": ["tea", "pie"], "share": 0.4}])
     market: str
@@ -196,7 +217,7 @@ class SegmentsAnswer(BaseModel):
 
 
 class ItemMoves(BaseModel):
-    """An item's share of everything, and who gains when it is gone."""
+    """An item's share of everything, at middle prices if there are some, and who gains when it is gone."""
 
     model_config = shown(item="tea", share=0.6, gains={"pie": 0.7, "nothing": 0.3})
     item: str

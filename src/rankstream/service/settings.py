@@ -1,10 +1,14 @@
-"""What can be set for a market: how it forgets, whether it looks for changes, and what it serves."""
+"""What can be set for a market: how it forgets, whether it looks for changes, its price levels, and what it serves."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
+from rankstream.data.prices import PriceLevels
+from rankstream.data.readers.prices import checked_levels
 from rankstream.service.limits import RefusedError
 from rankstream.streams.choices import LARGEST as LARGEST_COUNT
+from rankstream.streams.choices import Record
 from rankstream.streams.live import Live
 
 DEFAULTS: dict[str, Any] = {
@@ -16,9 +20,10 @@ DEFAULTS: dict[str, Any] = {
     "served": "max-entropy",
     "seed": None,
     "no_choice": None,
+    "price_levels": None,
 }
-OWN = ("no_choice",)
-"""What is not a setting of ``Live``: it says how records are read."""
+OWN = ("no_choice", "price_levels")
+"""What is not a setting of ``Live``, or has another name there: it says how records are read."""
 
 
 def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
@@ -38,15 +43,29 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
     if not isinstance(settings["detect"], bool):
         raise RefusedError(422, "detect is not true or false: give one of the two.")
     try:
+        if settings["price_levels"] is not None:
+            settings["price_levels"] = as_json(settings["price_levels"])
         live_of(settings)
     except (ValueError, TypeError, OverflowError) as error:
         raise RefusedError(422, f"These settings do not go together: {error}") from None
     return settings
 
 
+def as_json(levels: Any) -> dict[str, list[float]]:
+    """Price levels as the log keeps them: items as they are read, prices ascending.
+
+    >>> as_json({" tea": [3.5, 3]})
+    {'tea': [3.0, 3.5]}
+    """
+    found = checked_levels(PriceLevels(levels))
+    assert isinstance(found, PriceLevels)
+    return {str(item): list(prices) for item, prices in found.levels.items()}
+
+
 def for_live(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that ``Live`` takes."""
-    return {name: value for name, value in settings.items() if name not in OWN}
+    found = {name: value for name, value in settings.items() if name not in OWN}
+    return found if settings.get("price_levels") is None else found | {"prices": settings["price_levels"]}
 
 
 def live_of(settings: dict[str, Any]) -> Live:
@@ -69,6 +88,18 @@ def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: in
         raise RefusedError(
             409, f"{large:,} records of the market have counts above {LARGEST_COUNT:,}: leave detect out."
         )
+
+
+def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
+    """Refuse price levels that offers of the market's log are not on."""
+    live = live_of(settings)
+    for offered in offers:
+        try:
+            live.at_levels(Record(offered, next(iter(offered))))
+        except ValueError as error:
+            raise RefusedError(
+                409, f"An offer of the market does not fit to these price levels: {error}. Use another market."
+            ) from None
 
 
 def to_text(settings: dict[str, Any]) -> str:

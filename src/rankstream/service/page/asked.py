@@ -1,4 +1,4 @@
-"""What if: the shares of an offer that somebody ticks, beside those of everything; the best and the next offer."""
+"""What if: the shares of an offer that somebody ticks, at prices, beside everything; the best and the next offer."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,15 +17,26 @@ KINDS = {"best": "decide", "next": "next_offer"}
 
 @dataclass
 class WhatIf:
-    """A filled form and its answer."""
+    """A filled form and its answer; ``at`` says which of its price levels each item is at."""
 
     items: list[dict[str, Any]]
     ticked: set[str]
+    at: dict[str, int]
     margins: dict[str, str] = field(default_factory=dict)
     at_most: str = ""
     rows: list[dict[str, Any]] = field(default_factory=list)
     intervals: str = ""
     sentences: list[str] = field(default_factory=list)
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether an item can be had at several prices, or at one."""
+        return any(item["prices"] for item in self.items)
+
+    def label(self, item: dict[str, Any]) -> str:
+        """An item as the model knows it, at the price that it has here."""
+        found: str = item["levels"][self.at[item["key"]]]
+        return found
 
 
 async def what_if(
@@ -44,14 +55,21 @@ async def what_if(
 
 
 def _filled(items: list[dict[str, Any]], form: list[tuple[str, str]] | None) -> WhatIf:
-    keys = {item["key"] for item in items}
+    keys, middle = {item["key"] for item in items}, {item["key"]: item["level"] for item in items}
     if form is None:
-        return WhatIf(items, keys)
+        return WhatIf(items, keys, middle)
     ticked = {value for name, value in form if name == "on" and value in keys}
     ticked |= {item["key"] for item in items if item["always"]}
     given = dict(form)
     margins = {key: given[f"margin-{key}"].strip()[:20] for key in keys if given.get(f"margin-{key}", "").strip()}
-    return WhatIf(items, ticked, margins, given.get("at_most", "").strip()[:6])
+    at = {item["key"]: _level(item, given.get(f"price-{item['key']}", "")) for item in items}
+    return WhatIf(items, ticked, at, margins, given.get("at_most", "").strip()[:6])
+
+
+def _level(item: dict[str, Any], text: str) -> int:
+    """Which price level was chosen; the middle one where none was, or one that is gone."""
+    place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+    return place if 0 <= place < len(item["levels"]) else int(item["level"])
 
 
 async def _predict(pages: Pages, row: MarketRow, served: ServedModel, asked: WhatIf) -> None:
@@ -59,18 +77,18 @@ async def _predict(pages: Pages, row: MarketRow, served: ServedModel, asked: Wha
     offer = [item for item in asked.items if item["key"] in asked.ticked]
     if not offer:
         raise RefusedError(422, "Nothing is ticked: tick what is on offer.")
-    names = [item["label"] for item in offer]
+    names = [asked.label(item) for item in offer]
     (shares,) = await pages.service.predict(row, served, [tuple(name.strip() for name in names)])
     ends, asked.intervals = await pages.intervals(row, served, names)
-    for item in offer:
-        share = shares[item["label"]]
+    for item, name in zip(offer, names, strict=True):
+        share = shares[name]
         asked.rows.append(
             {
-                "label": item["label"],
+                "label": name,
                 "share": share,
                 "text": percent(share),
-                "interval": f"{100 * ends[item['label']][0]:.1f} to {100 * ends[item['label']][1]:.1f} %"
-                if item["label"] in ends
+                "interval": f"{100 * ends[name][0]:.1f} to {100 * ends[name][1]:.1f} %"
+                if name in ends
                 else "not yet" if asked.intervals == "not yet" else "",
                 "change": f"{100 * (share - item['share']):+.1f}",
             }
@@ -80,20 +98,21 @@ async def _predict(pages: Pages, row: MarketRow, served: ServedModel, asked: Wha
 
 async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: WhatIf, ask: str) -> None:
     """The best offer, or the next one to try, of items whose margins are given; it is then what is ticked."""
-    labels = {item["key"]: item["label"] for item in asked.items}
-    margins: dict[str, float] = {}
-    for key, text in asked.margins.items():
-        margins[labels[key]] = _number(labels[key], text)
-    if not margins:
-        raise RefusedError(422, "No item has a margin: say what a sale of each earns.")
-    free = [item["label"] for item in asked.items if not item["always"]]
-    without = [label for label in free if label not in margins]
+    free = {item["key"]: item for item in asked.items if not item["always"]}
+    given = {key: _number(free[key]["label"], text) for key, text in asked.margins.items() if key in free}
+    if not given:
+        what = "No item has a cost or a margin: say what a sale of each costs, or earns if it has no price."
+        raise RefusedError(422, what if asked.has_prices else "No item has a margin: say what a sale of each earns.")
+    without = [item["label"] for key, item in free.items() if key not in given]
     nothing = next((item["label"] for item in asked.items if item["always"]), None)
     said: dict[str, Any] = {
-        "margins": {label: margins.get(label, 0.0) for label in free} | ({} if nothing is None else {nothing: 0.0}),
+        "margins": {item["label"]: given.get(key, 0.0) for key, item in free.items() if not item["prices"]}
+        | ({} if nothing is None else {nothing: 0.0}),
         "never": without, "no_choice": nothing, "budget": BUDGET,
         "at_most": int(asked.at_most) if asked.at_most.isdecimal() else None,
     }  # fmt: skip
+    if asked.has_prices:
+        said["costs"] = {item["label"]: given.get(key, 0.0) for key, item in free.items() if item["prices"]}
     question = {"kind": KINDS[ask], "market": row.id, "digest": served.digest, "constraints": said}
     found = await pages.service.ask(pages.service.slow, question)
     decision = found if ask == "best" else found.get("decision") or {}
@@ -103,8 +122,14 @@ async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: What
         sure = "no feasible offer is worth more, proven" if decision["proven"] else "not proven to be the best"
         asked.sentences.append(f"It is worth {decision['value']:.4g} per customer by the model; {sure}.")
     if without:
-        asked.sentences.append(f"{len(without):,} items without a margin were left out.")
-    asked.ticked = {item["key"] for item in asked.items if item["always"] or item["label"] in found["offer"]}
+        what = "a cost or a margin" if asked.has_prices else "a margin"
+        asked.sentences.append(f"{len(without):,} items without {what} were left out.")
+    asked.ticked = {item["key"] for item in asked.items if item["always"]}
+    for item in asked.items:
+        for place, label in enumerate(item["levels"]):
+            if label in found["offer"]:
+                asked.ticked.add(item["key"])
+                asked.at[item["key"]] = place
 
 
 def _number(label: str, text: str) -> float:
@@ -113,5 +138,5 @@ def _number(label: str, text: str) -> float:
     except ValueError:
         value = float("nan")
     if not -1e12 < value < 1e12:
-        raise RefusedError(422, f"The margin of {label!r} is {text!r}: write a number, such as 1.5.")
+        raise RefusedError(422, f"The margin or cost of {label!r} is {text!r}: write a number, such as 1.5.")
     return value

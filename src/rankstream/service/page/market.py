@@ -89,7 +89,7 @@ class Pages:
             question = {
                 "kind": "panels", "market": row.id, "digest": served.digest, "records": row.records,
                 "course": list(self.courses[row.id]), "alarms": facts["alarms"], "proven": proven(facts),
-                "no_choice": row.settings.get("no_choice"),
+                "no_choice": row.settings.get("no_choice"), "price_levels": row.settings.get("price_levels"),
             }  # fmt: skip
             content = await self.service.ask(self.service.drawing, question)
             content |= {"position": facts["position"]}

@@ -10,6 +10,7 @@ from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import restrict
 from rankstream.models.answers import Substitution
+from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.service.page.blocks import Section, Sheet, TableBlock, brief, percent, table
@@ -20,6 +21,8 @@ MOST_DRAWN = 20
 """Items in a picture of who gains."""
 MATRIX = 12
 """Items up to which the table of who gains has a column for each."""
+MOST_LINES, MOST_CURVES = 8, 30
+"""Items in the picture and in the table of demand by price."""
 NAMED = 5
 """Substitutes that a row names where there are more."""
 
@@ -74,7 +77,6 @@ def types_section(
     shares: Mapping[tuple[Label, ...], Any],
     rankings: Sequence[Mapping[str, Any]] = (),
     top: int = 10,
-    is_drawn: bool = True,
 ) -> Section:
     """The customer types by their first two choices, and the largest whole rankings where they are known.
 
@@ -90,8 +92,6 @@ def types_section(
         Whole rankings with their shares.
     top : int
         The most types.
-    is_drawn : bool
-        Whether there is a picture: not of a model of items at prices, which are never all on offer.
 
     """
     nothing = model.no_choice
@@ -101,7 +101,7 @@ def types_section(
     caption = "Customer types by their first two choices" + (", with 95 % intervals" if known and found else "")
     shown = table(caption, ("first choice > second choice", "share of customers"), rows, most=top, which="largest")
     parts: list[Any] = [shown]
-    if is_drawn and found:
+    if found:
         ends = {key: pair for key, (_, pair) in found.items() if pair is not None} if known else None
         drawn = sheet.picture(
             "Customer types", shown, lambda figure: _draw_types(figure, model, top, ends),
@@ -117,15 +117,27 @@ def types_section(
         if nothing is not None
         else "A type is what customers would take first, and what they would take if that were not on offer."
     )
-    return Section("types", "Who the customers are", (words,), tuple(parts))
+    return Section("types", "Who the customers are", (words, *at_middle(model)), tuple(parts))
+
+
+def at_middle(model: Any) -> list[str]:
+    """At which prices an answer about everything is; nothing for a model without prices."""
+    if model.price_levels is None:
+        return []
+    return [f"Every item that has prices is at its middle one: {joined(everything(model))}."]
 
 
 def _draw_types(figure: Any, model: Any, top: int, ends: Any) -> None:
     plots.segments(model, figure.subplots(), top, 2, ends).set_xlabel("% of customers")
 
 
-def substitution_section(sheet: Sheet, moves: Substitution, ends: Mapping[Label, Any] | None = None) -> Section:
-    """Who gains when an item is gone; ``ends`` are the shares from everything, with the ends of their intervals."""
+def substitution_section(
+    sheet: Sheet, moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None
+) -> Section:
+    """Who gains when an item is gone; ``ends`` are the shares from everything, with the ends of their intervals.
+
+    ``model`` says at which prices that is.
+    """
     asked = [place for place in range(len(moves.items)) if moves.shares[place].any()]
     largest = sorted(asked, key=lambda place: -float(moves.before[place]))[:MOST_DRAWN]
     kept = moves.among([moves.items[place] for place in largest])
@@ -140,6 +152,7 @@ def substitution_section(sheet: Sheet, moves: Substitution, ends: Mapping[Label,
         )
         parts = (draw,)
     words = ["Each row is an item that is no longer on offer, and says which part of its buyers takes what instead."]
+    words += [] if model is None else at_middle(model)
     if len(drawn.items) < len(moves.items):
         words.append(f"The picture shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
@@ -171,14 +184,20 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
 
 
 def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) -> Section:
-    """The share of each item by its own price, beside the others at middle prices."""
+    """The share of each item by its own price, beside the others at middle prices; of many items, the most chosen."""
+    largest = sorted(curves, key=lambda item: -max(_ends(share)[0] for share in curves[item].values()))
+    listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
+    drawn = {item: curves[item] for item in listed if item in set(largest[:MOST_LINES])}
     rows = [
-        (item, f"{price:g}", percent(*_ends(curve[price]))) for item, curve in curves.items() for price in sorted(curve)
+        (item, f"{price:g}", percent(*_ends(curves[item][price]))) for item in listed for price in sorted(curves[item])
     ]
-    shown = table("Demand by price", ("item", "price", "share"), rows)
-    draw = sheet.picture("Demand by price", shown, lambda figure: plots.demand(curves, figure.subplots()))
-    words = "The share of an item by its own price, beside everything else at its middle price."
-    return Section("demand", "What prices do", (words,), (draw,))
+    shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
+    draw = sheet.picture("Demand by price", shown, lambda figure: plots.demand(drawn, figure.subplots()))
+    words = ["The share of an item by its own price, beside everything else at its middle price."]
+    if len(drawn) < len(curves):
+        what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"
+        words.append(f"The picture shows the {len(drawn)} most chosen of {len(curves):,} items, {what}.")
+    return Section("demand", "What prices do", tuple(words), (draw,))
 
 
 def _ends(share: Any) -> tuple[float, tuple[float, float] | None]:

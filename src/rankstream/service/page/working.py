@@ -13,17 +13,19 @@ from rankstream import plots
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
+from rankstream.data.prices import AT
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.answers import favourites, most_chosen
+from rankstream.models.answers import Substitution, favourites, most_chosen
+from rankstream.models.prices import curves_of, everything, middle_prices
 from rankstream.models.rankings import RankingModel
 from rankstream.service import store
-from rankstream.service.asking import MOST_ITEMS, Asked, counted
+from rankstream.service.asking import MOST_ITEMS, Asked, at_levels, counted
 from rankstream.service.child import answer_parent, lower_priority
 from rankstream.service.limits import RefusedError
 from rankstream.service.log import batches_after
 from rankstream.service.page.blocks import Section, Sheet, render, table
 from rankstream.service.page.findings import drift_section
-from rankstream.service.page.sections import fit_section, substitution_section, types_section
+from rankstream.service.page.sections import demand_section, fit_section, substitution_section, types_section
 from rankstream.streams.background import BackgroundLive
 
 LATEST = 20_000
@@ -59,25 +61,22 @@ class PageAsked(Asked):
             lambda: self._over_time(sheet, question),
             lambda: fit_section(sheet, model, self.counts(question), question["proven"]),
             lambda: _types(sheet, model),
-            lambda: substitution_section(sheet, model.substitution(None, most_chosen(model, MOST_ITEMS))),
+            lambda: substitution_section(sheet, _moves(model), model=model),
             lambda: course_section(sheet, question["course"], question["alarms"]),
         ]
-        names = ("drift", "fit", "types", "substitution", "course")
+        names = ["drift", "fit", "types", "substitution", "course"]
+        curves = {} if model.price_levels is None else _curves(model)
+        if curves:
+            made.insert(-1, lambda: demand_section(sheet, curves))
+            names.insert(-1, "demand")
         sections = [_attempt(name, make) for name, make in zip(names, made, strict=True)]
-        shares = model.predict(model.items)
-        own = None if model.no_choice_code is None else str(model.items[model.no_choice_code])
-        nothing = question["no_choice"] or own
-        items = [
-            {"key": key_of(item), "label": str(item), "share": share, "always": str(item) == nothing}
-            for item, share in shares.items()
-        ]
-        return {"panels": render("panels.html", sections=sections), "items": items}
+        return {"panels": render("panels.html", sections=sections), "items": items_of(model, question["no_choice"])}
 
     def _over_time(self, sheet: Sheet, question: dict[str, Any]) -> Section:
         """Drift and shares over time, of the latest records in the log."""
         first = max(0, question["records"] - LATEST)
         batches = batches_after(self.log, question["market"], first, {}, LATEST)
-        records = [record for batch in batches for record in batch.records]
+        records = at_levels(batches, question["price_levels"])
         if len(records) < 2:
             raise ValueError("The log has fewer than two records of the market: send more choices.")
         begin, whole = question["records"] - len(records), counted(records)
@@ -127,8 +126,44 @@ def key_of(item: Label) -> str:
     return sha256(str(item).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def items_of(model: Any, no_choice: str | None) -> list[dict[str, Any]]:
+    """All items with their shares while everything is on offer, those with prices at middle ones.
+
+    ``levels`` are the labels of an item at its prices, cheapest first, and ``level`` is which of them everything has;
+    an item without a price has one label, its own.
+    """
+    levels, own = model.price_levels, None if model.no_choice is None else str(model.no_choice)
+    nothing = no_choice or own
+    found = []
+    for label, share in model.predict(everything(model)).items():
+        item = label if levels is None else levels.of(label)[0]
+        at = [str(one) for one in (() if levels is None else levels.labels) if levels.of(one)[0] == item]
+        labels = at if str(label) in at else [str(label)]
+        found.append(
+            {
+                "key": key_of(item), "label": str(item), "share": share, "always": str(item) == nothing,
+                "levels": labels, "level": labels.index(str(label)),
+                "prices": [one.rpartition(AT)[2] for one in at],
+            }
+        )  # fmt: skip
+    return found
+
+
+def _moves(model: Any) -> Substitution:
+    """Who gains when one of the most chosen items is gone."""
+    found: Substitution = model.substitution(None, most_chosen(model, MOST_ITEMS))
+    return found
+
+
+def _curves(model: Any) -> dict[Label, dict[float, Any]]:
+    """Demand by price, of the items that are chosen most."""
+    chosen = {model.price_levels.of(label)[0] for label in most_chosen(model, MOST_ITEMS)}
+    whole = middle_prices(model)
+    return curves_of(model, model.demand, [item for item in whole if item in chosen], whole)
+
+
 def _types(sheet: Sheet, model: Any) -> Section:
-    moves = model.substitution(None, most_chosen(model, MOST_ITEMS))
+    moves = _moves(model)
     rankings: list[dict[str, Any]] = []
     if isinstance(model, RankingModel):
         rankings = [{"ranking": list(map(str, one.ranking)), "share": one.share} for one in model.segments(TYPES)]
@@ -155,7 +190,8 @@ def course_section(
 
 TITLES = {
     "drift": "What changed over time", "fit": "How well it fits, and what is proven", "types": "Who the customers are",
-    "substitution": "Who gains when an item is gone", "course": "Error, certificate and changes",
+    "substitution": "Who gains when an item is gone", "demand": "What prices do",
+    "course": "Error, certificate and changes",
 }  # fmt: skip
 
 

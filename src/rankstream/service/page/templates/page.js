@@ -72,13 +72,15 @@
       if (button && button.value !== "shares" && offer) {
         const keys = new Set(offer.dataset.ticked.split(" "));
         form.querySelectorAll("input[name=on]").forEach((box) => { box.checked = keys.has(box.value); });
+        const at = new Map(offer.dataset.at.trim().split(" ").map((one) => one.split(":")));
+        form.querySelectorAll("select").forEach((one) => { one.value = at.get(one.name.slice(6)) ?? one.value; });
       }
       clearTimeout(timer);
       if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
     } catch { byId("answer").textContent = "There was no answer: try again."; }
     byId("answer").removeAttribute("aria-busy");
   }
-  form.addEventListener("change", (event) => { if (event.target.name === "on") ask(null); });
+  form.addEventListener("change", (event) => { if (event.target.matches("input[name=on], select")) ask(null); });
   form.addEventListener("submit", (event) => { event.preventDefault(); ask(event.submitter); });
   if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
 })();
