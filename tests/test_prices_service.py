@@ -1,0 +1,270 @@
+"""Prices in the service: levels as a setting, choices at prices, questions, export, and the page's what-if."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankstream as rs
+from rankstream.service import folder as folders
+from rankstream.service import store
+from rankstream.service.page.working import key_of
+from rankstream.streams.background import BackgroundLive
+from serving import CAFE, TEA, Shop, error, shop, wait_for
+from test_page import ask as ask_page
+from test_page import drawn, page_of
+
+LEVELS = {"tea": [3.0, 3.5, 4.0], "cake": [4.0, 5.0]}
+
+
+def sold(tea: float, cake: float, teas: int, cakes: int, leave: int) -> list[dict[str, Any]]:
+    offered = {"tea": tea, "cake": cake, "nothing": None}
+    taken = {"tea": teas, "cake": cakes, "nothing": leave}
+    return [{"offered": offered, "chosen": item} for item, times in taken.items() for _ in range(times)]
+
+
+SHOP = [
+    *sold(3.0, 4.0, 20, 16, 8),
+    *sold(3.1, 5.0, 26, 8, 10),
+    *sold(3.5, 4.0, 13, 19, 12),
+    *sold(4.0, 4.0, 8, 21, 15),
+    *sold(4.0, 5.0, 14, 10, 20),
+]
+
+
+@pytest.fixture(scope="module")
+def kiosk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("prices") / "shop") as opened:
+        drawn(opened)
+        assert opened.settle("kiosk", served="sparse", no_choice="nothing", price_levels=LEVELS).status_code == 200
+        answer = opened.send("kiosk", SHOP)
+        assert answer.status_code == 202, answer.text
+        opened.learn()
+        yield opened
+
+
+def learned(opened: Shop, market: str = "kiosk") -> BackgroundLive:
+    kept = store.learned(opened.service.published.connection, opened.service.row(market).id)
+    assert kept is not None
+    return BackgroundLive.from_bytes(kept.state)
+
+
+def test_the_learner_follows_prices_in_their_order(kiosk: Shop) -> None:
+    live = learned(kiosk).live
+    assert live.counts is not None
+    assert live.prices == rs.PriceLevels(LEVELS)
+    assert live.counts.assortments.order == rs.PriceLevels(LEVELS).order
+    assert live.counts.observations == len(SHOP)
+    assert live.counts.assortments.n_offers == 5
+    settings = kiosk.get("/kiosk/settings").json()
+    assert settings["price_levels"] == LEVELS
+
+
+def test_predictions_at_prices(kiosk: Shop) -> None:
+    offers = [{"tea": price, "cake": 4.0, "nothing": None} for price in (3.0, 3.25, 3.5, 4.0)]
+    answer = kiosk.post("/kiosk/predict", {"offers": [*offers, ["tea @ 3.50", "cake @ 4.00", "nothing"]]}).json()
+    tea = [one["shares"].get("tea") for one in answer["predictions"][:4]]
+    assert tea == sorted(tea, reverse=True)
+    assert tea[1] == pytest.approx((tea[0] + tea[2]) / 2)
+    assert answer["predictions"][4]["shares"]["tea @ 3.50"] == pytest.approx(tea[2])
+    status, sentence = error(kiosk.post("/kiosk/predict", {"offers": [{"tea": 9.0, "nothing": None}]}))
+    assert (status, "beyond its levels, which cover 3 to 4" in sentence) == (422, True)
+    status, sentence = error(kiosk.post("/kiosk/predict", {"offers": [{"rum": 9.0, "nothing": None}]}))
+    assert (status, "does not know an item 'rum'" in sentence) == (422, True)
+
+
+def test_decisions_about_items_and_prices(kiosk: Shop) -> None:
+    costs = {"tea": 1.2, "cake": 2.5}
+    found = kiosk.post("/kiosk/decide", {"costs": costs, "no_choice": "nothing"}).json()["decision"]
+    best = rs.decide.best_offer(learned(kiosk).model, costs=costs, no_choice="nothing")
+    assert found["offer"] == [str(item) for item in best.offer]
+    assert found["value"] == pytest.approx(best.value)
+    bound: dict[str, Any] = {"must": ["tea"], "never": ["cake @ 5.00"], "ladders": [["tea", "cake"]]}
+    found = kiosk.post("/kiosk/decide", {"costs": costs, **bound}).json()["decision"]
+    assert [item for item in found["offer"] if item.startswith("tea @ ")]
+    assert "cake @ 5.00" not in found["offer"]
+    now = {"present": {"tea": 3.0, "cake": 4.0}, "changes": 0}
+    found = kiosk.post("/kiosk/decide", {"costs": costs, **now}).json()["decision"]
+    assert set(found["offer"]) == {"tea @ 3.00", "cake @ 4.00"}
+    again = kiosk.post("/kiosk/decide", {"costs": costs, "present": ["tea @ 3.00", "cake @ 4.00"], "changes": 0})
+    assert again.json()["decision"]["offer"] == found["offer"]
+    tried = kiosk.post("/kiosk/next-offer", {"costs": costs, "at_most": 1, "how": "greedy", "no_choice": "nothing"})
+    assert tried.json()["decision"]["offer"][0].partition(" @ ")[0] in costs
+    status, sentence = error(kiosk.post("/kiosk/decide", {"margins": {"tea": 1.0}}))
+    assert (status, "The margin of 'tea' depends on its price: give costs" in sentence) == (422, True)
+    assert "neither margins nor costs" in error(kiosk.post("/kiosk/decide", {}))[1]
+
+
+def test_types_and_substitution_are_at_middle_prices(kiosk: Shop) -> None:
+    middle = ["tea @ 3.50", "cake @ 4.00", "nothing"]
+    assert [one["item"] for one in kiosk.get("/kiosk/substitution").json()["items"]] == middle
+    types = kiosk.get("/kiosk/segments?top=100").json()["segments"]
+    assert {item for one in types for item in one["ranking"]} <= set(middle)
+    assert sum(one["share"] for one in types) == pytest.approx(1.0)
+
+
+def test_drift_is_about_items_at_levels(kiosk: Shop) -> None:
+    found = kiosk.get("/kiosk/drift").json()
+    assert found["before"] + found["after"] == len(SHOP)
+    assert found["appeared"] == 2
+
+
+@pytest.mark.parametrize("name", ["kiosk.jsonl", "kiosk.parquet"])
+def test_exported_choices_have_the_prices_that_were_sent(kiosk: Shop, name: str, tmp_path: Path) -> None:
+    assert folders.export(kiosk.folder, "kiosk", tmp_path / name) == len(SHOP)
+    live = learned(kiosk).live
+    assert live.counts is not None
+    read = rs.read(tmp_path / name, prices="offered", price_levels=rs.PriceLevels(LEVELS), no_choice="nothing")
+    assert read.counts.digest() == live.counts.digest()
+    raw = rs.read(tmp_path / name, prices="offered").prices
+    assert raw is not None
+    assert 3.1 in raw.levels["tea"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "reason"),
+    [
+        ({"tea": 2.0, "nothing": None}, "the price 2 of 'tea' is beyond its levels, which cover 3 to 4"),
+        (["tea", "nothing"], "the price of 'tea' is missing"),
+        ({"tea": True, "nothing": None}, "the price of 'tea' is True, which is not a number"),
+        ({"pie": 2.0, "nothing": None}, "the item 'pie' has a price, but no levels"),
+        (["tea@3.00", "tea@3.50", "nothing"], "the offer has two prices of 'tea', 3.0 and 3.5"),
+    ],
+)
+def test_records_that_are_not_on_the_levels_are_refused(kiosk: Shop, offered: Any, reason: str) -> None:
+    good = {"offered": {"tea": 1 + 2, "nothing": None}, "chosen": None}
+    status, sentence = error(kiosk.send("kiosk", [good, {"offered": offered, "chosen": "nothing"}]))
+    assert status == 422
+    assert sentence.startswith(f"Record 1 is wrong: {reason}")
+    assert kiosk.service.row("kiosk").records == len(SHOP)
+
+
+def test_settings_and_choices_that_do_not_go_together(tmp_path: Path) -> None:
+    with shop(tmp_path) as opened:
+        status, sentence = error(opened.send("cafe", SHOP[:1]))
+        assert (status, "has prices, and no price levels were given" in sentence) == (422, True)
+        opened.send("cafe", [TEA])
+        status, sentence = error(opened.settle("cafe", price_levels=LEVELS))
+        assert status == 409
+        assert "does not fit to these price levels: the price of 'tea' is missing" in sentence
+        assert opened.settle("cafe", price_levels={"rum": [1, 2]}).status_code == 200  # nobody has sent that
+        wrong: list[Any] = [{}, {"tea": []}, {"tea": [3, 3]}, {"tea": [-1]}, {"tea": "3"}, []]
+        for levels in wrong:
+            assert error(opened.settle("cafe", price_levels=levels))[0] == 422
+        opened.settle("kiosk", price_levels=LEVELS, served="sparse")
+        opened.send("kiosk", SHOP)
+        assert error(opened.settle("kiosk", served="sparse"))[0] == 409
+        status, sentence = error(opened.settle("kiosk", price_levels={"tea": [3, 3.5], "cake": [4, 5]}))
+        assert (status, "The price 4 of 'tea'".lower() in sentence.lower()) == (409, True)
+    with shop(tmp_path / "closed", new_markets=False) as opened:
+        assert error(opened.settle("kiosk", price_levels=LEVELS))[0] == 404
+
+
+def test_other_levels_learn_everything_again_and_a_restart_goes_on(tmp_path: Path) -> None:
+    with shop(tmp_path) as opened:
+        opened.settle("kiosk", price_levels=LEVELS, served="sparse")
+        opened.send("kiosk", SHOP[:100])
+        opened.learn()
+        opened.send("kiosk", SHOP[100:])
+        opened.send("kiosk", [{"offered": ["pie", "nothing"], "chosen": "pie"}] * 3)
+        opened.learn()
+        resumed = learned(opened)
+        assert resumed.position == len(SHOP) + 3
+        finer = {"tea": [3.0, 3.1, 3.5, 4.0], "cake": [4.0, 5.0]}
+        assert opened.settle("kiosk", price_levels=finer, served="sparse").status_code == 200
+        opened.learn()
+        live = learned(opened).live
+        assert live.counts is not None
+        assert {"tea @ 3.10", "cake @ 5.00", "nothing"} in [
+            set(map(str, offer)) for offer in live.counts.assortments.offers
+        ]
+        assert live.counts.assortments.order == rs.PriceLevels(finer).order
+        assert live.counts.observations == len(SHOP) + 3
+
+
+def options(page: str) -> dict[str, str]:
+    """The price that is selected for each item of a form."""
+    found = re.findall(r'<select name="price-(\w+)"[^>]*>(.*?)</select>', page)
+    return {key: re.findall(r"<option [^>]*selected>([^<]*)", text)[0] for key, text in found}
+
+
+def test_the_page_ticks_items_and_chooses_prices_without_a_script(kiosk: Shop) -> None:
+    whole = kiosk.http.request("GET", "/markets/kiosk").text
+    assert options(whole) == {key_of("tea"): "3.50", key_of("cake"): "4.00"}
+    assert "What prices do" in whole
+    assert whole.count("Every item that has prices is at its middle one: tea @ 3.50, cake @ 4.00, nothing.") == 2
+    shares = []
+    for level in range(3):
+        fields = {"on": [key_of("tea")], f"price__{key_of('tea')}": [str(level)]}
+        answer = ask_page(kiosk, "kiosk", "what-if", **fields).text
+        price = ("3.00", "3.50", "4.00")[level]
+        assert f"tea @ {price}" in answer
+        shares.append(float(re.findall(r"tea @ [\d.]+</bdi></th><td class=\"number\">([\d.]+)", answer)[0]))
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > shares[2]
+    for text in ("7", "-1", "x", "9" * 30):
+        fields = {"on": [key_of("tea")], f"price__{key_of('tea')}": [text]}
+        page = ask_page(kiosk, "kiosk", "", **fields)
+        page_of(page)
+        assert options(page.text)[key_of("tea")] == "3.50"
+
+
+def test_the_best_offer_on_the_page_is_at_its_prices(kiosk: Shop) -> None:
+    costs = {f"margin__{key_of('tea')}": ["1.2"], f"margin__{key_of('cake')}": ["2.5"]}
+    page = ask_page(kiosk, "kiosk", "", ask=["best"], **costs).text
+    best = rs.decide.best_offer(learned(kiosk).model, costs={"tea": 1.2, "cake": 2.5}, no_choice="nothing")
+    assert f"The best offer: {', '.join(map(str, best.offer))}." in page
+    chosen = options(page)
+    assert {item: float(chosen[key_of(item)]) for item in best.prices} == best.prices
+    tried = ask_page(kiosk, "kiosk", "what-if", ask=["next"], **costs).text
+    assert "The next offer to try: " in tried
+    some = ask_page(kiosk, "kiosk", "what-if", ask=["best"], **{f"margin__{key_of('tea')}": ["1.2"]}).text
+    assert "1 items without a cost or a margin were left out." in some
+    assert "No item has a cost or a margin" in ask_page(kiosk, "kiosk", "what-if", ask=["best"]).text
+
+
+def test_intervals_come_later_at_prices_too(kiosk: Shop) -> None:
+    fields = {"on": [key_of("tea")], f"price__{key_of('tea')}": ["2"]}
+    texts: list[str] = []
+
+    def is_there() -> bool:
+        texts.append(ask_page(kiosk, "kiosk", "what-if", **fields).text)
+        return f"by refits of the model of record {len(SHOP)}" in texts[-1]
+
+    wait_for(is_there)
+    low, high = map(float, re.findall(r"tea @ 4.00.*?([\d.]+) to ([\d.]+) %", texts[-1])[0])
+    share = float(re.findall(r"tea @ 4.00</bdi></th><td class=\"number\">([\d.]+) %", texts[-1])[0])
+    assert low <= share <= high
+    assert low < high
+
+
+def test_a_page_without_prices_has_nothing_of_them(tmp_path: Path) -> None:
+    with shop(tmp_path) as opened:
+        drawn(opened)
+        opened.send("cafe", CAFE * 2)
+        opened.settle("cafe", served="sparse")
+        opened.learn()
+        text = opened.http.request("GET", "/markets/cafe").text
+        assert "<select" not in text
+        assert "What prices do" not in text
+        assert "middle" not in text
+
+
+def test_the_client_sends_prices() -> None:
+    sent: list[Any] = []
+
+    class Caught(rs.Client):
+        def _asked(self, method: str, path: str, body: Any = None, headers: Any = None) -> dict[str, Any]:
+            sent.append(json.loads(body))
+            return {"position": 1, "predictions": [], "decision": {}}
+
+    with Caught("http://127.0.0.1:1") as client:
+        client.send("kiosk", rs.Record({"tea": 3.5, "nothing": None}, "tea"))
+        client.predict("kiosk", [{"tea": 3.5, "nothing": None}, ("tea", "nothing")])
+        client.decide("kiosk", costs={"tea": 1.0})
+    assert sent[0]["records"] == [{"offered": {"tea": 3.5, "nothing": None}, "chosen": "tea", "count": 1.0}]
+    assert sent[1]["offers"] == [{"tea": 3.5, "nothing": None}, ["tea", "nothing"]]
+    assert sent[2]["costs"] == {"tea": 1.0}
