@@ -195,7 +195,7 @@ def test_the_page_ticks_items_and_chooses_prices_without_a_script(kiosk: Shop) -
     whole = kiosk.http.request("GET", "/markets/kiosk").text
     assert options(whole) == {key_of("tea"): "3.50", key_of("cake"): "4.00"}
     assert "What prices do" in whole
-    assert whole.count("Every item that has prices is at its middle one: tea @ 3.50, cake @ 4.00, nothing.") == 2
+    assert whole.count("Every item that has prices is at its middle one: tea @ 3.50, cake @ 4.00.") == 2
     shares = []
     for level in range(3):
         fields = {"on": [key_of("tea")], f"price__{key_of('tea')}": [str(level)]}

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Reading, Sensitivity
     from rankstream.estimation.estimate import Estimate
 
-METHODS = ("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle")
+METHODS = (
+    *("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle"),
+    *("mnl-price", "latent-class-price"),
+)
 NO_CHOICE = "no choice"
 SLICES = 8  # of the records by time, to look for a change
 

@@ -143,7 +143,7 @@ def segments(
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
     known = "" if ends is None else ", with 95 % intervals"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
-    prices = "" if levels_of(model) is None else ", at middle prices"
+    prices = "" if levels_of(model) is None else "\nat middle prices"
     axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{prices}{others}")
     axes.set_xlim(0, 1.12 * furthest)
     axes.grid(alpha=0.3, axis="x")

@@ -122,9 +122,11 @@ def types_section(
 
 def at_middle(model: Any) -> list[str]:
     """At which prices an answer about everything is; nothing for a model without prices."""
-    if model.price_levels is None:
+    levels = model.price_levels
+    if levels is None:
         return []
-    return [f"Every item that has prices is at its middle one: {joined(everything(model))}."]
+    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
+    return [f"Every item that has prices is at its middle one: {joined(priced)}."]
 
 
 def _draw_types(figure: Any, model: Any, top: int, ends: Any) -> None:
