@@ -11,6 +11,7 @@ import pytest
 import rankstream as rs
 from rankstream.service import folder as folders
 from rankstream.service import store
+from rankstream.service.limits import ServiceLimits
 from rankstream.service.page.working import key_of
 from rankstream.streams.background import BackgroundLive
 from serving import CAFE, TEA, Shop, error, shop, wait_for
@@ -163,6 +164,21 @@ def test_settings_and_choices_that_do_not_go_together(tmp_path: Path) -> None:
         assert error(opened.settle("kiosk", price_levels=LEVELS))[0] == 404
 
 
+def test_offers_are_limited_at_levels_and_prices_by_how_many_ways_there_are(tmp_path: Path) -> None:
+    with shop(tmp_path / "one", limits=ServiceLimits(offers=2)) as opened:
+        opened.settle("kiosk", price_levels={"tea": [3, 4]})
+        every = [{"offered": {"tea": 3 + place / 100, "nothing": None}, "chosen": "tea"} for place in range(60)]
+        assert opened.send("kiosk", every[:40]).status_code == 202
+        status, sentence = error(opened.send("kiosk", every))
+        assert (status, "more than 40 offers at different prices: round prices" in sentence) == (409, True)
+        assert opened.send("kiosk", every[:40]).status_code == 202
+    with shop(tmp_path / "two", limits=ServiceLimits(offers=2)) as opened:
+        opened.settle("kiosk", price_levels={"tea": [3, 4, 5]})
+        priced = [{"offered": {"tea": price, "nothing": None}, "chosen": "tea"} for price in (3, 3.1, 4, 4.2, 5)]
+        assert opened.send("kiosk", priced[:4]).status_code == 202
+        assert "more than 2 different offers" in error(opened.send("kiosk", priced))[1]
+
+
 def test_other_levels_learn_everything_again_and_a_restart_goes_on(tmp_path: Path) -> None:
     with shop(tmp_path) as opened:
         opened.settle("kiosk", price_levels=LEVELS, served="sparse")
@@ -250,7 +266,7 @@ def test_a_page_without_prices_has_nothing_of_them(tmp_path: Path) -> None:
         text = opened.http.request("GET", "/markets/cafe").text
         assert "<select" not in text
         assert "What prices do" not in text
-        assert "middle" not in text
+        assert "middle prices" not in text
 
 
 def test_the_client_sends_prices() -> None:

@@ -23,8 +23,11 @@ KINDS = {
     "LogitModel": ("mnl", "mnl", "a multinomial logit"),
     "LatentClassModel": ("latent-class", "latent-class", "a mixture of logits"),
     "MarkovChainModel": ("markov-chain", "markov-chain", "a Markov chain"),
+    "PricedModel": ("priced-logit", "latent-class-price", "logits with a price coefficient"),
 }
 """What a model is called, the method for it where the file does not say which it was, and a few words."""
+SEVERAL = {"rankings": None, "priced-logit": ("mnl-price", "latent-class-price")}
+"""Kinds that several methods make: any, or these."""
 MOST_DRAWN, MOST_DRAWN_FROM_CHAINS = 1000, 60
 """Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
 MOST_LISTED = 20
@@ -38,8 +41,9 @@ def kind_of(model: "Model") -> str:
 
 def method_of(model: "Model") -> str:
     """How it was fitted: as its file says, else as such models usually are."""
-    noted, usual = model.about.get("method"), KINDS[type(model).__name__][1]
-    return noted if isinstance(noted, str) and (noted == usual or kind_of(model) == "rankings") else usual
+    noted, (kind, usual, _) = model.about.get("method"), KINDS[type(model).__name__]
+    known = SEVERAL.get(kind, (usual,))
+    return noted if isinstance(noted, str) and (known is None or noted in known) else usual
 
 
 def can_be_drawn(model: "Model") -> bool:

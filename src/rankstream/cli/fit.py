@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Reading, Sensitivity
     from rankstream.estimation.estimate import Estimate
 
-METHODS = (
-    *("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle"),
-    *("mnl-price", "latent-class-price"),
-)
+PRICED = ("mnl-price", "latent-class-price")
+METHODS = ("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle", *PRICED)
 NO_CHOICE = "no choice"
 SLICES = 8  # of the records by time, to look for a change
 

@@ -16,7 +16,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
 from rankstream.estimation.estimate import run_task
-from rankstream.estimation.methods import METHODS, Method, make, pick
+from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, make, pick
 from rankstream.estimation.task import Task
 from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.solver.runs import Estimate
@@ -77,14 +77,14 @@ def compile_first(method: Method, clock: Callable[[], float] = monotonic, slow: 
     as an oracle or a prior, are for other offers and left out; methods of other people's making are not tried at all.
     """
     began = clock()
-    kind: Any = METHODS.get(method.name)
+    kind: Any = (METHODS | WITH_PRICES).get(method.name)
     if kind is None or not isinstance(method, kind):
         return clock() - began
     values = {field.name: getattr(method, field.name) for field in fields(kind)}
     plain = {name: value for name, value in values.items() if isinstance(value, str | int | float | tuple)}
-    offers = Assortments([("a", "b", "none"), ("a", "c", "none"), ("b", "c", "none")])
-    task = Task(offers, ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3]))
-    kind(**plain).model(task)
+    one, two, three = ("a @ 1.00", "b @ 1.00", "b @ 2.00") if method.name in WITH_PRICES else "abc"
+    offers = Assortments([(one, two, "none"), (one, three, "none"), (two, three, "none")])
+    kind(**plain).model(Task(offers, ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3])))
     if slow:
         unlike = Target(np.array([0.9, 0.1, 0.0, 0.0, 0.1, 0.9, 0.9, 0.0, 0.1]))  # so that there is something to prove
         search_and_prove(L2(offers), unlike, SearchOracle(offers), Goal("gap", 0.0), 2)

@@ -46,6 +46,7 @@ class KnownMarket:
     added: dict[int, Offered] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.kinds: set[frozenset[Label]] = set()  # offers at price levels
         self.no_choice = self.row.settings["no_choice"]
         self.priced = None if self.gate.live.prices is None else in_priced_offers(no_choice=self.no_choice)
 
@@ -55,14 +56,16 @@ class KnownMarket:
         offer = key_of(offered)
         if offer not in self.numbers:
             limits.check_offer(offered)
-            limits.check_offers(len(self.numbers) + 1)
+            limits.check_prices(len(self.numbers) + 1)
             self.add(len(self.numbers), offered)
+            limits.check_offers(len(self.kinds))
             self.added[self.numbers[offer]] = offered
         return self.numbers[offer]
 
     def add(self, number: int, offered: Offered) -> None:
         """An offer of the log."""
         self.numbers[key_of(offered)] = number
+        self.kinds.add(frozenset(self.gate.live.at_levels(Record(offered, None)).offered))
         self.places[number] = {item: place for place, item in enumerate(offered)}
 
 

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+PRICED_WAYS = 20
+"""Ways to price an offer, on average: the log keeps prices as they were sent."""
+
 
 class RefusedError(Exception):
     """An answer that is not what was asked for: a status of HTTP, and a sentence for whoever asked."""
@@ -82,6 +85,14 @@ class ServiceLimits:
         if number > self.offers:
             raise RefusedError(
                 409, f"The market would have more than {self.offers:,} different offers: send these to another market."
+            )
+
+    def check_prices(self, number: int) -> None:
+        """Refuse more ways to price offers than a market may have."""
+        most = PRICED_WAYS * self.offers
+        if number > most:
+            raise RefusedError(
+                409, f"The market would have more than {most:,} offers at different prices: round prices to a few."
             )
 
     def check_markets(self, number: int) -> None:

@@ -32,7 +32,8 @@ class _FittedMethod(ABC):
         task.require_still(self.name)
         order = task.assortments.order
         if not self.prices:
-            refuse_order(order, f"The method {self.name!r}", "use 'nearest' or 'mle', or leave out the order")
+            instead = "use 'nearest' or 'mle', for prices also 'mnl-price', or leave out the order"
+            refuse_order(order, f"The method {self.name!r}", instead)
         return self._model(task)
 
     @abstractmethod
