@@ -160,6 +160,11 @@ def test_settings_and_choices_that_do_not_go_together(tmp_path: Path) -> None:
         assert error(opened.settle("kiosk", served="sparse"))[0] == 409
         status, sentence = error(opened.settle("kiosk", price_levels={"tea": [3, 3.5], "cake": [4, 5]}))
         assert (status, "The price 4 of 'tea'".lower() in sentence.lower()) == (409, True)
+        opened.settle("bakery", price_levels={"bun": [1, 2]})
+        one = {"offered": {"bun": 1, "nothing": None}, "chosen": "bun"}
+        assert opened.send("bakery", [one, one]).status_code == 202
+        status, sentence = error(opened.send("bakery", [{**one, "offered": {"bun": True, "nothing": None}}]))
+        assert (status, "True, which is not a number" in sentence) == (422, True)
     with shop(tmp_path / "closed", new_markets=False) as opened:
         assert error(opened.settle("kiosk", price_levels=LEVELS))[0] == 404
 

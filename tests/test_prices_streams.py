@@ -20,6 +20,8 @@ from rankstream.models.entropy.guides import PRICED, UNIFORM
 from rankstream.models.entropy.stacking import fit_stack
 from rankstream.oracles import QuickOracle, Ties
 from rankstream.streams import pace, served
+from rankstream.streams.background import BackgroundLive, refreshed
+from rankstream.streams.leaving import leave
 from rankstream.streams.levels import RecordLevels
 from shell import run
 
@@ -147,6 +149,28 @@ def test_a_priced_market_that_outgrows_its_programs_keeps_the_order(
     assert in_batches(resumed, more, 30).sparse == in_batches(live, more, 30).sparse
 
 
+def test_a_detector_that_grows_before_its_first_choice_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "SMALL", 0)
+    levels = PriceLevels({"tea": range(1, 9)})
+    detector = rs.ChangeDetector(Assortments([(label, "no") for label in levels.labels], order=levels.order))
+    detector.extend([("pie", "no")])
+    oracle = detector.served.solver.oracle
+    assert isinstance(oracle, QuickOracle)
+    assert detector.assortments.precedence.respects(oracle.start).all()
+
+
+def test_levels_stay_when_their_last_offer_leaves() -> None:
+    offers = Assortments(
+        [("tea @ 3.00", "no"), ("tea @ 4.00", "no"), ("pie", "no")], order=[("tea @ 3.00", "tea @ 4.00")]
+    )
+    counts = rs.ChoiceCounts(offers, [9, 1, 0, 1, 8, 2])
+    (left,) = leave([], [counts], np.array([0, 2]))
+    assert left.assortments.offers == (("tea @ 3.00", "no"), ("pie", "no"))
+    assert left.assortments.order == offers.order
+    again = left.extend([("tea @ 4.00", "no")]).assortments
+    assert again.order == offers.order
+
+
 @given(naive_prices.ordered(), st.sampled_from(["first", "last", "random"]), st.data())
 def test_the_quick_search_keeps_an_order(offers: Assortments, ties: Ties, data: st.DataObject) -> None:
     costs = data.draw(strategies.costs(offers.n_coordinates))
@@ -191,6 +215,24 @@ def test_what_is_not_on_the_levels_is_refused_and_nothing_is_counted(offered: An
         live.observe(Record(offered, "nothing"))
     assert live.counts is not None
     assert live.counts.observations == 2
+
+
+def test_a_flag_is_not_a_price_although_it_equals_one() -> None:
+    live = Live(prices={"bun": [1, 2]}, served="sparse")
+    live.observe(Record({"bun": 1, "nothing": None}, "bun"))
+    with pytest.raises(ValueError, match="the price of 'bun' is True, which is not a number"):
+        live.observe(Record({"bun": True, "nothing": None}, "bun"))
+
+
+def test_models_of_a_stream_know_the_bins_of_its_levels() -> None:
+    levels = PriceLevels({"tea": [3, 4]}, {"tea": [2.5, 3.2, 4.5]})
+    live = in_batches(Live(prices=levels, served="sparse"), [Record({"tea": 2.6, "nothing": None}, "tea")], 1)
+    assert live.model.price_levels == levels
+    assert live.model.predict({"tea": 4.4, "nothing": None}).keys() == {"tea", "nothing"}
+    learning = BackgroundLive({"prices": levels})
+    learning.observe([Record({"tea": 3.3, "nothing": None}, "tea", 60)], 1)
+    learning.take(refreshed(learning.job() or pytest.fail("no model is due")))
+    assert (learning.serves, learning.model.price_levels) == ("max-entropy", levels)
 
 
 def test_prices_without_levels_and_labels_of_levels() -> None:
