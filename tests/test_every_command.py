@@ -20,7 +20,7 @@ from rankstream.cli import fit, main, options, plot
 from rankstream.cli.app import COMMANDS
 from rankstream.data.readers.grouping import PERIODS
 from rankstream.data.readers.reading import Format
-from rankstream.estimation.methods import METHODS
+from rankstream.estimation.methods import METHODS, WITH_PRICES
 from rankstream.experiments import study
 from rankstream.models.entropy.laws import plackett_luce
 
@@ -309,7 +309,7 @@ def test_want_of_memory_is_one_sentence(
 
 
 def test_what_the_shell_completes_is_what_there_is() -> None:
-    assert ("auto", *METHODS) == fit.METHODS
+    assert ("auto", *METHODS, *WITH_PRICES) == fit.METHODS
     assert set(get_args(Format)) == set(options.FORMATS)
     assert tuple(PERIODS) == plot.PERIODS
     assert options.words("stop", "skip")() == ["stop", "skip"]

@@ -103,7 +103,7 @@ class LineReader:
         if len(words) > LINE:
             raise ValueError(f"it is longer than {LINE:,} bytes: end each record by a line break")
         if not self.is_csv:
-            return record_of(words, self._keys, self.no_choice, self.separator, self._choices)
+            return record_from(_object(words), self._keys, self.no_choice, self.separator, self._choices)
         try:
             return self._row(words)
         except csv.Error as error:
@@ -184,28 +184,25 @@ def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
 
 
 def record_of(
-    words: bytes,
-    keys: dict[str, Any] | None = None,
-    no_choice: str | None = None,
-    separator: str = SEPARATORS[0],
-    priced: Choices | None = None,
+    words: bytes, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
 ) -> Record | None:
     """A record from a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None from an empty one.
 
     ``keys`` are other names for the four keys; what is offered to all may stand there as a list. ``no_choice`` is in
     every offer, and what null or an empty choice means; ``separator`` joins the items of an offer that is one text.
-    ``priced`` reads offers with prices (``in_priced_offers``).
 
     >>> record_of(b'{"menu": ["tea", "pie"], "chosen": null}', {"offered": "menu"}, "nothing")
     Record(offered=('tea', 'pie', 'nothing'), chosen='nothing', times=1.0, time=None)
     """
-    if not words.strip():
-        return None
+    return record_from(_object(words), keys, no_choice, separator) if words.strip() else None
+
+
+def _object(words: bytes) -> Any:
+    """What the JSON of a line stands for."""
     try:
-        content = loads(words.decode("utf-8-sig"))
+        return loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON ({error}): write one object in every line") from None
-    return record_from(content, keys, no_choice, separator, priced)
 
 
 def record_from(
@@ -215,7 +212,7 @@ def record_from(
     separator: str = SEPARATORS[0],
     priced: Choices | None = None,
 ) -> Record:
-    """A record from what the JSON of ``record_of`` stands for.
+    """A record from what the JSON of ``record_of`` stands for; ``priced`` reads offers with prices, if they have some.
 
     >>> record_from({"offered": ["tea", "pie"], "chosen": "pie", "time": "2024-05-16"})
     Record(offered=('tea', 'pie'), chosen='pie', times=1.0, time=1715817600.0)
