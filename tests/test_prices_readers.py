@@ -101,7 +101,7 @@ def test_json_lines_have_prices_in_their_offers(tmp_path: Path) -> None:
         agree(path, {"prices": "offered"})
     with pytest.raises(ValueError, match=r"line 1: the offer .* has prices: give prices='offered'"):
         rs.read_counts(tmp_path / "0.jsonl")
-    with pytest.raises(ValueError, match="has prices, which a stream does not read"):
+    with pytest.raises(ValueError, match="has prices, and no price levels were given"):
         record_of(b'{"offered": {"tea": 3.5}, "chosen": "tea"}')
 
 

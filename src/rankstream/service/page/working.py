@@ -65,9 +65,8 @@ class PageAsked(Asked):
             lambda: course_section(sheet, question["course"], question["alarms"]),
         ]
         names = ["drift", "fit", "types", "substitution", "course"]
-        curves = {} if model.price_levels is None else _curves(model)
-        if curves:
-            made.insert(-1, lambda: demand_section(sheet, curves))
+        if model.price_levels is not None and any(len(one) > 1 for one in model.price_levels.levels.values()):
+            made.insert(-1, lambda: demand_section(sheet, _curves(model)))
             names.insert(-1, "demand")
         sections = [_attempt(name, make) for name, make in zip(names, made, strict=True)]
         return {"panels": render("panels.html", sections=sections), "items": items_of(model, question["no_choice"])}
