@@ -20,6 +20,7 @@ KINDS = {
     "window": ("--window", "4d"),
     "detect": ("--detect", "--half-life", "60"),
     "search": (),
+    "prices": ("--price-levels", '{"a": [1, 2], "b": [1, 2, 3]}'),
 }
 VALUES: list[Any] = [
     *(None, True, -1, 0, 10**400, 2**63, 1e308, float("nan"), float("inf"), 0.5, 1e-320),
@@ -37,7 +38,11 @@ def lines(kind: str, start: int, end: int) -> str:
     def one(number: int) -> str:
         drawn = random.Random(number % 40 if kind == "search" else number)
         offer = drawn.sample(range(30), 8) if kind == "search" else drawn.sample(["a", "b", 3, "d", "e"], 3)
-        return json.dumps({"offered": offer, "chosen": random.Random(number).choice(offer), "time": 3600 * number})
+        chosen = random.Random(number).choice(offer)
+        if kind == "prices":
+            prices = {item: drawn.choice([1, 2]) if item in ("a", "b") else None for item in offer}
+            return json.dumps({"offered": prices, "chosen": str(chosen)})
+        return json.dumps({"offered": offer, "chosen": chosen, "time": 3600 * number})
 
     return "".join(one(number) + "\n" for number in range(start, end))
 

@@ -262,7 +262,7 @@ def test_nothing_of_a_batch_is_counted_if_a_record_is_wrong(kind: str) -> None:
             live.observe([Record(("a", "b"), "a", 100), Record(offer, "a")])
     live.observe([])
     assert (live.records, live.waiting, live.counts) == (0, 0, None)
-    live.observe([Record(["a", "b"], "a", 100)] * 2)  # type: ignore[arg-type]
+    live.observe([Record(["a", "b"], "a", 100)] * 2)
     assert live.model.predict(["a", "b"])["a"] > 0.9
 
 

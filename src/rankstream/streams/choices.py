@@ -1,6 +1,5 @@
 """One observation of a stream, what is wrong with it, and whether it can wait to be counted."""
 
-from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ class Record(NamedTuple):
     Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
     """
 
-    offered: tuple[Label, ...] | Mapping[Label, Any]
+    offered: Any  # a tuple of items, or a mapping from items to prices
     chosen: Label
     times: float = 1.0
     time: float | None = None
