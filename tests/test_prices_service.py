@@ -96,6 +96,17 @@ def test_decisions_about_items_and_prices(kiosk: Shop) -> None:
     assert "neither margins nor costs" in error(kiosk.post("/kiosk/decide", {}))[1]
 
 
+def test_the_examples_with_prices_in_the_documentation_are_answered(kiosk: Shop) -> None:
+    content = kiosk.http.request("GET", "/openapi.json").json()
+    shapes = content["components"]["schemas"]
+    for name, path in (("PredictBody", "predict"), ("DecideBody", "decide"), ("NextBody", "next-offer")):
+        answer = kiosk.post(f"/kiosk/{path}", shapes[name]["examples"][1])
+        assert answer.status_code == 200, answer.text
+    sent = content["paths"]["/v1/markets/{market}/choices"]["post"]["requestBody"]["content"]["application/json"]
+    kiosk.settle("example", price_levels=LEVELS)
+    assert kiosk.send("example", sent["examples"]["prices"]["value"]["records"]).json()["records"] == 2
+
+
 def test_types_and_substitution_are_at_middle_prices(kiosk: Shop) -> None:
     middle = ["tea @ 3.50", "cake @ 4.00", "nothing"]
     assert [one["item"] for one in kiosk.get("/kiosk/substitution").json()["items"]] == middle

@@ -53,7 +53,7 @@ BODY = {
                 "schema": CHOICES,
                 "examples": {
                     "items": {"value": {"records": [schemas.OFFERED]}},
-                    "prices": {"value": {"records": [schemas.PRICED]}},
+                    "prices": {"value": {"records": [schemas.PRICED, schemas.AS_TEXT]}},
                 },
             },
             "application/x-ndjson": {

@@ -13,7 +13,9 @@ PriceTable = Annotated[
     Field(min_length=1, max_length=200),
 ]
 OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
-PRICED = {"offered": {"tea": 3.5, "cake": 4.0, "nothing": None}, "chosen": "tea"}
+PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
+AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
+COSTS = {"costs": {"tea": 1.2, "cake": 2.5}, "no_choice": "nothing"}
 MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004}
 TEA: Any = {"market": "cafe", "model": MODEL}
 CAFE: Any = {
@@ -29,9 +31,10 @@ CAFE: Any = {
 SHARES = {"tea": 0.6, "pie": 0.3, "nothing": 0.1}
 
 
-def shown(**example: Any) -> ConfigDict:
-    """Settings of a class with an example."""
-    return ConfigDict(extra="forbid", json_schema_extra={"example": example})
+def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
+    """Settings of a class with an example, and others where it can look otherwise, as with prices."""
+    several: dict[str, Any] = {"examples": [example, *others]} if others else {}
+    return ConfigDict(extra="forbid", json_schema_extra={"example": example, **several})
 
 
 class ProblemAnswer(BaseModel):
@@ -123,7 +126,7 @@ class SettingsAnswer(SettingsBody):
 class PredictBody(BaseModel):
     """Offers to predict: lists of items, or items with prices where the model knows what prices do."""
 
-    model_config = shown(offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
+    model_config = shown({"offers": [PRICED["offered"]]}, offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
     offers: list[list[Name] | dict[str, Finite | None]] = Field(min_length=1)
 
 
@@ -176,14 +179,14 @@ class Feasible(BaseModel):
 class DecideBody(Feasible):
     """A question for the offer that earns most."""
 
-    model_config = shown(margins={"tea": 1.0, "pie": 3.0}, at_most=1, top=2)
+    model_config = shown(COSTS, margins={"tea": 1.0, "pie": 3.0}, at_most=1, top=2)
     top: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class NextBody(Feasible):
     """A question for the offer to try next."""
 
-    model_config = shown(margins={"tea": 1.0, "pie": 3.0}, at_most=1, how="thompson")
+    model_config = shown(COSTS, margins={"tea": 1.0, "pie": 3.0}, at_most=1, how="thompson")
     how: Literal["thompson", "greedy", "ucb"] = "thompson"
 
 
