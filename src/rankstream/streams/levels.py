@@ -40,14 +40,15 @@ class RecordLevels:
             chosen = named.get(plain(record.chosen), record.chosen)
         except TypeError:
             chosen = record.chosen
-        return record._replace(offered=labels, chosen=chosen)
+        return Record(labels, chosen, record.times, record.time)
 
     def _labels(self, levels: PriceLevels, offered: Any) -> Known:
         key: Any = None
         try:
             key = tuple(offered.items()) if isinstance(offered, Mapping) else tuple(offered)
-            if key in self._known and not any(isinstance(price, bool) for _, price in _pairs(offered)):
-                return self._known[key]
+            known = self._known.get(key)
+            if known is not None and not (isinstance(offered, Mapping) and bool in map(type, offered.values())):
+                return known  # True equals 1, but is not a price
         except TypeError:  # what cannot be an item is said below
             return tuple(offered), {}
         try:
