@@ -59,6 +59,7 @@ def test_the_learner_follows_prices_in_their_order(kiosk: Shop) -> None:
     assert live.counts.assortments.n_offers == 5
     settings = kiosk.get("/kiosk/settings").json()
     assert settings["price_levels"] == LEVELS
+    assert kiosk.get("").json()["markets"][0]["items"] == 3
 
 
 def test_predictions_at_prices(kiosk: Shop) -> None:

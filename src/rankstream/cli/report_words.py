@@ -25,7 +25,7 @@ def in_short(model: Any, found: "Reading", content: dict[str, Any]) -> Section:
     seen = counts.totals[counts.assortments.owner] > 0.0
     apart = np.abs(model.probabilities(counts.assortments) - counts.frequencies())[seen]
     words = [
-        f"From {counts.observations:,.12g} choices among {len(model.items):,} items: predicted shares are "
+        f"From {counts.observations:,.12g} choices among {items_in(model)}: predicted shares are "
         f"{100 * float(apart.mean()):.2f} percentage points from the observed ones on average."
     ]
     nothing = content["model"]["no_choice"]
@@ -46,6 +46,15 @@ def in_short(model: Any, found: "Reading", content: dict[str, Any]) -> Section:
     return Section("short", "In short", tuple(words))
 
 
+def items_in(whole: Any) -> str:
+    """How many items a model or offers have, each counted once, whatever its prices."""
+    from rankstream.models.prices import levels_of, own_items
+
+    if levels_of(whole) is None:
+        return f"{len(whole.items):,} items"
+    return f"{len(own_items(whole)):,} items at price levels"
+
+
 def read_section(found: "Reading", name: str, reading: ReadingOptions) -> Section:
     """What was read, and what was skipped."""
     from rankstream.service.page.sections import joined
@@ -55,7 +64,7 @@ def read_section(found: "Reading", name: str, reading: ReadingOptions) -> Sectio
     good = found.rows - found.problems.total
     words = [
         f"{name} has {found.rows:,} records, read as {found.format}{span}: {counts.observations:,.12g} "
-        f"choices from {offers.n_offers:,} different offers of {offers.n_items:,} items.",
+        f"choices from {offers.n_offers:,} different offers of {items_in(offers)}.",
         f"{good:,} records were used, and {found.problems.total:,} were skipped."
         if found.problems.total
         else "Nothing was skipped.",
@@ -77,7 +86,7 @@ def proven(model: "Model", many: "Bootstrap | None", excuse: str) -> list[str]:
     """Where the model comes from, and what is proven about it, in plain words."""
     rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
     words = [
-        f"A model of {len(model.items):,} items: {words_of(kind_of(model), rankings)}.",
+        f"A model of {items_in(model)}: {words_of(kind_of(model), rankings)}.",
         *origin_lines(model.about),
     ]
     noted = model.about.get("certificate")

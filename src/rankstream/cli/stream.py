@@ -159,7 +159,7 @@ def _status(follower: "Follower", as_json: bool) -> str:
         certificate = live.certificate
         content |= {
             "offers": live.counts.assortments.n_offers,
-            "items": live.counts.assortments.n_items,
+            "items": live.n_items,
             "rankings": live.rankings,
             "served": live.serves,
             "distance": certificate.upper,

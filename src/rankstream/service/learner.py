@@ -192,7 +192,7 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
         "since": learning.known_since,
         "learned": learning.position,
         "offers": counts.assortments.n_offers,
-        "items": counts.assortments.n_items,
+        "items": learning.live.n_items,
         "choices": float(counts.totals.sum()),
         "distance": certificate.upper,
         "least": certificate.lower,

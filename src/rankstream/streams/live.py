@@ -157,6 +157,12 @@ class Live:
         """The own name of an item that may be at a price level."""
         return self._levels.own(item)
 
+    @property
+    def n_items(self) -> int:
+        """How many items there are so far, each counted once, whatever its prices."""
+        known = () if self.counts is None else self.counts.assortments.items
+        return len(set(map(self.own_item, known)))
+
     def check(self, record: Record) -> None:
         """Refuse what cannot be counted."""
         check_record(self.at_levels(record), self.timed, self.detect)
