@@ -66,6 +66,7 @@ def test_a_table_proves_what_a_search_cannot(weights: tuple[float, ...] | None) 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_cuts_prove_where_there_is_no_table(weights: tuple[float, ...] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corrective, "proving_table", lambda *_: None)
+    monkeypatch.setattr(proving, "FIRST_ROUNDS", 1)
     offers, data = noisy(seed=1)
     norm = L2(offers, weights=weights)
     least = corrective.fit_nearest(offers, data, norm, DenseOracle(offers), tolerance=1e-9).certificate
@@ -108,7 +109,7 @@ def test_after_the_proof_the_search_has_the_rest_of_the_time(monkeypatch: pytest
     watch = Deadline(40.0, clock=clock)
     found = corrective.fit_nearest(offers, data, oracle=oracle, tolerance=0.0, watch=watch, prove=True)
     assert watch.stopped
-    assert 20 < found.rounds <= 40
+    assert 30 < found.rounds <= 40
 
 
 def test_the_next_dual_lies_between_the_latest_and_the_best() -> None:

@@ -205,9 +205,9 @@ class ColumnSearch:
         return Estimate(model, certificate, self.rounds, self.converged, history)
 
     def certificate(self, master: RestrictedMaster) -> Certificate:
-        """The bounds; the last weights are asked what they prove, unless what is proven is enough."""
+        """The bounds; the last weights are asked what they prove, unless that is enough, or a prover's business."""
         aim, payoff = self._aim(master), 0.0
-        if self.goal.stop == "mae" or not self.converged:
+        if self.prover is None and (self.goal.stop == "mae" or not self.converged):
             dual = master.dual() if isinstance(master, LinearMaster) else self.distance.respond(master.point, aim)
             self._note(dual, self._price(self.distance, dual, aim)[0])
         if self.best_dual is not None:

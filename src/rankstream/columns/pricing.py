@@ -1,5 +1,6 @@
 """Pricing: many columns and a proven bound from one run of an oracle."""
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from rankstream.oracles import LatticeOracle, Oracle, Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.column_kernels import columns_on_lattice
 from rankstream.oracles.protocol import beginnings, meet
-from rankstream.oracles.search import SearchOracle
+from rankstream.oracles.search import SearchOracle, hurried
 from rankstream.oracles.ties import TIE_RULES
 
 PAIRS_FROM = 2**23  # running through this many states takes longer than columns of pairs take to read and to weigh
@@ -69,7 +70,8 @@ class Pricing:
                 self.oracle.cheapest(costs)  # which says what is wrong with them
             return Priced(self._kept(costs, rankings), least, True)
         if self._read is None:
-            answer = self.oracle.cheapest(costs)
+            with hurried(self.oracle) if known is not None else nullcontext():  # there will be more rounds
+                answer = self.oracle.cheapest(costs)
             return Priced(np.asarray(answer.ranking, dtype=np.int64)[np.newaxis], answer.bound, answer.exact)
         answers = self._read(costs)
         best = min(answers, key=lambda answer: float(answer.value))

@@ -9,7 +9,7 @@ from rankstream import distances
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate, certify
-from rankstream.columns.least import prove_least
+from rankstream.columns.least import HalfSpace, prove_least
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import HighNorm
@@ -52,15 +52,13 @@ def certificate_of(fitted: Vec, counts: ChoiceCounts, oracle: Oracle, watch: Wat
     distance = distances.L2(assortments, weights=distances.observation_weights(counts))
     dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
     found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
-    return sharper(replace(found, lower=max(found.lower, 0.0)), distance, target, oracle, watch)
+    found, space = replace(found, lower=max(found.lower, 0.0)), None
+    if found.gap > NEAR * found.upper > TINY and not watch("proving"):
+        space = prove_least(distance, target, oracle, NEAR * found.upper, watch)
+    return with_proof(found, space, distance, target)
 
 
-def sharper(
-    found: Certificate, distance: HighNorm, target: Target, oracle: Oracle, watch: Watch = unwatched
-) -> Certificate:
-    """The same certificate with the best that can be proven in the time of a watch; see ``prove_least``."""
-    lower, room = found.lower, NEAR * found.upper
-    if found.upper - lower > room > TINY and not watch("proving"):
-        space = prove_least(distance, target, oracle, room, watch)
-        lower = lower if space is None else max(lower, space.lower(distance, target))
+def with_proof(found: Certificate, space: HalfSpace | None, distance: HighNorm, target: Target) -> Certificate:
+    """The same certificate with what a half-space proves, where that is more."""
+    lower = found.lower if space is None else max(found.lower, space.lower(distance, target))
     return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

@@ -8,7 +8,7 @@ from rankstream.certificate import Certificate
 from rankstream.columns.least import HalfSpace, is_plain_l2, prove_least
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.oracles import Oracle, QuickOracle, SearchOracle, auto
+from rankstream.oracles import Oracle, QuickOracle, auto
 from rankstream.solver.runs import Run
 from rankstream.streams.growth import tie_rule
 from rankstream.streams.served import LARGEST
@@ -58,8 +58,6 @@ def _is_small(offers: Assortments) -> bool:
 
 
 def _oracle(run: Run, offers: Assortments) -> Oracle:
-    """The oracle of the run; one of its own where that learns from being asked, or is only quick."""
+    """The oracle of the run, unless it is only quick. (A search is not asked where nobody counts the seconds.)"""
     oracle = run.solver.oracle
-    if isinstance(oracle, SearchOracle):
-        return SearchOracle(offers, oracle.ties, oracle.seed, states=oracle.states)
     return auto(offers, *tie_rule(oracle)) if isinstance(oracle, QuickOracle) else oracle

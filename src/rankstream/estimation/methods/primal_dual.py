@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import until, unwatched
-from rankstream.columns.least import is_plain_l2
+from rankstream.columns.least import is_plain_l2, prove_least
 from rankstream.distances import Distance
-from rankstream.estimation.certified import sharper
+from rankstream.estimation.certified import with_proof
 from rankstream.estimation.methods.protocol import Weighting, offer_weights
 from rankstream.estimation.task import Task
 from rankstream.learners import Learner
@@ -66,11 +66,13 @@ class PrimalDual:
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; where the oracle is a search, a tenth of the time is for a proof."""
         run = self.play(task)
-        found, distance, oracle = run.result(), run.solver.distance, run.solver.oracle
-        if not (task.stands_still and is_plain_l2(distance) and isinstance(oracle, SearchOracle)):
-            return found
-        certificate = sharper(found.certificate, distance, task.target, oracle, task.proving)
-        return replace(found, certificate=certificate)
+        distance, oracle = run.solver.distance, run.solver.oracle
+        proves = task.stands_still and isinstance(oracle, SearchOracle)
+        if not proves or not is_plain_l2(distance) or task.proving("proving"):
+            return run.result()
+        space = prove_least(distance, task.target, oracle, 0.0, task.proving)
+        found = run.result()
+        return replace(found, certificate=with_proof(found.certificate, space, distance, task.target))
 
     def model(self, task: Task) -> ChoiceModel:
         """As ``Method`` says."""
