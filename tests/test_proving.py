@@ -6,9 +6,12 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline, seconds_left, until, unwatched
 from rankstream.certificate import Proof
 from rankstream.columns import corrective, proving
+from rankstream.columns.column_search import ColumnSearch, Goal
+from rankstream.columns.pricing import Pricing
 from rankstream.columns.proving import Prover, TableTurns
 from rankstream.data.counts import Target
 from rankstream.distances import L2
+from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Answer, DenseOracle, SearchOracle, choosing
 from rankstream.oracles.dense import table_bytes
@@ -173,3 +176,18 @@ def test_seconds_left() -> None:
     assert seconds_left(lambda text, share=1.0: False) == np.inf  # noqa: ARG005
     asked.append(2)
     assert seconds_left(watch) == 0.0
+
+
+def test_the_rankings_of_a_table_are_taken() -> None:
+    offers, data = noisy()
+    norm, target, oracle = L2(offers), Target(data), SearchOracle(offers, states=2)
+    prover = Prover(norm, target, DenseOracle(offers, precision="single"))
+    search = ColumnSearch(norm, target, Pricing(oracle, offers), Goal("gap", 0.0), 1, prover=prover)
+    nearest = NearestMixture(offers, data, np.ones(offers.n_offers))
+    nearest.take(np.arange(offers.n_items)[np.newaxis])
+    before = nearest.squared_distance
+    assert prover.table is not None
+    assert search._ask(prover.table, nearest, norm)
+    assert nearest.count > 1
+    assert nearest.squared_distance < 0.8 * before
+    assert 0.0 < search.lower < nearest.squared_distance**0.5
