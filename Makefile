@@ -94,8 +94,9 @@ bench: setup ## measure speed, as ratios in one run
 mutants: setup ## make small mistakes in a copy of the source, and see whether the tests notice (half an hour)
 	nice $(BIN)/python benchmarks/mutants.py
 
-fuzz: setup ## run every command on hostile files, and hold certificates against brute force (some minutes)
+fuzz: setup ## run every command on hostile files, ask the service odd things, and hold certificates against brute force (some minutes)
 	nice $(BIN)/python benchmarks/fuzz.py --cases 2000
+	PYTHONPATH=tests nice $(BIN)/python benchmarks/fuzz_service.py --runs 40
 	nice $(BIN)/python benchmarks/certificates.py --cases 600
 
 reproduce: setup ## rerun the paper's computational study into experiments/results

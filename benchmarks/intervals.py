@@ -1,12 +1,13 @@
 """How often intervals of predicted shares contain the true one: on offers with data, and on offers nobody has seen.
 
-    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30]
+    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30] [--half-life 700]
 
 Truths are those of ``truths.py`` (10 items, 40 offers) and four rankings of 5 items (10 offers of 150 choices, all
 others unseen); every coordinate of every offer counts once. "spread alone" is the interval without what held-out offers
 add; "rescaled" is that one times a constant, chosen with the truth at hand such that it covers as often as ours: an
 interval that is as wide on average has its width in the right places. Markets are those of seeds from 4001 on;
-what is added was settled on others.
+what is added was settled on others. With ``--half-life`` the same choices come one after the other, in an order drawn
+by the seed, to counts that forget.
 """
 
 import os
@@ -20,7 +21,7 @@ from itertools import combinations
 import joblib
 import numpy as np
 
-from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
+from rankstream import Assortments, Bootstrap, ChoiceCounts, DecayingCounts, RankingModel
 from rankstream._core.types import Vec
 from truths import TRUTHS, Shares
 
@@ -47,13 +48,24 @@ def few_rankings(seed: int) -> tuple[ChoiceCounts, Assortments, Shares]:
     return ChoiceCounts(offers, np.concatenate(tallies)), test, model.probabilities
 
 
-def measure(name: str, choices: int, seed: int, replicates: int) -> tuple[list[tuple[Vec, ...]], float]:
+def forgotten(counts: ChoiceCounts, half_life: float, seed: int) -> DecayingCounts:
+    """The same choices as they came one after the other to counts that forget."""
+    places = np.repeat(np.arange(counts.tallies.size), counts.tallies.astype(np.int64))
+    fading = DecayingCounts(counts.assortments, half_life)
+    fading.observe_coordinates(np.random.default_rng(seed).permutation(places))
+    return fading
+
+
+def measure(
+    name: str, choices: int, seed: int, replicates: int, half_life: float | None = None
+) -> tuple[list[tuple[Vec, ...]], float]:
     """For seen and for unseen offers: share, spread alone, whole reach and truth; and the CPU seconds."""
     if name == FEW:
         counts, test, shares = few_rankings(seed)
     else:
         truth = TRUTHS[name](seed)
         counts, test, shares = truth.counts(choices, seed), truth.test, truth.shares
+    counts = counts if half_life is None else forgotten(counts, half_life, seed)
     start = time.process_time()
     found = Bootstrap(counts, replicates=replicates, seed=seed)
     groups: list[tuple[Vec, ...]] = []
@@ -87,6 +99,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two markets, 10 replicates, three cells")
     parser.add_argument("--markets", type=int, default=10)
     parser.add_argument("--replicates", type=int, default=30)
+    parser.add_argument("--half-life", type=float, default=None, help="in choices, for counts that forget")
     options = parser.parse_args()
     markets, replicates = (2, 10) if options.quick else (options.markets, options.replicates)
     print(f"{markets} markets each, {replicates} replicates, intervals of 95 %")
@@ -94,7 +107,8 @@ def main() -> None:
     print(f"{'truth':<20}{'choices':>8}  {'offers':<7}{titles}")
     for name, choices in CELLS[:3] if options.quick else CELLS:
         seeds = range(FIRST_SEED, FIRST_SEED + markets)
-        runs = joblib.Parallel(n_jobs=-1)(joblib.delayed(measure)(name, choices, k, replicates) for k in seeds)
+        work = [joblib.delayed(measure)(name, choices, k, replicates, options.half_life) for k in seeds]
+        runs = joblib.Parallel(n_jobs=-1)(work)
         seconds = float(np.median([spent for _, spent in runs]))
         for place, which in enumerate(("seen", "unseen")):
             groups = [found[place] for found, _ in runs]

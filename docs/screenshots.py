@@ -14,7 +14,12 @@ import rankstream as rs
 from service import Served
 
 IMAGES = Path(__file__).parent / "images"
-WIDE, TALL = 1000, 1250
+WIDE, TALL, NARROW = 1280, 1250, 390
+PAGES = (
+    ("page.png", "light", WIDE), ("page-wide-dark.png", "dark", WIDE), ("page-narrow.png", "light", NARROW),
+    ("page-dark.png", "dark", NARROW),
+)  # fmt: skip
+REPORTS = (("report.png", "light", WIDE), ("report-dark.png", "dark", NARROW))
 NAMES = ("tea", "coffee", "juice", "cake", "pie", "scone")
 
 
@@ -26,35 +31,54 @@ def picture(browser: Browser, url: str, name: str, scheme: str, wait: str = "", 
     page = context.new_page()
     page.goto(url)
     if wait:
+        page.locator("#what-if").wait_for(timeout=120_000)
         page.get_by_role("checkbox", name="juice").uncheck()
         page.locator("#answer tr", has_text="juice").wait_for(state="detached")
-        page.get_by_text(wait).first.wait_for(timeout=120_000)
+        page.get_by_text(wait).first.wait_for(timeout=400_000)
     page.screenshot(path=IMAGES / name)
     context.close()
 
 
-def simulated(seed: int, number: int) -> list[rs.Record]:
-    """Choices from a simulated market."""
+def simulated(seed: int, number: int, other: int | None = None) -> list[rs.Record]:
+    """Choices from a simulated market, by its own customers or by those of another one."""
     market = rs.simulate.market(seed, n_items=6, items=NAMES, n_offers=12, n_test=1)
+    tastes = market if other is None else rs.simulate.market(other, n_items=6, items=NAMES, n_offers=12, n_test=1)
     offers = market.assortments
     each = [rs.Record(offers.offers[j], offers.items[k]) for j, k in zip(offers.owner, offers.members, strict=True)]
-    random = np.random.default_rng(seed)
-    return [each[k] for k in rs.simulate.draw_choices(offers, market.frequencies(), number, random).tolist()]
+    random, shares = np.random.default_rng(seed), tastes.truth.probabilities(offers)
+    return [each[k] for k in rs.simulate.draw_choices(offers, shares, number, random).tolist()]
+
+
+def follow(client: rs.Client, market: str, choices: list[rs.Record], **settings: object) -> None:
+    """Send choices little by little, so that there is a course to see, and wait until the model is of all of them."""
+    for place, first in enumerate(range(0, len(choices), 500)):
+        client.send(market, choices[first : first + 500])
+        if not place:
+            client.settings(market, no_choice="nothing", **settings)
+        time.sleep(1.0)
+
+    def is_there() -> bool:
+        (row,) = (one for one in client.markets() if one["market"] == market)
+        return bool(row["learned"] == len(choices) and row["kind"] == "max-entropy")
+
+    while not is_there():
+        time.sleep(0.5)
 
 
 def serve(browser: Browser, folder: Path) -> None:
-    """The page of a market, once intervals are there."""
-    served, choices = Served(folder), simulated(3, 6000)
+    """The page of a market, once intervals are there, and the course of one that changes."""
+    served = Served(folder)
     try:
         with rs.Client(served.url) as client:
-            for records in np.array_split(np.arange(6000), 6):
-                client.send("cafe", choices[int(records[0]) : int(records[-1]) + 1])
-                time.sleep(2.0)
-            client.settings("cafe", no_choice="nothing")
-            while client.markets()[0]["learned"] < 6000 or client.markets()[0]["kind"] != "max-entropy":
-                time.sleep(0.5)
-        for name, scheme, width in (("page.png", "light", WIDE), ("page-dark.png", "dark", 390)):
+            follow(client, "cafe", simulated(3, 6000))
+            follow(client, "change", [*simulated(3, 4000), *simulated(3, 4000, other=9)], detect=True)
+        for name, scheme, width in PAGES:
             picture(browser, f"{served.url}/markets/cafe", name, scheme, "by refits of the model", width)
+        page = browser.new_page(viewport={"width": 760, "height": TALL})
+        page.goto(f"{served.url}/markets/change")
+        page.locator("#course").wait_for(timeout=120_000)
+        page.locator("#course").screenshot(path=IMAGES / "page-course.png")
+        page.close()
     finally:
         served.stop()
 
@@ -68,7 +92,8 @@ def main() -> None:
         subprocess.run([*command, "demo", "--out", "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         words = ["report", "demo/model.json", "--data", "demo/choices.csv", "--margins", "demo/items.csv"]
         subprocess.run([*command, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        picture(browser, f"file://{folder}/report.html", "report.png", "light")
+        for name, scheme, width in REPORTS:
+            picture(browser, f"file://{folder}/report.html", name, scheme, width=width)
         browser.close()
 
 

@@ -15,6 +15,8 @@ from rankstream.service.asking import Asked
 from rankstream.service.child import Worker
 from rankstream.service.hub import Options, Service
 from rankstream.service.learner import LogLearner
+from rankstream.service.page import market
+from rankstream.service.page.working import PageAsked
 from rankstream.streams.background import refreshed
 
 SMALL = {"served": "sparse"}
@@ -105,6 +107,22 @@ def shop(folder: Path, **options: Any) -> Iterator[Shop]:
     finally:
         opened.http.close()
         opened.service.close()
+
+
+class Draws(AtOnce):
+    """The process behind the pages, in this one."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked.close()
+        self.asked = PageAsked(folder)
+
+
+def drawn(one: Shop) -> Shop:
+    """A service whose pages are drawn in this process, and wait for that on a machine that has other work, too."""
+    market.WAIT = 60.0
+    one.service.drawing, one.service.refitting = Draws(one.folder), Draws(one.folder)
+    return one
 
 
 def error(answer: Any) -> tuple[int, str]:

@@ -9,6 +9,7 @@ import pytest
 
 import certificates
 import fuzz
+import fuzz_service
 import hostile
 import mutants
 from doors import Claim
@@ -36,6 +37,25 @@ def test_what_is_wrong_with_an_end_is_noticed(tmp_path: Path) -> None:
     (tmp_path / ".out.model.7.tmp").touch()
     assert "left" in str(fuzz.complaint(case, tmp_path, 0, "{}", ""))
     assert hostile.hostile(Random(5), ".csv") == hostile.hostile(Random(5), ".csv")
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_odd_requests_are_answered_in_order(number: int) -> None:
+    statuses, wrong = fuzz_service.play(number, seed=1, requests=48)
+    assert wrong == []
+    assert statuses.total() == 48
+    assert statuses[202] > 3
+
+
+def test_what_is_wrong_with_an_answer_is_noticed() -> None:
+    assert fuzz_service.complaint(200, "application/json", "{}", "") is None
+    assert fuzz_service.complaint(422, "application/json", '{"error": "No."}', "") is None
+    assert "status 500" in str(fuzz_service.complaint(500, "application/json", '{"error": "No."}', ""))
+    assert "computed" in str(fuzz_service.complaint(503, "", '{"error": "It could not be computed: no."}', ""))
+    assert "without a sentence" in str(fuzz_service.complaint(404, "application/json", '{"detail": []}', ""))
+    assert "no sentence" in str(fuzz_service.complaint(404, "application/json", '{"error": "no"}', ""))
+    assert "noted" in str(fuzz_service.complaint(200, "", "", '{"event": "a market cannot be learned"}'))
+    assert "not whole" in str(fuzz_service.complaint(200, "text/html", "<!DOCTYPE html><p>", ""))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from rankstream import Assortments, ChoiceCounts, RankingEstimator, RankingModel, estimate
 from rankstream.data import simulate
-from rankstream.data.forgetting import DecayingCounts
-from rankstream.estimation.intervals import Bootstrap, draw_counts, predict_interval
+from rankstream.data.forgetting import DecayingCounts, WindowCounts
+from rankstream.estimation.drawn import draw_counts
+from rankstream.estimation.intervals import Bootstrap, predict_interval
 from rankstream.estimation.methods import Logit, MaxEntropy, Method, Nearest
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.priors import fit_guides
@@ -160,12 +161,53 @@ def test_bad_questions_are_named() -> None:
         predict_interval(some(), ("tea", "no"), 0)
 
 
-def test_counts_that_weigh_choices_are_refused() -> None:
-    fading = DecayingCounts(OFFERS, half_life=10)
-    fading.observe(("tea", "no"), "tea")
-    for counts in (fading, ChoiceCounts(OFFERS, [0.5] * 8)):
-        with pytest.raises(ValueError, match="whole choices"):
-            Bootstrap(counts)
+def test_weights_that_nobody_knows_are_refused() -> None:
+    with pytest.raises(ValueError, match="whole choices"):
+        Bootstrap(ChoiceCounts(OFFERS, [0.5] * 8))
+    for sizes in ([1.0, 2.0], [1.0, 0.0, 3.0]):
+        with pytest.raises(ValueError, match="for each offer"):
+            Bootstrap(some(), sizes=np.array(sizes))
+
+
+def fading(half_life: float, number: int = 4000) -> DecayingCounts:
+    random, counts = np.random.default_rng(3), DecayingCounts(OFFERS, half_life)
+    shares = some().tallies / some().totals.sum()
+    counts.observe_coordinates(random.choice(8, size=number, p=shares))
+    return counts
+
+
+@every_method
+def test_counts_that_forget_are_as_sure_as_their_effective_number(method: Method) -> None:
+    """Replicates vary as frequencies of that many choices do, and not of all that came or of the weights' sum."""
+    counts = fading(40.0)
+    sizes = counts.effective_totals
+    found = Bootstrap(counts, method, 60, seed=1)
+    drawn = np.array([model.probabilities(OFFERS) for model in found.models]).std(axis=0, ddof=1)
+    share = found.model.probabilities(OFFERS)
+    noise = np.sqrt(share * (1.0 - share) / sizes[OFFERS.owner])
+    assert 0.3 < float((drawn**2).sum() / (noise**2).sum()) < 1.2  # a model of few numbers makes it less than one
+    whole = Bootstrap(ChoiceCounts(OFFERS, np.rint(counts.tallies)), method, 60, seed=1)
+    wider = np.array([model.probabilities(OFFERS) for model in whole.models]).std(axis=0, ddof=1)
+    assert float((wider**2).sum() / (drawn**2).sum()) > 1.5  # the weights' sum is half of the effective number
+
+
+def test_a_window_is_as_sure_as_the_choices_in_it() -> None:
+    counts = WindowCounts(OFFERS, size=100)
+    counts.observe_coordinates(np.random.default_rng(0).integers(0, 8, 500))
+    plain = ChoiceCounts(OFFERS, counts.tallies)
+    window, whole = (Bootstrap(one, "mnl", 5).predict(("tea", "pie")) for one in (counts, plain))
+    assert window == whole
+
+
+def test_drawn_choices_weigh_as_much_as_the_counted_ones() -> None:
+    counts, random = fading(40.0), np.random.default_rng(0)
+    sizes = np.array([2.5, 0.3, 7.0])
+    drawn = [draw_counts(counts, np.tile([0.5, 0.25, 0.25], 3)[:8], random, sizes) for _ in range(400)]
+    for one in drawn:
+        assert one.totals == pytest.approx(counts.totals)
+    parts = np.array([one.tallies[:3] / one.totals[0] for one in drawn])
+    assert np.isin(np.round(parts[:, 0], 6), np.round([0, 1 / 3, 0.5, 2 / 3, 1], 6)).all()  # two choices, or three
+    assert parts.mean(axis=0) == pytest.approx([0.5, 0.25, 0.25], abs=0.06)
 
 
 @every_method

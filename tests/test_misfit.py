@@ -91,3 +91,11 @@ def test_other_methods_and_priors_have_no_misfit() -> None:
         assert share == pytest.approx(value)
         assert high == pytest.approx(np.minimum(1.0, value + 1.959964 * np.sqrt(error**2 + shift**2)), abs=1e-6)
         assert low == pytest.approx(np.maximum(0.0, value - 1.959964 * np.sqrt(error**2 + shift**2)), abs=1e-6)
+
+
+def test_noise_follows_the_number_of_choices_that_are_as_certain() -> None:
+    data = ChoiceCounts(Assortments([("a", "b"), ("a", "c")]), [50, 50, 60, 40])
+    share, none, sizes = np.full(4, 0.5), np.zeros(4), np.array([200.0, 200.0])
+    plain, surer = measure_misfit(data, share, none, none, 0.1), measure_misfit(data, share, none, none, 0.1, sizes)
+    assert measure_misfit(data, share, none, none, 0.1, data.totals) == plain
+    assert surer.unseen == pytest.approx(plain.unseen + 1 / 100 - 1 / 200)  # less of it is noise

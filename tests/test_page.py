@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,11 @@ import pytest
 
 from rankstream.service import tokens
 from rankstream.service.limits import ServiceLimits
-from rankstream.service.page import market as pages
-from rankstream.service.page.working import PageAsked, key_of
-from serving import CAFE, AtOnce, Shop, shop, wait_for
+from rankstream.service.page.working import key_of
+from serving import CAFE, Shop, drawn, shop, wait_for
 from test_report import HOSTILE, Page
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
-
-
-class Draws(AtOnce):
-    """The process behind the pages, in this one."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.asked.close()
-        self.asked = PageAsked(folder)
-
-
-def drawn(one: Shop) -> Shop:
-    """A service whose pages are drawn in this process."""
-    one.service.drawing, one.service.refitting = Draws(one.folder), Draws(one.folder)
-    return one
 
 
 def page_of(answer: Any, status: int = 200) -> Page:
@@ -39,11 +24,12 @@ def page_of(answer: Any, status: int = 200) -> Page:
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
     found = Page(answer.text)
     assert found.open == []
     assert len(found.ids) == len(set(found.ids))
     assert "".join(found.texts.get("script", [])) == ""
-    assert not [name for name, _ in found.attributes if name.startswith("on")]
+    assert not [name for name, _ in found.attributes if name.startswith("on") or name == "style"]
     assert not [value for name, value in found.attributes if name in ("src", "action") and not value.startswith("/")]
     return found
 
@@ -108,42 +94,9 @@ def test_what_if_moves_the_shares(cafe: Shop) -> None:
     assert sorted("checked" in text for text in ticked) == [False, False, True, True]  # nothing is always there
 
 
-def test_intervals_come_later(cafe: Shop) -> None:
-    fields = {"on": [key_of("tea"), key_of("pie")]}
-    texts: list[str] = []
-
-    def is_there() -> bool:
-        texts.append(ask(cafe, "cafe", "what-if", **fields).text)
-        return "by refits of the model of record 144" in texts[-1]
-
-    wait_for(is_there)
-    low, high = map(float, re.findall(r"([\d.]+) to ([\d.]+) %", texts[-1])[0])
-    share = float(re.findall(r"([\d.]+) %</td><td><meter", texts[-1])[0])
-    assert low <= share <= high
-    assert low < high
-
-
-def test_the_best_offer_and_the_next(cafe: Shop) -> None:
-    margins = {f"margin__{key_of(item)}": [value] for item, value in (("tea", 1), ("pie", 3), ("cake", 2))}
-    best = ask(cafe, "cafe", "what-if", ask=["best"], at_most=["1"], **margins)
-    decision = cafe.post("/cafe/decide", {
-        "margins": {"tea": 1, "pie": 3, "cake": 2}, "at_most": 1, "no_choice": "nothing"
-    }).json()["decision"]  # fmt: skip
-    assert f"The best offer: {decision['offer'][0]}." in best.text
-    assert f"{decision['value']:.4g} per customer" in best.text
-    assert {*re.findall(r'data-ticked="([^"]+)', best.text)[0].split()} == {
-        key_of(decision["offer"][0]),
-        key_of("nothing"),
-    }
-    assert "The next offer to try: " in ask(cafe, "cafe", "what-if", ask=["next"], **margins).text
-    for text in ("much", "nan", "1e99"):
-        bad = ask(cafe, "cafe", "what-if", ask=["best"], **{f"margin__{key_of('tea')}": [text]}).text
-        assert "write a number, such as 1.5" in bad
-    assert "No item has a margin" in ask(cafe, "cafe", "what-if", ask=["best"]).text
-
-
 def test_a_form_of_another_site_is_refused(cafe: Shop) -> None:
-    for origin in ("http://evil.example", "null", "", "http://localhost.evil.example", "http://localhost:81"):
+    others = ("http://evil.example", "null", "", "http://localhost.evil.example", "http://localhost:81", "http://[")
+    for origin in others:
         answer = cafe.http.request("POST", "/markets/cafe", content="on=x", headers=FORM | {"Origin": origin})
         assert "sent from another site" in Page(answer.text).texts["p"][0]
         assert answer.status_code == 403
@@ -165,6 +118,7 @@ def test_log_in_and_out(tmp_path: Path) -> None:
         assert "not known" in page_of(wrong, 401).texts["p"][0]
         assert "Set-Cookie" not in wrong.headers
         assert one.http.request("POST", "/login", content=f"token={token}").status_code == 415
+        assert one.http.request("POST", "/login", content="token=%D9%A0", headers=FORM).status_code == 401
         for to, then in (("/markets/cafe", "/markets/cafe"), ("//evil.example", "/"), ("https://evil.example", "/")):
             answer = one.http.request("POST", "/login", content=f"token={token}&to={to}", headers=FORM)
             assert (answer.status_code, answer.headers["Location"]) == (303, then)
@@ -200,9 +154,31 @@ def test_any_number_of_items(tmp_path: Path, number: int) -> None:
             assert "\u202e" not in answer.text
 
 
+def test_five_thousand_offers(tmp_path: Path) -> None:
+    names = [f"item {place}" for place in range(21)]
+    offers = [[*offer, "nothing"] for offer in combinations(names, 4)][:5000]
+    with shop(tmp_path, limits=ServiceLimits(offers=5000)) as one:
+        drawn(one)
+        assert (
+            "different offers"
+            not in one.send("shop", [{"offered": offer, "chosen": offer[0]} for offer in offers]).text
+        )
+        one.settle("shop", served="sparse", rounds=1)
+        one.learn()
+        answer = one.http.request("GET", "/markets/shop")
+        assert "300 most frequent offers" in "".join(page_of(answer).texts["p"])
+        assert int(answer.headers["Content-Length"]) < 300_000
+        listed = page_of(one.http.request("GET", "/"))
+        assert "5,000" in listed.texts["td"]
+        ticked = [key_of(name) for name in names[:3]]
+        wait_for(lambda: "take too long" in ask(one, "shop", "what-if", on=ticked).text)
+
+
 def test_nothing_to_show_yet(tmp_path: Path) -> None:
     with shop(tmp_path) as one:
         drawn(one)
+        odd = one.http.request("POST", "/login", content="token=%D9%A0%0A", headers=FORM)
+        assert odd.status_code == 303  # there are no tokens, and so none is wrong
         assert "There is no market yet" in page_of(one.http.request("GET", "/")).texts["p"][0]
         assert page_of(one.http.request("GET", "/markets/cafe"), 404).texts["h1"] == ["This cannot be shown"]
         assert page_of(one.http.request("GET", "/markets/a%20b"), 404).texts["h1"] == ["This cannot be shown"]
@@ -231,31 +207,9 @@ def test_the_settings_say_what_is_always_on_offer(tmp_path: Path) -> None:
         assert "Nothing speaks against one model" in "".join(page_of(answer).texts["p"])
 
 
-def test_a_market_that_forgets_has_no_intervals(tmp_path: Path) -> None:
-    with shop(tmp_path) as one:
-        drawn(one)
-        one.send("cafe", CAFE * 4)
-        one.settle("cafe", served="sparse", half_life=50)
-        one.learn()
-        ticked = [key_of("tea"), key_of("pie")]
-        wait_for(lambda: "this market forgets" in ask(one, "cafe", "what-if", on=ticked).text)
-        assert not re.search(r"\d to \d", ask(one, "cafe", "what-if", on=ticked).text)  # no cell has one
-
-
 def test_panels_are_drawn_once_for_a_model(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     cafe.http.request("GET", "/markets/cafe")
     monkeypatch.setattr(cafe.service.drawing, "ask", lambda _: pytest.fail("drawn again"))
     began = time.monotonic()
     assert cafe.http.request("GET", "/markets/cafe", headers={"Rankstream-Part": "panels"}).status_code == 200
     assert time.monotonic() - began < 5.0
-
-
-def test_the_course_of_a_market_is_noted(cafe: Shop) -> None:
-    found = pages.Pages(cafe.service)
-    found.look()
-    found.look()
-    (course,) = found.courses.values()
-    assert len(course) == 1
-    assert course[0][0] == 144
-    proof = cafe.get("/cafe/certificate").json()
-    assert course[0][1:] == (proof["distance"], proof["gap"])

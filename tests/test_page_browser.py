@@ -22,6 +22,7 @@ from test_report import HOSTILE
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make setup does that.")
 CHROMIUM = os.environ.get("RANKSTREAM_CHROMIUM") or shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium: make browser installs it.")
+MISSING = "/markets/none"
 SIZES = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
 ODD = [{"offered": [*HOSTILE[place:], "nothing"], "chosen": HOSTILE[-1]} for place in range(4) for _ in range(9)]
 
@@ -48,6 +49,8 @@ class Seen:
 
     def open(self, path: str) -> Any:
         self.page.goto(self.url + path)
+        if path.startswith("/markets/") and urlsplit(self.page.url).path == path and path != MISSING:
+            self.page.locator("#what-if").wait_for()  # on a busy machine, pictures take a while
         return self.page
 
     def log_in(self, token: str) -> None:
@@ -116,6 +119,7 @@ def test_log_in_watch_ask_and_log_out(see: Callable[..., Seen], served: tuple[Se
     page.get_by_text("Live.").wait_for()
     assert page.evaluate("document.cookie") == ""  # no script reads it
     answer = page.locator("#answer")
+    answer.locator("tbody tr").first.wait_for()  # on a busy machine the pictures are drawn first
     before = shares(answer)
     page.get_by_role("checkbox", name="pie").uncheck()
     answer.locator("tr", has_text="pie").wait_for(state="detached")
@@ -143,6 +147,71 @@ def test_log_in_watch_ask_and_log_out(see: Callable[..., Seen], served: tuple[Se
     assert urlsplit(seen.open("/").url).path == "/login"
 
 
+def test_a_look_for_intervals_overtakes_no_question(see: Callable[..., Seen]) -> None:
+    seen, held = see(), list[Any]()
+    seen.page.clock.install()
+    page = seen.open("/markets/cafe")
+    answer = page.locator("#answer")
+    answer.locator("tbody tr").first.wait_for()
+
+    def wait_on(route: Any) -> None:
+        """Answers have no intervals yet, and the first best offer takes long."""
+        if "ask=best" in (route.request.post_data or "") and not held:
+            held.append(route)
+            return
+        found = route.fetch()
+        route.fulfill(
+            response=found, body=found.text().replace("<table data-ticked", "<table data-waiting data-ticked")
+        )
+
+    page.route("**/markets/cafe", wait_on)
+    page.get_by_role("checkbox", name="pie").uncheck()
+    answer.locator("[data-waiting]").wait_for()
+    page.get_by_label("Margin of tea").fill("2")
+    page.get_by_role("button", name="Best offer").click()
+    page.clock.run_for(4000)
+    held[0].continue_()
+    best = answer.get_by_text("The best offer: tea.")
+    best.wait_for()
+    page.get_by_label("Margin of cake").fill("1")
+    page.get_by_role("button", name="Predict").click()
+    best.wait_for(state="detached")
+    page.get_by_label("Margin of cake").fill("")
+    page.get_by_role("button", name="Best offer").click()
+    best.wait_for()
+    with page.expect_response(lambda found: found.request.method == "POST"):
+        page.clock.run_for(4000)
+    page.wait_for_function("!document.getElementById('answer').hasAttribute('aria-busy')")
+    assert best.is_visible()
+
+
+def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    page.keyboard.press("Enter")
+    assert urlsplit(page.url).fragment == "main"
+    answer = page.locator("#answer")
+    answer.locator("tbody tr").first.wait_for()
+    for _ in range(3):  # the list of items, cake and its margin come first
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "on":
+            break
+    page.keyboard.press("Space")
+    answer.locator("tr", has_text="cake").wait_for(state="detached")
+    page.get_by_label("Margin of tea").focus()
+    page.keyboard.type("2")
+    with page.expect_response(lambda found: found.request.method == "POST"):
+        page.keyboard.press("Enter")  # predicts, as the first button does
+    page.get_by_role("button", name="Best offer").focus()
+    page.keyboard.press("Enter")
+    answer.get_by_text("The best offer: tea.").wait_for()
+    summary = page.locator("summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details").first.get_attribute("open") is not None
+
+
 def test_without_scripts_the_form_works(browser: Any, served: tuple[Served, str]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -159,7 +228,7 @@ def test_without_scripts_the_form_works(browser: Any, served: tuple[Served, str]
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], tmp_path: Path, width: int, scheme: str) -> None:
     seen = see(width, scheme)
-    for path in ("/", "/markets/cafe", "/markets/odd", "/markets/none"):
+    for path in ("/", "/markets/cafe", "/markets/odd", MISSING):
         page = seen.open(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
         page.screenshot(path=tmp_path / f"{path.rpartition('/')[2] or 'markets'}-{width}-{scheme}.png", full_page=True)

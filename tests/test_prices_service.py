@@ -12,8 +12,7 @@ from rankstream.service import folder as folders
 from rankstream.service import store
 from rankstream.service.limits import ServiceLimits
 from rankstream.streams.background import BackgroundLive
-from serving import TEA, Shop, error, shop
-from test_page import drawn
+from serving import TEA, Shop, drawn, error, shop
 
 LEVELS = {"tea": [3.0, 3.5, 4.0], "cake": [4.0, 5.0]}
 

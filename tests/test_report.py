@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 import sys
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,9 @@ def check(text: str) -> Page:
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))
     assert "script" not in page.tags
-    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
+    (style,), (digest,) = page.texts["style"], re.findall(r"style-src 'sha256-([^']+)'", text)
+    assert b64encode(sha256(style.encode()).digest()).decode() == digest
     assert not re.search(r"(?:src|href)=\"(?!#|data:)", text)
     assert page.tags.count("svg") == page.tags.count("details") == page.tags.count("figure")
     assert len(text.encode()) < 1_000_000
@@ -232,6 +236,13 @@ def test_an_empty_section_and_a_table_without_rows() -> None:
     page = check(render("report.html", title="<b>", source="", sections=[empty]))
     assert page.texts["h1"] == ["<b>"]
     assert page.tags.count("tr") == 1
+
+
+def test_names_from_right_to_left_turn_nothing_around(made: tuple[Path, Any]) -> None:
+    text = (made[0] / "page.html").read_text(encoding="utf-8")
+    name = HOSTILE[2].rstrip("\u202e")
+    assert text.count(name) == text.count(f"\u2068{name}\u2069") > 5
+    assert any(f"\u2068{name}\u2069" in words for words in check(text).texts["text"])  # in pictures, too
 
 
 def test_pictures_share_no_ids_and_keep_text_as_it_is() -> None:

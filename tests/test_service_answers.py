@@ -10,7 +10,8 @@ import pytest
 
 import rankstream as rs
 from rankstream.service import asking, events, store
-from rankstream.service.limits import ServiceLimits
+from rankstream.service.limits import RefusedError, ServiceLimits
+from rankstream.service.settings import checked
 from serving import CAFE, PIE, TEA, Shop, error, shop
 
 
@@ -185,6 +186,13 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
             ({"half_life": "7d"}, "3 records of the market have no time"),
             ({"window": 10}, "1 records of the market have counts that are not whole"),
             ({"no_choice": " "}, "no_choice is not the name of an item"),
+            ({"half_life": 0}, "half_life is 0"),  # none of these could be learned with
+            ({"half_life": -1e308}, "half_life is -1e+308"),
+            ({"half_life": 1.7e308}, "it must be between"),
+            ({"half_life": "1e-7s"}, "half_life is 0"),
+            ({"half_life": -5, "detect": True}, "half_life is -5"),
+            ({"window": 1.7e308}, "it must be between"),
+            ({"window": "1e-7s"}, "size is 0"),
             ({"colour": "red"}, "settings"),
         ):
             status, sentence = error(opened.settle("cafe", **settings))
@@ -192,6 +200,12 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
         opened.send("bar", [{**TEA, "count": 200_000}])
         assert "counts above 100,000" in error(opened.settle("bar", detect=True))[1]
         assert opened.get("/cafe/settings").json()["half_life"] is None
+        with pytest.raises(RefusedError, match="half a character"):
+            checked({"no_choice": "\ud800"})
+        assert opened.settle("cafe", no_choice=" pie ").json()["no_choice"] == "pie"
+        assert opened.send("cafe", [{"offered": ["tea", "pie"], "chosen": None}]).status_code == 202
+        opened.learn()
+        assert opened.get("").json()["markets"][1]["learned"] == 4
         opened.send("timed", [{**TEA, "time": 1.0}])
         assert opened.settle("timed", half_life="7d").status_code == 200
         assert 'it has no "time"' in error(opened.send("timed", [TEA]))[1]

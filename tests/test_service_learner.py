@@ -175,6 +175,24 @@ def test_what_is_wrong_with_one_market_keeps_no_other_from_learning(
         assert '"a market cannot be learned", "market": 1, "kind": "KeyError"' in capsys.readouterr().err
 
 
+def test_every_market_gets_its_model_however_few_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "IN_MEMORY", 1)
+    names = [f"market-{number}" for number in range(4)]
+    with shop(tmp_path) as opened:
+        for name in names:
+            opened.send(name, CAFE * 2)
+        opened.learn()
+        assert [one["kind"] for one in opened.get("").json()["markets"]] == ["max-entropy"] * 4
+        opened.settle(names[0], **SPARSE)
+        opened.settle(names[0])
+        one = LogLearner(tmp_path, lambda _: None)
+        one.step(at_once=True)  # the learner ends before the model is there
+        one.close()
+        assert opened.get("").json()["markets"][0]["kind"] == "sparse"
+        opened.learn()  # and the next one makes it, although no choices came
+        assert opened.get("").json()["markets"][0]["kind"] == "max-entropy"
+
+
 def test_few_markets_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "IN_MEMORY", 1)
     with shop(tmp_path) as opened:

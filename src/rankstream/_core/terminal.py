@@ -15,6 +15,10 @@ Told = Callable[[str, float, float | None], None]
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What a terminal obeys instead of showing it (escape sequences, new lines, directions), and what it cannot show."""
 
+_LEFTWARD = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+LEFTWARD = re.compile(f"[{_LEFTWARD}](?:[{_LEFTWARD}\\d\\s'\"-]*[{_LEFTWARD}])?")
+"""Words that are written from right to left, with what may stand between two of them."""
+
 
 def visible(text: str, keep: str = "\n") -> str:
     r"""Text with control characters written out, so that no name of an item or a file can command a terminal.
@@ -25,6 +29,15 @@ def visible(text: str, keep: str = "\n") -> str:
     tea\x1b[31m\r, pie
     """
     return CONTROLS.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+
+
+def isolated(text: str) -> str:
+    r"""Text in which names from right to left turn nothing around them: each stands between isolating marks.
+
+    >>> isolated("tea > \u05e9\u05dc\u05d5\u05dd (5 %)").encode("unicode_escape").decode()
+    'tea > \\u2068\\u05e9\\u05dc\\u05d5\\u05dd\\u2069 (5 %)'
+    """
+    return LEFTWARD.sub(lambda found: f"\u2068{found[0]}\u2069", text)
 
 
 def _written(character: str) -> str:

@@ -12,6 +12,7 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observed import observed
+from rankstream.estimation.drawn import draw_counts, sizes_of
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import Misfit, measure_misfit
 from rankstream.estimation.price_intervals import PriceIntervals, Share
@@ -29,19 +30,22 @@ GAP = 1e-2
 class Bootstrap(PriceIntervals):
     """Models refitted to simulated data, and how much their predictions differ from the model's.
 
-    Every replicate draws as many choices from each offer as were counted, with the model's own probabilities, and is
+    Every replicate draws as many choices from each offer as were counted (of counts that forget: as many as make its
+    frequencies as certain, ``effective_totals``) with the model's own probabilities, and is
     fitted by the same method as the model: by maximum entropy with its prior fitted anew, both from where the first fit
     ended, or by any other with ties broken by another seed. An interval is share -+ z * sqrt(se^2 + shift^2 + misfit),
     cut to [0, 1]: ``se`` is the standard deviation of the replicates' shares, ``shift`` the distance of their mean from
     the share, a bias that the bootstrap sees. What no replicate can show, that the truth is unlike the prior where no
     data are, is measured on offers that were held out, for maximum entropy with its usual prior: ``misfit``
     (``docs/answers.md`` says how often intervals cover). For other methods and priors it is 0, and intervals cover
-    sampling noise, the estimation of the prior and, for rankings, the choice among models that fit equally well.
+    sampling noise, the estimation of the prior and, for rankings, the choice among models that fit equally well. That
+    tastes moved while choices were remembered is in none of these: intervals of counts that forget are about the
+    average over what they remember.
 
     Parameters
     ----------
     counts : ChoiceCounts
-        Whole choices that all count the same.
+        Whole choices that all count the same, or counts that forget.
     method : str or settings
         As for ``estimate``.
     replicates : int
@@ -56,6 +60,8 @@ class Bootstrap(PriceIntervals):
         False fits replicates of maximum entropy from scratch, which takes twice as long.
     watch : callable, optional
         Called with how many replicates are done, and of how many.
+    sizes : array, optional
+        For each offer of the counts, how many choices a replicate draws; for weights whose squares nobody has added up.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
@@ -75,10 +81,12 @@ class Bootstrap(PriceIntervals):
         refit_prior: bool = True,
         warm: bool = True,
         watch: Callable[[int, int], None] | None = None,
+        sizes: Vec | None = None,
     ) -> None:
         whole_number("replicates", replicates, least=2)
         random = np.random.default_rng(whole_number("seed", seed))
-        data = observed(_whole(counts))
+        data = observed(counts)
+        drawn = sizes_of(counts, data, sizes)
         task = Task(data.assortments, data, seed)
         self.method = make(method) or pick(task)
         refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
@@ -89,11 +97,11 @@ class Bootstrap(PriceIntervals):
         self.models: list[ChoiceModel] = []
         self.misfit = Misfit()
         for number in range(replicates):
-            self.models.append(refit(draw_counts(data, shares, random), seed + 1 + number))
+            self.models.append(refit(draw_counts(data, shares, random, drawn), seed + 1 + number))
             if watch is not None:
                 watch(number + 1, replicates)
         if isinstance(refit, _Dense) and refit.first.stack is not None:
-            self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit)
+            self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
 
     def spread(self, assortments: Assortments) -> tuple[Vec, Vec, Vec]:
         """For every coordinate of any offers: the share, its standard error, and the shift of the replicates' mean."""
@@ -249,22 +257,6 @@ def _quantile(interval: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(0.5 + 0.5 * number_between("interval", interval, 1e-6, 1.0 - 1e-6)))
-
-
-def draw_counts(counts: ChoiceCounts, shares: Vec, random: np.random.Generator) -> ChoiceCounts:
-    """Counts of as many choices from each offer, with these shares."""
-    offers, tallies = counts.assortments, np.zeros(shares.size)
-    ends = offers.indptr.tolist()
-    for first, last, total in zip(ends[:-1], ends[1:], counts.totals.tolist(), strict=True):
-        part = np.maximum(shares[first:last], 0.0)
-        tallies[first:last] = random.multinomial(int(total), part / part.sum())
-    return ChoiceCounts(offers, tallies)
-
-
-def _whole(counts: ChoiceCounts) -> ChoiceCounts:
-    if counts.forgets or (counts.tallies != np.floor(counts.tallies)).any():
-        raise ValueError("Intervals need whole choices that all count the same: give ChoiceCounts without weights.")
-    return counts
 
 
 def _refit(method: Method, counts: ChoiceCounts, seed: int) -> ChoiceModel:

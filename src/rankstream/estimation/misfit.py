@@ -48,19 +48,36 @@ class Misfit:
         return marks
 
 
-def measure_misfit(data: ChoiceCounts, share: Vec, error: Vec, shift: Vec, held_out: float | None) -> Misfit:
+def measure_misfit(
+    data: ChoiceCounts, share: Vec, error: Vec, shift: Vec, held_out: float | None, sizes: Vec | None = None
+) -> Misfit:
     """The misfit of a model with shares and replicates on the offers of its data.
 
     On these offers, (share - frequency)^2 has the mean variance of a frequency less that of the share, which follows
     it, plus the misfit; a standard error is added, as noise can hide one. ``held_out`` is the same of offers held out,
     before their own estimation error (that of ``error``, a little less than it was then) is taken off; without it the
     misfit of offers with data stands for that of others.
+
+    Parameters
+    ----------
+    data : ChoiceCounts
+        What the model was fitted to.
+    share, error, shift : arrays
+        For every coordinate: the model's share, and the standard deviation and the shift of its replicates.
+    held_out : float or None
+        The misfit of offers held out, by the choices that were counted.
+    sizes : array, optional
+        For each offer, how many choices of equal weight are as certain; without it, all that were counted.
+
     """
     noise = share * (1.0 - share)
     total = float(noise.sum())
     if total <= 0.0:
         return Misfit()
-    sampling = noise / data.totals[data.assortments.owner]
+    totals = data.totals[data.assortments.owner]
+    sampling = noise / (totals if sizes is None else sizes[data.assortments.owner])
+    if held_out is not None:  # as much noise as ``sizes`` say was taken off there as if each choice weighed the same
+        held_out += float((noise / totals - sampling).sum()) / total
     left = (share - data.frequencies()) ** 2 - (sampling - np.minimum(error**2, sampling))
     seen = max(0.0, float(left.sum()) / total)
     unseen = seen if held_out is None else max(seen, held_out - float((error**2).sum()) / total)

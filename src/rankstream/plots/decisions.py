@@ -45,7 +45,7 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
         for column, item in enumerate(used):
             inside, same = item in offer, (item in offer) == (item in found.offer)
             colour = (BLUE if inside else "#cccccc") if same else ORANGE
-            face = colour if inside or same else "white"
+            face = colour if inside or same else "none"
             axes.scatter(column, row, s=130 if inside or not same else 14, facecolor=face, edgecolor=colour, zorder=2)
     ends = "" if found.interval is None else f" [{found.interval[0]:.3g}, {found.interval[1]:.3g}]"
     labels = [f"{value:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]

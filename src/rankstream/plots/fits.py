@@ -114,7 +114,7 @@ def shares_over_time(
     models : sequence, optional
         A model of each period.
     order : sequence, optional
-        Items in the order of their colours, where pictures of several offers stand side by side.
+        Items in the order of their colours, where pictures of several offers stand side by side; others are left out.
 
     """
     from matplotlib import colormaps
@@ -125,21 +125,24 @@ def shares_over_time(
     predicted = [model.predict(offer) for model in models or ()]
     known = list(offer if order is None else order)
     seen, names = ~np.isnan(shares).any(axis=1), short_names(known)
-    for column, item in enumerate(offer):
+    drawn = [(column, item) for column, item in enumerate(offer) if item in names]
+    for column, item in drawn:
         ten, one = divmod(known.index(item), 10)
         colour, mark, line = colours[one], MARKERS[ten % len(MARKERS)], LINES[ten % len(LINES)]
         axes.errorbar(
             across[seen], shares[seen, column], [(shares - low)[seen, column], (high - shares)[seen, column]],
             color=colour, label=names[item], marker=mark, linestyle="none" if predicted else line,
-            markersize=6 if len(offer) <= 10 else 4, elinewidth=1.5 if len(offer) <= 6 else 0.7,
+            markersize=6 if len(drawn) <= 10 else 4, elinewidth=1.5 if len(drawn) <= 6 else 0.7,
         )  # fmt: skip
         if predicted:
             axes.plot(across, [prediction[item] for prediction in predicted], color=colour, linestyle=line)
-    highest = [np.nanmax(high) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
-    axes.set(ylim=(0, min(1.0, 1.1 * max(highest))), ylabel="share", title="Shares over time")
+    columns = [column for column, _ in drawn]
+    highest = [np.nanmax(high[:, columns]) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
+    top = min(1.03, 1.1 * max(highest))  # a dot at 0 or 1 is seen whole
+    axes.set(ylim=(-0.03 * top, top), ylabel="share", title="Shares over time")
     axes.set_xlabel("period" if times is None else "time")
     axes.grid(alpha=0.3)
-    _legend(axes, len(offer))
+    _legend(axes, len(drawn))
     return axes
 
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from rankstream._core.terminal import isolated
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -23,6 +25,7 @@ STYLE: Any = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "axes.titlesize": "medium",
+    "axes.titlelocation": "left",
     "axes.unicode_minus": False,
 }
 """Settings of matplotlib for pictures in a page; the browser's own letters are narrower than those that fill a line."""
@@ -56,14 +59,31 @@ def inline_svg(draw: "Callable[[Figure], object]", width: float, height: float, 
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     text = written.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    return re.sub(r"<[^>]+>", lambda tag: _own(tag[0], mark), text).strip()
+    return re.sub(r"<[^>]+>|[^<]+", lambda part: _own(part[0], mark), text).strip()
 
 
 def _own(tag: str, mark: str) -> str:
-    """A tag with ids of its own, in the page's letters and ink; what is written between tags stays as it is."""
+    """A tag with ids of its own, in the page's letters and ink; in what is written between tags, names keep apart."""
+    if not tag.startswith("<"):
+        return isolated(tag)
+    tag = re.sub(r'\sstyle="([^"]*)"', lambda style: _attributes(style[1]), tag)
     tag = re.sub(r"(\sid=\"|href=\"#|url\(#)", rf"\g<1>{mark}-", tag)
     tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)  # a hundredth of a point is finer than any screen
     return tag.replace("'DejaVu Sans'", "sans-serif").replace(INK, "currentColor")
+
+
+def _attributes(style: str) -> str:
+    """What a style says as attributes, which a page takes that forbids styles within its text.
+
+    >>> print(_attributes("fill: none; font: 700 9.5px 'DejaVu Sans'"))
+     fill="none" font-weight="700" font-size="9.5px" font-family="'DejaVu Sans'"
+    """
+    said = dict(part.strip().split(":", 1) for part in style.split(";") if ":" in part)
+    font = re.fullmatch(r"\s*(italic\s+|oblique\s+)?(bold\s+|\d+\s+)?([\d.]+px)\s+(.+)", said.pop("font", ""))
+    if font is not None:
+        names = ("font-style", "font-weight", "font-size", "font-family")
+        said |= {name: value for name, value in zip(names, font.groups(), strict=True) if value}
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in said.items())
 
 
 @contextmanager

@@ -137,7 +137,8 @@ def segments(
     bars = axes.barh(range(len(shown)), shares, color=BLUE, xerr=sides, capsize=3, ecolor=ORANGE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
-    axes.set_yticks(range(len(shown)), [_ranking(ranking, names, nothing, last) for ranking, _ in shown])
+    labels = [_ranking(ranking, names, nothing, last) for ranking, _ in shown]
+    axes.set_yticks(range(len(shown)), labels)
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
@@ -145,7 +146,8 @@ def segments(
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
     prices = "" if levels_of(model) is None else "\nat middle prices"
     axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{prices}{others}")
-    axes.set_xlim(0, 1.12 * furthest)
+    room = 1.1 + 0.005 * max(map(len, labels))  # long names leave short bars beside their numbers
+    axes.set_xlim(0, room * furthest)
     axes.grid(alpha=0.3, axis="x")
     axes.set_axisbelow(True)
     return axes

@@ -8,6 +8,9 @@ from rankstream.plots.models import BLUE, GREY, ORANGE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW = 60
+"""Points up to which each is marked."""
+
 
 def course(
     rows: Sequence[tuple[int, float | None, float | None]], alarms: Sequence[Mapping[str, int]], axes: "Axes"
@@ -18,17 +21,20 @@ def course(
     """
     from matplotlib.ticker import EngFormatter
 
-    for place, (name, colour, line) in enumerate((("distance", BLUE, "-"), ("certified gap", ORANGE, "--")), start=1):
+    lines = (("distance", BLUE, "-", "o"), ("certified gap", ORANGE, "--", "x"))
+    for place, (name, colour, line, mark) in enumerate(lines, start=1):
         known = [(row[0], value) for row in rows if (value := row[place]) is not None]
         axes.plot(
-            *zip(*known, strict=True) if known else ([], []), color=colour, linestyle=line, marker=".", label=name
-        )
+            *zip(*known, strict=True) if known else ([], []), color=colour, linestyle=line, label=name,
+            marker=mark if len(rows) <= FEW else "", markersize=5, clip_on=False,
+        )  # fmt: skip
     for number, alarm in enumerate(alarms):
         axes.axvspan(alarm["since"], alarm["choice"], color=GREY, alpha=0.2, linewidth=0)
         axes.axvline(alarm["choice"], color=GREY, linestyle=":", label="change noticed" if not number else None)
     axes.set(xlabel="records", ylabel="weighted l2", title="Error, certificate and changes")
     highest = max((value for row in rows for value in row[1:] if value is not None), default=1.0)
-    axes.set_ylim(0.0, 1.1 * max(highest, 1e-6))
+    axes.set_ylim(0.0, 1.1 * max(highest, 1e-3))
+    axes.set_xlim(0.0, 1.02 * max((row[0] for row in rows), default=1))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)

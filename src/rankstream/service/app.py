@@ -25,7 +25,7 @@ def make_app(service: Service) -> FastAPI:
     """An application over a service; whoever made the service closes it."""
     pages = Pages(service)
     app = FastAPI(
-        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=_lifespan(service, pages),
+        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=_lifespan(service),
         description="Choices in, a current model with its certificate out.",
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
@@ -39,15 +39,14 @@ def make_app(service: Service) -> FastAPI:
     return app
 
 
-def _lifespan(service: Service, pages: Pages) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def sweeping(_: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(work()) for work in (service.sweep_forever, pages.look_forever)]
+        task = asyncio.create_task(service.sweep_forever())
         yield
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
     return sweeping
 

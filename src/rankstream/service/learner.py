@@ -59,6 +59,8 @@ class LogLearner:
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any]] | None = None
+        # markets that are not in memory, and may be due for a refresh
+        self._owed = dict.fromkeys(m for m, one in store.served(self.store).items() if one.facts["kind"] == "sparse")
         self._last = 0.0
 
     def close(self) -> None:
@@ -80,7 +82,7 @@ class LogLearner:
             self._last = time.monotonic()
             for row in behind:
                 self._guarded(row)
-        self._begin_refresh()
+        self._begin_refresh(rows)
         self._save_all()
         self._make_room()
         return is_time and bool(behind)
@@ -137,10 +139,15 @@ class LogLearner:
             followed.is_saved = False
             learning.observe([record for batch in batches for record in batch.records], batches[-1].position)
 
-    def _begin_refresh(self) -> None:
+    def _begin_refresh(self, rows: list[MarketRow]) -> None:
         """Have the model that is due made, one at a time, the market that learned least lately first."""
         if self._refreshing is not None:
             return
+        if self._owed and not any(one.learning.is_due for one in self.markets.values()):
+            owed = self._owed.popitem()[0]
+            for row in rows:
+                if row.id == owed and row.settings.get("served") != "sparse":
+                    self._followed(row)
         for market, followed in sorted(self.markets.items(), key=lambda pair: pair[1].used):
             job = followed.learning.job()
             if job is not None:
@@ -166,15 +173,19 @@ class LogLearner:
     def _save(self, market: int, followed: FollowedMarket) -> None:
         learning = followed.learning
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
-        model, facts = (learning.model.to_text(), facts_of(learning)) if learning.ready else (None, None)
-        store.keep(self.store, market, state, model, facts)
+        if learning.ready:
+            facts = facts_of(learning)
+            store.keep(self.store, market, state, learning.model.to_text(), facts, point_of(learning, facts))
+        else:
+            store.keep(self.store, market, state, None, None)
         followed.is_saved = True
 
     def _make_room(self) -> None:
         busy = None if self._refreshing is None else self._refreshing[0]
         idle = sorted((one.used, market) for market, one in self.markets.items() if one.is_saved and market != busy)
         for _, market in idle[: max(0, len(self.markets) - IN_MEMORY)]:
-            del self.markets[market]
+            if self.markets.pop(market).learning.is_due:
+                self._owed[market] = None
 
     @property
     def is_refreshing(self) -> bool:
@@ -199,6 +210,13 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
         "gap": certificate.gap,
         "alarms": [{"choice": one.record, "since": one.since} for one in learning.live.alarms],
     }
+
+
+def point_of(learning: BackgroundLive, facts: dict[str, Any]) -> store.CoursePoint:
+    """Where the market is on its course: the records so far, and the choices, which is what alarms are numbered by."""
+    detector = learning.live.detector
+    choices = learning.position if detector is None else detector.records + learning.live.waiting
+    return store.CoursePoint(learning.position, time.time(), float(choices), facts["distance"], facts["gap"])
 
 
 def learn(folder: Path, refresh: Refresh, stop: Event) -> None:

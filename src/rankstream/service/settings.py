@@ -4,8 +4,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from rankstream.data.assortments import Assortments
+from rankstream.data.forgetting import make_counts
 from rankstream.data.prices import PriceLevels
+from rankstream.data.readers.labels import text
 from rankstream.data.readers.prices import checked_levels
+from rankstream.data.readers.problems import BadRecordError
 from rankstream.service.limits import RefusedError
 from rankstream.streams.choices import LARGEST as LARGEST_COUNT
 from rankstream.streams.choices import Record
@@ -24,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
 }
 OWN = ("no_choice", "price_levels")
 """What is not a setting of ``Live``, or has another name there: it says how records are read."""
+PROBE = Assortments([("an item", "another")])
 
 
 def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
@@ -37,15 +42,14 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
         raise RefusedError(422, f"There is no setting {unknown[0][:50]!r}: choose among {', '.join(DEFAULTS)}.")
     settings = {**DEFAULTS, **content}
     settings["seed"] = seed if settings["seed"] is None else settings["seed"]
-    nothing = settings["no_choice"]
-    if nothing is not None and (not isinstance(nothing, str) or not nothing.strip()):
-        raise RefusedError(422, "no_choice is not the name of an item: give a text, or null.")
+    settings["no_choice"] = _item(settings["no_choice"])
     if not isinstance(settings["detect"], bool):
         raise RefusedError(422, "detect is not true or false: give one of the two.")
     try:
         if settings["price_levels"] is not None:
             settings["price_levels"] = as_json(settings["price_levels"])
-        live_of(settings)
+        live = live_of(settings)
+        make_counts(PROBE, live.half_life, live.window)  # a reach of nothing is not known before the first record
     except (ValueError, TypeError, OverflowError) as error:
         raise RefusedError(422, f"These settings do not go together: {error}") from None
     return settings
@@ -60,6 +64,16 @@ def as_json(levels: Any) -> dict[str, list[float]]:
     found = checked_levels(PriceLevels(levels))
     assert isinstance(found, PriceLevels)
     return {str(item): list(prices) for item, prices in found.levels.items()}
+
+
+def _item(nothing: Any) -> str | None:
+    """The item that a choice of nothing means, as the items of records are read: without blanks around it."""
+    try:
+        if nothing is None or (isinstance(nothing, str) and text(nothing)):
+            return None if nothing is None else text(nothing)
+    except BadRecordError as error:
+        raise RefusedError(422, f"no_choice is not the name of an item: {error}") from None
+    raise RefusedError(422, "no_choice is not the name of an item: give a text, or null.")
 
 
 def for_live(settings: dict[str, Any]) -> dict[str, Any]:

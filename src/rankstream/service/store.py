@@ -1,4 +1,4 @@
-"""What was learned: state, position and served model of every market, in a second SQLite file.
+"""What was learned: state, position, served model and course of every market, in a second SQLite file.
 
 It can be computed again from the log; what the log has dropped by then is only here.
 """
@@ -6,6 +6,7 @@ It can be computed again from the log; what the log has dropped by then is only 
 import json
 import sqlite3
 import time
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from rankstream.service.log import MarketRow, connect, version_of
 
 NAME = "learned.sqlite3"
 VERSION = 1
+MOST_POINTS = 400
+"""Points of a course that are kept of a market."""
 TABLES = """
 CREATE TABLE learned (
     market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, position INTEGER NOT NULL, state BLOB NOT NULL
@@ -22,6 +25,13 @@ CREATE TABLE served (
     market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, digest TEXT NOT NULL, model TEXT NOT NULL, facts TEXT NOT NULL
 );
 """
+LATER = """
+CREATE TABLE IF NOT EXISTS course (
+    market INTEGER NOT NULL, epoch INTEGER NOT NULL, position INTEGER NOT NULL, made REAL NOT NULL,
+    choices REAL NOT NULL, distance REAL, gap REAL, PRIMARY KEY (market, position)
+) WITHOUT ROWID
+"""
+"""What came later than the first version, which does without: a file can go back and forth between the two."""
 
 
 class Learned(NamedTuple):
@@ -38,6 +48,16 @@ class ServedModel(NamedTuple):
     epoch: int
     digest: str
     facts: dict[str, Any]
+
+
+class CoursePoint(NamedTuple):
+    """A market at a record: when that was learned, the choices so far, and the served model's distance and gap."""
+
+    position: int
+    made: float
+    choices: float
+    distance: float | None
+    gap: float | None
 
 
 def open_store(folder: Path) -> sqlite3.Connection:
@@ -64,6 +84,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
                 if statement.strip():
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(LATER)
         connection.execute("COMMIT")
     except BaseException:
         connection.close()
@@ -85,9 +106,29 @@ def learned(connection: sqlite3.Connection, market: int) -> Learned | None:
 
 
 def keep(
-    connection: sqlite3.Connection, market: int, state: Learned, model: str | None, facts: dict[str, Any] | None
+    connection: sqlite3.Connection,
+    market: int,
+    state: Learned,
+    model: str | None,
+    facts: dict[str, Any] | None,
+    point: CoursePoint | None = None,
 ) -> None:
-    """State, position and model of a market, at once; a model that is the same is not written again."""
+    """State, position, model and course of a market, at once; a model that is the same is not written again.
+
+    Parameters
+    ----------
+    connection : Connection
+        The second file.
+    market : int
+        Whose they are.
+    state : Learned
+        The state, and the position of the last record in it.
+    model, facts : str and dict, or None
+        What is given out, if there is a model yet.
+    point : CoursePoint, optional
+        The next point of the course; it takes the place of one at the same position.
+
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute("INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)", (market, *state))
@@ -99,6 +140,8 @@ def keep(
             else:
                 row = (market, state.epoch, digest, model, told)
                 connection.execute("INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?)", row)
+        if point is not None:
+            _go_on(connection, market, state.epoch, point)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -106,10 +149,45 @@ def keep(
         raise
 
 
+def _go_on(connection: sqlite3.Connection, market: int, epoch: int, point: CoursePoint) -> None:
+    """Another point of a course; one of other settings, or of a log that was longer, begins anew."""
+    connection.execute(
+        "DELETE FROM course WHERE market = ? AND (epoch <> ? OR position > ?)", (market, epoch, point.position)
+    )
+    connection.execute("INSERT OR REPLACE INTO course VALUES (?, ?, ?, ?, ?, ?, ?)", (market, epoch, *point))
+    found = [at for (at,) in connection.execute("SELECT position FROM course WHERE market = ?", (market,))]
+    if len(found) > MOST_POINTS:
+        kept = set(thinned(found))
+        gone = [(market, at) for at in found if at not in kept]
+        connection.executemany("DELETE FROM course WHERE market = ? AND position = ?", gone)
+
+
+def thinned(found: Sequence[int], bins: int = MOST_POINTS // 4, latest: int = MOST_POINTS // 4) -> list[int]:
+    """Fewer points of a course, however long it is: the first, the latest, and others evenly among the records.
+
+    Thinning what was thinned before, with more points behind it, leaves it as even as thinning all at once.
+
+    >>> thinned(range(1, 101), bins=5, latest=3)
+    [1, 19, 39, 59, 79, 97, 98, 99, 100]
+    """
+    order = sorted(found)
+    older, width = order[:-latest], order[-1] / bins
+    last_of = {int(at / width): at for at in older}
+    return sorted({order[0], *last_of.values(), *order[-latest:]})
+
+
+def course_points(connection: sqlite3.Connection, market: int) -> list[CoursePoint]:
+    """The course of a market, from its first model on."""
+    rows = connection.execute(
+        "SELECT position, made, choices, distance, gap FROM course WHERE market = ? ORDER BY position", (market,)
+    )
+    return [CoursePoint(*row) for row in rows]
+
+
 def drop_others(connection: sqlite3.Connection, markets: set[int]) -> None:
     """Forget markets that are gone."""
-    for table in ("learned", "served"):
-        for (market,) in connection.execute(f"SELECT market FROM {table}").fetchall():
+    for table in ("learned", "served", "course"):
+        for (market,) in connection.execute(f"SELECT DISTINCT market FROM {table}").fetchall():
             if market not in markets:
                 connection.execute(f"DELETE FROM {table} WHERE market = ?", (market,))
 

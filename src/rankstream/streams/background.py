@@ -78,6 +78,11 @@ class BackgroundLive:
         due = self.dense.due(counts, arrived, self._changed)
         return due if may_serve(run, counts, self.dense) else None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether ``job`` would give one."""
+        return self._due is not None and self._pending is None and self.live.counts is not None
+
     def job(self) -> RefreshJob | None:
         """The refresh that is due, once; None without one, and while another has not been taken."""
         if self._due is None or self._pending is not None or self.live.counts is None:

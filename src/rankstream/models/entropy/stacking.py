@@ -31,7 +31,7 @@ class Stack:
 
     ``scores`` are log-likelihoods of the held-out choices in nats, less that of a uniform guess; none where there were
     too few offers to hold any out. ``misfit`` is the squared error of the mixture on them beyond the sampling noise of
-    their frequencies, in units of share * (1 - share).
+    their frequencies, in units of share * (1 - share); below 0 where it is less than that noise.
     """
 
     guides: tuple[FittedGuide, ...]
@@ -75,7 +75,7 @@ class Stack:
         names = [guide.guide.name for guide in self.guides]
         weights = {name: round(weight, 4) for name, weight in zip(names, self.weights.tolist(), strict=True)}
         nats = {name: round(score, 2) for name, score in self.scores.items()}
-        misfit = {} if self.misfit is None else {"held_out_misfit": round(self.misfit, 6)}
+        misfit = {} if self.misfit is None else {"held_out_misfit": round(max(0.0, self.misfit), 6)}
         return {"weights": weights, "held_out_nats": nats} | misfit
 
 
@@ -127,7 +127,7 @@ def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float
         noise = share * (1.0 - share)
         beyond += float(((share - fold.test.frequencies()) ** 2 - noise / fold.test.totals[offers.owner]).sum())
         total += float(noise.sum())
-    return max(0.0, beyond) / max(total, 1e-300)
+    return beyond / max(total, 1e-300)
 
 
 def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:

@@ -14,6 +14,9 @@ BUDGET = 2.0
 KINDS = {"best": "decide", "next": "next_offer"}
 """What a button asks, and the question behind it; every other only predicts."""
 
+WAYS = {"all": "all items", "ticked": "ticked items only", "more": "all; ticked ones stay"}
+"""What ticks mean to the search of an offer: nothing, the only items there are, or items that stay."""
+
 
 @dataclass
 class WhatIf:
@@ -24,6 +27,9 @@ class WhatIf:
     at: dict[str, int]
     margins: dict[str, str] = field(default_factory=dict)
     at_most: str = ""
+    at_least: str = ""
+    among: str = "all"
+    ways: dict[str, str] = field(default_factory=lambda: WAYS)
     rows: list[dict[str, Any]] = field(default_factory=list)
     intervals: str = ""
     sentences: list[str] = field(default_factory=list)
@@ -63,7 +69,9 @@ def _filled(items: list[dict[str, Any]], form: list[tuple[str, str]] | None) -> 
     given = dict(form)
     margins = {key: given[f"margin-{key}"].strip()[:20] for key in keys if given.get(f"margin-{key}", "").strip()}
     at = {item["key"]: _level(item, given.get(f"price-{item['key']}", "")) for item in items}
-    return WhatIf(items, ticked, at, margins, given.get("at_most", "").strip()[:6])
+    most, least = (given.get(name, "").strip()[:6] for name in ("at_most", "at_least"))
+    among = given.get("among", "all")
+    return WhatIf(items, ticked, at, margins, most, least, among if among in WAYS else "all")
 
 
 def _level(item: dict[str, Any], text: str) -> int:
@@ -103,13 +111,16 @@ async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: What
     if not given:
         what = "No item has a cost or a margin: say what a sale of each costs, or earns if it has no price."
         raise RefusedError(422, what if asked.has_prices else "No item has a margin: say what a sale of each earns.")
-    without = [item["label"] for key, item in free.items() if key not in given]
+    must = [item["label"] for key, item in free.items() if asked.among == "more" and key in asked.ticked]
+    away = [item["label"] for key, item in free.items() if asked.among == "ticked" and key not in asked.ticked]
+    without = [item["label"] for key, item in free.items() if key not in given and item["label"] not in must]
     nothing = next((item["label"] for item in asked.items if item["always"]), None)
     said: dict[str, Any] = {
         "margins": {item["label"]: given.get(key, 0.0) for key, item in free.items() if not item["prices"]}
         | ({} if nothing is None else {nothing: 0.0}),
-        "never": without, "no_choice": nothing, "budget": BUDGET,
-        "at_most": int(asked.at_most) if asked.at_most.isdecimal() else None,
+        "never": list(dict.fromkeys([*without, *away])), "must": must,
+        "no_choice": nothing, "budget": BUDGET,
+        "at_most": _whole("At most", asked.at_most), "at_least": _whole("At least", asked.at_least),
     }  # fmt: skip
     if asked.has_prices:
         said["costs"] = {item["label"]: given.get(key, 0.0) for key, item in free.items() if item["prices"]}
@@ -130,6 +141,13 @@ async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: What
             if label in found["offer"]:
                 asked.ticked.add(item["key"])
                 asked.at[item["key"]] = place
+
+
+def _whole(name: str, text: str) -> int | None:
+    """How many items there must be, or None where nothing is written."""
+    if text and not (text.isascii() and text.isdecimal()):
+        raise RefusedError(422, f"{name} is {text!r}: write a whole number of items, or nothing.")
+    return int(text) if text else None
 
 
 def _number(label: str, text: str) -> float:

@@ -1,11 +1,14 @@
 """What pages are made of, as data: sentences, tables, and pictures that are tables as well."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import visible
+from rankstream._core.terminal import isolated, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -98,12 +101,12 @@ def table(
 
 
 def label(value: Any) -> str:
-    r"""How an item reads in a page: directions and control characters are written out.
+    r"""How an item reads in a page: directions and control characters are written out, and no name turns others around.
 
     >>> label("tea\u202e")
     'tea\\u202e'
     """
-    return visible(str(value), keep="")
+    return isolated(visible(str(value), keep=""))
 
 
 def brief(value: Any, most: int = 40) -> str:
@@ -126,16 +129,31 @@ def percent(share: float, ends: Sequence[float] | None = None) -> str:
     return f"{100 * share:z.1f} %{known}"
 
 
+def ago(seconds: float | None) -> str:
+    """How long ago something was, in the largest unit of which that is more than two.
+
+    >>> ago(None), ago(45.2), ago(600.0), ago(400_000.0)
+    ('', '45 s', '10 min', '5 d')
+    """
+    units = (("d", 172_800.0, 86_400.0), ("h", 7_200.0, 3_600.0), ("min", 120.0, 60.0), ("s", 0.0, 1.0))
+    return (
+        "" if seconds is None else next(f"{seconds / one:,.0f} {unit}" for unit, most, one in units if seconds >= most)
+    )
+
+
 @cache
 def templates() -> "Environment":
     """The templates of this folder; whatever they are given is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     found = Environment(
         loader=PackageLoader("rankstream.service.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    found.filters |= {"label": label, "brief": brief}
+    found.filters |= {"label": label, "brief": brief, "ago": ago}
+    style = (files(__package__) / "templates" / "style.css").read_text(encoding="utf-8")
+    found.globals |= {"style": Markup(style), "digest": b64encode(sha256(style.encode()).digest()).decode()}
     return found
 
 

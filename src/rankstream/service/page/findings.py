@@ -84,18 +84,22 @@ def _over_time(sheet: Sheet, periods: Sequence[ChoiceCounts], times: Sequence[Sp
     dated = times[0][0] >= DATES
     middle = [(first + last) / 2.0 / (DAY if dated else 1.0) for first, last in times]
     rows = [_row(counts, span, offer, lines, dated) for counts, span in zip(periods, times, strict=True)]
-    caption = f"Shares of the most frequent offer ({joined(offer)}) over time, with 95 % intervals"
+    some = "" if len(lines) == len(offer) else f", {len(lines)} of its {len(offer):,} items"
+    caption = f"Shares of the most frequent offer ({joined(offer)}){some} over time, with 95 % intervals"
     shown = table(caption, ("from", "choices", *map(str, lines)), [row for row in rows if row[1] != "0"])
 
     def draw(figure: Any) -> None:
-        axes = plots.shares_over_time(periods, lines if len(lines) == len(offer) else offer, figure.subplots(), middle)
+        axes = plots.shares_over_time(periods, offer, figure.subplots(), middle, order=lines)
         axes.set_xlabel(across)
         if dated:
             date_axis(axes)
-        axes.set_title("Shares of the most frequent offer")
+        axes.set_title(f"Shares of the most frequent offer{some}")
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.remove()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False)
 
-    few = len(lines) == len(offer)
-    return sheet.picture("Shares over time", shown, draw, 5.0 if few and len(offer) <= 5 else 7.6, 4.0)
+    return sheet.picture("Shares over time", shown, draw, height=3.4 + 0.22 * (-(-len(lines) // 2)))
 
 
 def _row(

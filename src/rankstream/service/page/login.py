@@ -23,13 +23,26 @@ async def form_of(request: Request) -> list[tuple[str, str]]:
     A browser names the page's own site in ``Origin`` and lets no other site change that.
     """
     origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
-    if not host or urlsplit(origin).netloc.lower() != host.lower():
+    if not host or _site(origin) != host.lower():
         raise RefusedError(403, "The form was sent from another site: open the page of this server, and use its form.")
     try:
         text = (await request.body()).decode("ascii")
         return parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:
         raise RefusedError(400, "The form cannot be read: open the page again, and use its form.") from None
+
+
+def _site(origin: str) -> str:
+    """The name and the port in an Origin; nothing where it cannot be read.
+
+    >>> _site("http://Localhost:8000"), _site("null"), _site("//localhost"), _site("http://[")
+    ('localhost:8000', '', '', '')
+    """
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return ""
+    return parts.netloc.lower() if parts.scheme in ("http", "https") else ""
 
 
 def keep_token(request: Request, answer: Response, token: str) -> None:

@@ -1,32 +1,27 @@
-"""What the server knows for its pages: drawn panels, the course of every market, and how far refits are."""
+"""What the server knows for its pages: drawn panels, and how far refits for intervals are."""
 
 import asyncio
-import sqlite3
 import time
-from collections import defaultdict, deque
-from contextlib import suppress
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
-from rankstream.service.log import MarketRow, market_rows
+from rankstream.service.log import MarketRow
 from rankstream.service.store import ServedModel
 
-LOOK = 1.0
-"""Seconds between looks at the course of markets."""
+WAIT = 5.0
+"""Seconds that a page waits for its pictures."""
 FRESH = 5.0
 """Seconds for which panels are given out again although there is a newer model."""
 REFIT = 60.0
 """Seconds for which intervals are of a former model before it is refitted again."""
-POINTS = 500
-"""Points of a course that are kept."""
 PATIENT = 0.5
 """Seconds that an answer waits for intervals."""
 REMEMBERED = 1000
 NOT_YET = "not yet"
-
-Row = tuple[int, float | None, float | None]
+GIVEN_UP = "none: the refits were given up; they are tried again with the next model"
 
 
 @dataclass
@@ -52,49 +47,42 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.courses: dict[int, deque[Row]] = defaultdict(lambda: deque(maxlen=POINTS))
         self._drawn: dict[int, Drawn] = {}
-        self._locks: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._drawing: dict[int, asyncio.Task[dict[str, Any]]] = {}
         self._refits: dict[int, Refits] = defaultdict(Refits)
         self._ends: dict[tuple[int, tuple[str, ...]], dict[str, Any]] = {}
         self._asked: asyncio.Task[None] | None = None
 
-    def look(self) -> None:
-        """Note error and gap of every market whose model is another one by now."""
-        for row in market_rows(self.service.reading):
-            served = self.service.published.of(row)
-            if served is not None:
-                self._note(row, served)
-
-    def _note(self, row: MarketRow, served: ServedModel) -> None:
-        course, facts = self.courses[row.id], served.facts
-        if not course or course[-1][0] != facts["position"]:
-            course.append((facts["position"], facts["distance"], facts["gap"]))
-
-    async def look_forever(self) -> None:
-        """Look once a second."""
-        while True:
-            with suppress(sqlite3.Error):  # a disk that is full: the next time
-                self.look()
-            await asyncio.sleep(LOOK)
-
     async def panels(self, row: MarketRow, served: ServedModel) -> dict[str, Any]:
-        """The sections of a market's page and its items; at most once in a few seconds of a new model."""
-        async with self._locks[row.id]:
-            known = self._drawn.get(row.id)
+        """The sections of a market's page and its items; drawn at most once in a few seconds of a new model.
+
+        Nobody waits long: meanwhile there are those of the model before, or a RefusedError that says so.
+        """
+        known, task = self._drawn.get(row.id), self._drawing.get(row.id)
+        if task is None or task.done():
             if known is not None and (known.digest == served.digest or time.monotonic() - known.made < FRESH):
                 return known.content
-            self._note(row, served)
-            facts = served.facts
-            question = {
-                "kind": "panels", "market": row.id, "digest": served.digest, "records": row.records,
-                "course": list(self.courses[row.id]), "alarms": facts["alarms"], "proven": proven(facts),
-                "no_choice": row.settings.get("no_choice"), "price_levels": row.settings.get("price_levels"),
-            }  # fmt: skip
-            content = await self.service.ask(self.service.drawing, question)
-            content |= {"position": facts["position"]}
-            self._drawn[row.id] = Drawn(served.digest, time.monotonic(), content)
-            return dict(content)
+            task = self._drawing[row.id] = asyncio.create_task(self._draw(row, served))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited is gone
+        done, _ = await asyncio.wait([task], timeout=WAIT)
+        if done:
+            return task.result()
+        if known is None:
+            raise RefusedError(503, "The pictures are being drawn: they will be here in a moment.")
+        return known.content
+
+    async def _draw(self, row: MarketRow, served: ServedModel) -> dict[str, Any]:
+        facts = served.facts
+        question = {
+            "kind": "panels", "market": row.id, "digest": served.digest, "records": row.records,
+            "alarms": facts["alarms"], "proven": proven(facts), "no_choice": row.settings.get("no_choice"),
+            "price_levels": row.settings.get("price_levels"),
+            "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
+        }  # fmt: skip
+        content: dict[str, Any] = await self.service.ask(self.service.drawing, question)
+        content |= {"position": facts["position"]}
+        self._drawn[row.id] = Drawn(served.digest, time.monotonic(), content)
+        return content
 
     async def intervals(self, row: MarketRow, served: ServedModel, offer: list[str]) -> tuple[dict[str, Any], str]:
         """The ends of intervals by item, and where there are none, why; refits are begun where there are none.
@@ -138,7 +126,7 @@ class Pages:
         try:
             await self.service.ask(self.service.refitting, question)
         except RefusedError as refused:
-            refits.sentence = refused.sentence
+            refits.sentence = refused.sentence if refused.status == 409 else GIVEN_UP
         finally:
             refits.made = time.monotonic()
 
@@ -153,7 +141,9 @@ def proven(facts: dict[str, Any]) -> list[str]:
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
-    part = 1.0 if distance <= 1e-9 else max(0.0, min(1.0, least / distance))
+    if distance <= 1e-9:
+        return [*words, "It fits what was observed exactly."]
+    part = max(0.0, min(1.0, least / distance))
     return [
         *words,
         f"The distance from the observed shares is {distance:.4f}; {100 * part:.0f} % of that is proven to be out of "

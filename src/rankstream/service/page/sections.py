@@ -32,7 +32,7 @@ def fit_section(sheet: Sheet, model: ChoiceModel, counts: ChoiceCounts, sentence
     kept = _most_frequent(counts)
     offers, owner = kept.assortments, kept.assortments.owner
     totals, observed, predicted = kept.totals[owner], kept.frequencies(), model.probabilities(offers)
-    low, high = wilson(observed, totals)
+    low, high = wilson(observed, kept.effective_totals[owner])
     missed = ~((low <= predicted + 1e-12) & (predicted <= high + 1e-12))
     apart = np.abs(predicted - observed)
     some = "" if kept is counts else f" of the {offers.n_offers:,} most frequent offers"
@@ -130,7 +130,10 @@ def at_middle(model: Any) -> list[str]:
 
 
 def _draw_types(figure: Any, model: Any, top: int, ends: Any) -> None:
-    plots.segments(model, figure.subplots(), top, 2, ends).set_xlabel("% of customers")
+    axes = plots.segments(model, figure.subplots(), top, 2, ends)
+    axes.set_xlabel("% of customers")
+    figure.suptitle(axes.get_title(loc="left"), x=0.01, ha="left", fontsize="medium")  # long names leave narrow axes
+    axes.set_title("", loc="left")
 
 
 def substitution_section(
@@ -144,13 +147,13 @@ def substitution_section(
     largest = sorted(asked, key=lambda place: -float(moves.before[place]))[:MOST_DRAWN]
     kept = moves.among([moves.items[place] for place in largest])
     drawn = Substitution(kept.items, kept.before, kept.shares)
-    side = 2.6 + 0.36 * len(drawn.items)
+    side = 2.4 + 0.36 * len(drawn.items)
     shown = _gains(moves, asked, ends)
     parts: tuple[Any, ...] = (shown,)
     if drawn.items:
         title = "Where the buyers of an item go when it is gone"
         draw = sheet.picture(
-            title, shown, lambda figure: plots.substitution(drawn, figure.subplots()), side + 0.6, side
+            title, shown, lambda figure: plots.substitution(drawn, figure.subplots()), side + 0.8, side
         )
         parts = (draw,)
     words = ["Each row is an item that is no longer on offer, and says which part of its buyers takes what instead."]

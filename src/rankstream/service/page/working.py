@@ -1,5 +1,6 @@
 """The process behind the pages: it draws what a market looks like, and refits models for intervals."""
 
+import re
 import signal
 import sys
 from hashlib import sha256
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream import plots
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
@@ -23,10 +23,13 @@ from rankstream.service.asking import MOST_ITEMS, Asked, at_levels, counted
 from rankstream.service.child import answer_parent, lower_priority
 from rankstream.service.limits import RefusedError
 from rankstream.service.log import batches_after
-from rankstream.service.page.blocks import Section, Sheet, render, table
+from rankstream.service.page.blocks import Section, Sheet, render
+from rankstream.service.page.course import course_section
 from rankstream.service.page.findings import drift_section
 from rankstream.service.page.sections import demand_section, fit_section, substitution_section, types_section
 from rankstream.streams.background import BackgroundLive
+from rankstream.streams.live import Live
+from rankstream.streams.served import LARGEST
 
 LATEST = 20_000
 """Records that drift and shares over time are about."""
@@ -34,6 +37,8 @@ SLICES = 12
 TYPES = 10
 REPLICATES = 20
 REMEDY = "Tastes moved: let the market forget (half_life, window), or look for changes (detect), by its settings."
+FOLLOWS = "Tastes moved, and the market follows by its settings: what came before counts for less, or no more."
+TOO_LARGE = "none: refits of more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*LARGEST)
 KEPT = 8
 """Markets whose refits are kept."""
 
@@ -46,23 +51,23 @@ class PageAsked(Asked):
         self._refits: dict[int, tuple[int, Bootstrap]] = {}
         self.kinds |= {"panels": self.panels, "refit": self.refit, "interval": self.interval}
 
-    def counts(self, question: dict[str, Any]) -> ChoiceCounts:
-        """What the market's learner counts, as it was saved."""
+    def learned(self, question: dict[str, Any]) -> tuple[Live, ChoiceCounts]:
+        """What the market's learner has, and what it counts, as it was saved."""
         kept = store.learned(self.store, question["market"])
-        counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
-        if counts is None:
+        live = None if kept is None else BackgroundLive.from_bytes(kept.state).live
+        if live is None or live.counts is None:
             raise RefusedError(409, "The market has learned nothing yet: send choices first.")
-        return counts
+        return live, live.counts
 
     def panels(self, question: dict[str, Any]) -> dict[str, Any]:
         """The sections of a market's page, and its items with their shares if all are on offer."""
         model, sheet = self.model(question), Sheet()
         made = [
             lambda: self._over_time(sheet, question),
-            lambda: fit_section(sheet, model, self.counts(question), question["proven"]),
+            lambda: fit_section(sheet, model, self.learned(question)[1], question["proven"]),
             lambda: _types(sheet, model),
             lambda: substitution_section(sheet, _moves(model), model=model),
-            lambda: course_section(sheet, question["course"], question["alarms"]),
+            lambda: course_section(sheet, store.course_points(self.store, question["market"]), question["alarms"]),
         ]
         names = ["drift", "fit", "types", "substitution", "course"]
         if model.price_levels is not None and any(len(one) > 1 for one in model.price_levels.levels.values()):
@@ -89,15 +94,14 @@ class PageAsked(Asked):
             spans.append((float(begin + start + 1), float(begin + end)))
         half = len(records) // 2
         report = drift_report(counted(records[:half]), counted(records[half:]))
-        return drift_section(sheet, report, slices, spans, REMEDY, "record")
+        return drift_section(sheet, report, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record")
 
     def refit(self, question: dict[str, Any]) -> dict[str, Any]:
         """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
-        model, counts = self.model(question), self.counts(question)
-        if counts.forgets or (counts.tallies != np.floor(counts.tallies)).any():
-            raise RefusedError(409, "none: this market forgets, and intervals need choices that all count the same")
+        model, (live, counts) = self.model(question), self.learned(question)
+        sizes = _sizes(live, counts)
         method = "nearest" if isinstance(model, RankingModel) else "max-entropy"
-        found = Bootstrap(counts, method, REPLICATES, model=model)
+        found = Bootstrap(counts, method, REPLICATES, model=model, sizes=sizes)
         while len(self._refits) >= KEPT:
             del self._refits[next(iter(self._refits))]
         self._refits[question["market"]] = question["position"], found
@@ -114,6 +118,23 @@ class PageAsked(Asked):
             raise RefusedError(409, "not yet")
         ends = {str(item): [share.low, share.high] for item, share in found.predict(offer).items()}
         return {"position": position, "ends": ends}
+
+
+def _sizes(live: Live, counts: ChoiceCounts) -> Any:
+    """How many choices a refit draws where counts do not say that themselves; or why there are no refits.
+
+    After a change, counts go on from faded choices, each of which weighs at most 1: together they are as certain as
+    that many choices, or more, so that intervals are not too short.
+    """
+    offers = counts.assortments
+    own = (offers.n_offers, offers.n_items, offers.n_coordinates)
+    if any(size > most for size, most in zip(own, LARGEST, strict=True)):
+        raise RefusedError(409, TOO_LARGE)
+    if counts.forgets or (counts.tallies == np.floor(counts.tallies)).all():
+        return None
+    if live.detector is None:
+        raise RefusedError(409, "none: some records of this market count in parts, and choices are whole")
+    return counts.totals
 
 
 def key_of(item: Label) -> str:
@@ -145,7 +166,7 @@ def items_of(model: Any, no_choice: str | None) -> list[dict[str, Any]]:
                 "prices": [one.rpartition(AT)[2] for one in at],
             }
         )  # fmt: skip
-    return found
+    return sorted(found, key=lambda one: natural(str(one["label"])))
 
 
 def _moves(model: Any) -> Substitution:
@@ -161,30 +182,22 @@ def _curves(model: Any) -> dict[Label, dict[float, Any]]:
     return curves_of(model, model.demand, [item for item in whole if item in chosen], whole)
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """What names are sorted by: numbers in them count as numbers.
+
+    >>> sorted(["tea 10", "Tea 9", "pie"], key=natural)
+    ['pie', 'Tea 9', 'tea 10']
+    """
+    parts = re.findall(r"[0-9]+|[^0-9]+", name.casefold())
+    return [(int(part[:15]), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
 def _types(sheet: Sheet, model: Any) -> Section:
     moves = _moves(model)
     rankings: list[dict[str, Any]] = []
     if isinstance(model, RankingModel):
         rankings = [{"ranking": list(map(str, one.ranking)), "share": one.share} for one in model.segments(TYPES)]
     return types_section(sheet, model, favourites(moves, model.no_choice), rankings, TYPES)
-
-
-def course_section(
-    sheet: Sheet, rows: list[tuple[int, float | None, float | None]], alarms: list[dict[str, int]]
-) -> Section:
-    """Error and certified gap since the server was started, and changes that were noticed."""
-    noticed = [(f"{one['choice']:,}", f"{one['since']:,}") for one in alarms]
-    parts: list[Any] = (
-        [table("Changes that were noticed", ("at record", "since about record"), noticed)] if alarms else []
-    )
-    if rows:
-        cells = [(f"{at:,}", *("" if one is None else f"{one:.4f}" for one in rest)) for at, *rest in reversed(rows)]
-        shown = table("Error and gap, the latest first", ("records", "distance", "certified gap"), cells)
-        title = "Error, certified gap and changes by the number of records"
-        parts.insert(0, sheet.picture(title, shown, lambda figure: plots.course(rows, alarms, figure.subplots())))
-    words = "The distance from the observed shares and what of it could still be gained, since the server was started."
-    changes = f"Changes of the market that were noticed: {len(alarms):,}."
-    return Section("course", "Error, certificate and changes", (words, changes), tuple(parts))
 
 
 TITLES = {

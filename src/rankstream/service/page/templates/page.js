@@ -47,27 +47,36 @@
     byId("position").textContent = count(now.position);
     byId("gap").textContent = now.gap === null ? "none yet" : now.gap.toFixed(4);
     if (shown !== null && shown !== now.position) setTimeout(refresh, Math.max(0, last + 10000 - Date.now()));
-    if (shown === null && !byId("what-if")) refresh();
+    if (shown === null && !byId("what-if")) setTimeout(refresh, 2000);  // its pictures are being drawn
     shown = now.position;
   });
   const began = Date.now();
   source.addEventListener("alarm", (event) => {
     if (Date.now() - began < 3000) return;  // those that were noticed before are in the page
-    byId("alarms").textContent = `A change was noticed at record ${count(JSON.parse(event.data).choice)}.`;
+    byId("alarms").textContent = `A change was noticed at choice ${count(JSON.parse(event.data).choice)}.`;
   });
   addEventListener("pagehide", () => source.close());
 
   const form = byId("what-if");
   if (!form) return;
   let asked = 0, timer = 0;
-  async function ask(button) {
+  // Looking again for intervals changes the table alone: what was said above it stays.
+  function renew(element, text) {
+    const fresh = document.createElement("div");
+    fresh.innerHTML = text;
+    const old = element.querySelector(".scroll"), now = fresh.querySelector(".scroll");
+    if (old && now) old.replaceWith(now); else put(element, text);
+  }
+
+  async function ask(button, again) {
+    clearTimeout(timer);  // a look for intervals must not overtake what is asked now
     const number = ++asked, fields = new URLSearchParams(new FormData(form));
     fields.set("ask", button ? button.value : "shares");
     byId("answer").setAttribute("aria-busy", "true");
     try {
       const text = await part("what-if", fields);
       if (number !== asked) return;
-      put(byId("answer"), text);
+      (again ? renew : put)(byId("answer"), text);
       const offer = byId("answer").querySelector("[data-ticked]");
       if (button && button.value !== "shares" && offer) {
         const keys = new Set(offer.dataset.ticked.split(" "));
@@ -75,12 +84,14 @@
         const at = new Map(offer.dataset.at.trim().split(" ").map((one) => one.split(":")));
         form.querySelectorAll("select").forEach((one) => { one.value = at.get(one.name.slice(6)) ?? one.value; });
       }
-      clearTimeout(timer);
-      if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
+      waitForIntervals();
     } catch { byId("answer").textContent = "There was no answer: try again."; }
     byId("answer").removeAttribute("aria-busy");
   }
+  function waitForIntervals() {
+    if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null, true), 3000);
+  }
   form.addEventListener("change", (event) => { if (event.target.matches("input[name=on], select")) ask(null); });
   form.addEventListener("submit", (event) => { event.preventDefault(); ask(event.submitter); });
-  if (byId("answer").querySelector("[data-waiting]")) timer = setTimeout(() => ask(null), 3000);
+  waitForIntervals();
 })();
