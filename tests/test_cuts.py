@@ -34,7 +34,7 @@ def test_every_set_that_excludes_holds_at_every_ranking(offers: Assortments, dat
 @settings(max_examples=60)
 @given(strategies.assortments(), st.data())
 def test_the_worst_sets_are_found(offers: Assortments, data: st.DataObject) -> None:
-    """Of all sets of up to three items that two offers contain, none is worse than the worst that was found."""
+    """Of all sets of up to three items, or of all that two offers share, none is worse than the worst one found."""
     shares = data.draw(strategies.frequencies(offers))
     others = [item for item in range(offers.n_items) if item != offers.no_choice_code]
     codes = naive_bounds.codes_of(offers)
@@ -44,7 +44,8 @@ def test_the_worst_sets_are_found(offers: Assortments, data: st.DataObject) -> N
         for items in combinations(others, size)
         if sum(set(items) <= set(has) for has in codes) > 1
     ]
-    worst = max((naive_bounds.exclusion(offers, items, shares)[0] for items in several), default=0.0)
+    several += [tuple(sorted(set(one) & set(other) & set(others))) for one, other in combinations(codes, 2)]
+    worst = max((naive_bounds.exclusion(offers, items, shares)[0] for items in several if items), default=0.0)
     found = [float(shares[cut.where].sum()) for cut in Exclusions(offers).violated(shares, 50)]
     assert bool(found) == (worst > 1.0 + 1e-6)
     assert max(found, default=worst) >= worst - 1e-12
@@ -58,15 +59,13 @@ def test_sets_are_scored_and_widened_like_by_enumeration(offers: Assortments, se
     shares = np.random.default_rng(seed).uniform(size=offers.n_coordinates)
     found = Exclusions(offers)
     none = -1 if offers.no_choice_code is None else offers.no_choice_code
-    assert found._place is not None
     for items, ptr, seats in found._tables:
-        scores, out = np.empty(items.shape[0]), np.empty(seats.shape[1], dtype=np.int64)
+        scores = np.empty(items.shape[0])
         exclusion_kernels.score_sets(ptr, seats, shares, scores)
         for number, score in enumerate(scores):
             expected, where = naive_bounds.exclusion(offers, tuple(items[number].tolist()), shares)
             assert score == pytest.approx(expected)
-            exclusion_kernels.largest_seats(ptr, seats, shares, number, out)
-            assert sorted(out[out >= 0]) == sorted(where)
+            assert found._largest(shares, items[number]).tolist() == sorted(where)
             chosen = np.full(offers.n_items, -1, dtype=np.int64)
             chosen[: items.shape[1]] = items[number]
             count = exclusion_kernels.widen(found._place, shares, chosen, items.shape[1], none, found._room)
@@ -79,6 +78,22 @@ def test_sets_are_scored_and_widened_like_by_enumeration(offers: Assortments, se
                 assert max(grown, default=0.0) > best or size == count
                 best = max(grown, default=0.0) if size < count else best
             assert naive_bounds.exclusion(offers, tuple(chosen[:count].tolist()), shares)[0] == pytest.approx(best)
+
+
+@given(strategies.assortments(), SEEDS, st.integers(1, 30))
+def test_pairs_of_offers_are_scored_like_by_enumeration(offers: Assortments, seed: int, most: int) -> None:
+    shares, codes = np.random.default_rng(seed).uniform(size=offers.n_coordinates), naive_bounds.codes_of(offers)
+    place = Exclusions(offers)._place
+    pairs, scores = np.empty((most, 2), dtype=np.int64), np.empty(most)
+    count = exclusion_kernels.score_pairs(place, offers.indptr, offers.members, shares, 0.9, pairs, scores)
+    expected = {}
+    for one, other in combinations(range(offers.n_offers), 2):
+        both = set(codes[one]) & set(codes[other])
+        expected[other, one] = sum(float(max(shares[place[one, item]], shares[place[other, item]])) for item in both)
+    assert count == min(most, sum(score > 0.9 for score in expected.values()))
+    for pair, score in zip(pairs[:count].tolist(), scores, strict=False):
+        assert score == pytest.approx(expected[tuple(pair)])
+        assert score > 0.9
 
 
 def test_where_there_are_too_many_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

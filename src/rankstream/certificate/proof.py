@@ -17,7 +17,7 @@ from rankstream.oracles.bounds.pool import CutPool
 from rankstream.oracles.bounds.rounds import PartRounds
 
 LIGHT = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
-WORST = 150  # sets that exclude at a time
+WORST = 1000  # sets that exclude at a time
 ROOM = 1e-4  # by which they exceed 1
 PASSES = 10
 CLOSE = 1e-4  # relative: as near as the prices have to come to their best before parts are looked into

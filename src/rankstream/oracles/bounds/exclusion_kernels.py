@@ -22,17 +22,6 @@ def score_sets(ptr: Codes, seats: Codes, point: Vec, scores: Vec) -> None:
 
 
 @compiled
-def largest_seats(ptr: Codes, seats: Codes, point: Vec, number: int, out: Codes) -> None:
-    """The coordinates of those largest shares, -1 where a column has none."""
-    for column in range(seats.shape[1]):
-        out[column] = -1
-        for row in range(ptr[number], ptr[number + 1]):
-            seat = seats[row, column]
-            if seat >= 0 and (out[column] < 0 or point[seat] > point[out[column]]):
-                out[column] = seat
-
-
-@compiled
 def widen(place: Codes, point: Vec, chosen: Codes, count: int, none: int, inside: Codes) -> int:
     """Add items to a set as long as the sum of its largest shares rises; returns how many there are.
 
@@ -83,3 +72,25 @@ def sum_of_largest(place: Codes, point: Vec, offers: Codes, chosen: Codes, count
                 best = max(best, point[place[offers[r], item]])
         total += best
     return total
+
+
+@compiled
+def score_pairs(
+    place: Codes, indptr: Codes, members: Codes, point: Vec, above: float, pairs: Codes, scores: Vec
+) -> int:
+    """The pairs of offers whose common items have largest shares with a sum above ``above``; returns how many.
+
+    Only as many are written as there is room for in ``pairs`` and ``scores``.
+    """
+    count = 0
+    for one in range(indptr.size - 1):
+        for other in range(one):
+            total = 0.0
+            for k in range(indptr[one], indptr[one + 1]):
+                seat = place[other, members[k]]
+                if seat >= 0:
+                    total += max(point[k], point[seat])
+            if total > above and count < scores.size:
+                pairs[count, 0], pairs[count, 1], scores[count] = one, other, total
+                count += 1
+    return count

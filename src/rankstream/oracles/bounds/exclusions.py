@@ -12,6 +12,7 @@ from rankstream.oracles.bounds.cuts import Cut
 
 MOST_ROWS = 1_000_000  # sets times offers that are looked at; larger sets of larger offers are left out
 MOST_PLACES = 4_000_000  # offers times items, for sets of any size
+MOST_PAIRED = 2_000  # offers, for what any two have in common
 
 
 class Exclusions:
@@ -19,8 +20,8 @@ class Exclusions:
 
     Whoever chooses item i from an offer that contains T ranks i first in T. So these events exclude each other, and
     the sum over T and no-choice of the largest share of each in any offer that contains T is at most 1. Sets of up to
-    three items are all looked at, and the worst of them are made larger as long as that makes them worse: every set of
-    events that exclude each other in pairs is among these.
+    three items are all looked at, and all that two offers have in common; the worst of them are made larger as long as
+    that makes them worse. All sets of events that exclude each other in pairs are of this kind.
 
     >>> offers = Assortments([("tea", "cake", "nothing"), ("tea", "cake", "pie", "nothing")])
     >>> shares = np.array([0.1, 0.6, 0.3, 0.5, 0.2, 0.3, 0.0])
@@ -32,9 +33,9 @@ class Exclusions:
         self.assortments = assortments
         self._none = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._tables = [table for size in range(1, largest + 1) if (table := self._table(size)) is not None]
-        self._place: Codes | None = None
-        if assortments.n_offers * assortments.n_items <= MOST_PLACES:
-            self._place = np.full((assortments.n_offers, assortments.n_items), -1, dtype=np.int64)
+        self._paired = assortments.n_offers * assortments.n_items <= MOST_PLACES
+        self._place: Codes = np.full((assortments.n_offers if self._paired else 0, assortments.n_items), -1)
+        if self._paired:
             self._place[assortments.owner, assortments.members] = np.arange(assortments.n_coordinates)
         self._room = np.empty(assortments.n_offers, dtype=np.int64)
 
@@ -71,35 +72,57 @@ class Exclusions:
 
     def violated(self, point: Vec, most: int, room: float = 1e-6) -> list[Cut]:
         """The cuts of the ``most`` worst sets, each adding up to more than 1 + ``room``: worst first."""
-        found: list[tuple[float, Codes, Codes]] = []
-        for items, ptr, seats in self._tables:
-            scores = np.empty(items.shape[0])
-            exclusion_kernels.score_sets(ptr, seats, point, scores)
-            out = np.empty(seats.shape[1], dtype=np.int64)
-            for number in np.argsort(-scores, kind="stable")[:most].tolist():
-                if scores[number] <= 1.0 + room:
-                    break
-                exclusion_kernels.largest_seats(ptr, seats, point, number, out)
-                found.append((float(scores[number]), items[number], np.sort(out[out >= 0])))
+        found = [*self._small(point, most, 1.0 + room), *self._common(point, most, 1.0 + room)]
         found.sort(key=lambda one: -one[0])
         cuts: dict[bytes, Cut] = {}
-        for _, items, seats in found[:most]:
-            where = self._widened(point, items, seats)
+        for _, items in found[:most]:
+            where = self._largest(point, self._widened(point, items))
             depth = (float(point[where].sum()) - 1.0) / np.sqrt(where.size)
             cuts[where.tobytes()] = Cut(where, -np.ones(where.size), -1.0, depth)
         return list(cuts.values())
 
-    def _widened(self, point: Vec, items: Codes, seats: Codes) -> Codes:
-        """The same for a larger set, if one is worse."""
-        if self._place is None:
-            return seats
+    def _small(self, point: Vec, most: int, above: float) -> list[tuple[float, Codes]]:
+        """The worst sets of up to three items, with the sums of their largest shares."""
+        found: list[tuple[float, Codes]] = []
+        for items, ptr, seats in self._tables:
+            scores = np.empty(items.shape[0])
+            exclusion_kernels.score_sets(ptr, seats, point, scores)
+            worst = np.argsort(-scores, kind="stable")[:most]
+            found += [(float(scores[number]), items[number]) for number in worst[scores[worst] > above].tolist()]
+        return found
+
+    def _common(self, point: Vec, most: int, above: float) -> list[tuple[float, Codes]]:
+        """The worst sets of all that two offers have in common, however many that is."""
+        offers = self.assortments
+        if offers.n_offers > MOST_PAIRED or not self._paired:
+            return []
+        pairs, scores = np.empty((4 * most, 2), dtype=np.int64), np.empty(4 * most)
+        lists = self._place, offers.indptr, offers.members
+        count = exclusion_kernels.score_pairs(*lists, point, above, pairs, scores)
+        worst = np.argsort(-scores[:count], kind="stable")[:most].tolist()
+        common = (self._place[pairs[:count, 0]] >= 0) & (self._place[pairs[:count, 1]] >= 0)
+        if self._none >= 0:
+            common[:, self._none] = False
+        return [(float(scores[k]), np.flatnonzero(common[k])) for k in worst if common[k].any()]
+
+    def _widened(self, point: Vec, items: Codes) -> Codes:
+        """A larger set, if one is worse."""
+        if not self._paired:
+            return items
         chosen = np.full(self.assortments.n_items, -1, dtype=np.int64)
         chosen[: items.size] = items
         count = exclusion_kernels.widen(self._place, point, chosen, items.size, self._none, self._room)
-        if count == items.size:
-            return seats
-        columns = chosen[:count] if self._none < 0 else np.append(chosen[:count], self._none)
-        within = self._place[:, columns]
-        within = within[(within >= 0).all(axis=1)]
-        largest: Codes = np.sort(within[point[within].argmax(axis=0), np.arange(columns.size)])
-        return largest
+        return chosen[:count]
+
+    def _largest(self, point: Vec, items: Codes) -> Codes:
+        """Where the shares of some items and no-choice are largest, in the offers that contain all of them."""
+        offers = self.assortments
+        inside = np.isin(offers.members, items)
+        whole = np.add.reduceat(inside.astype(np.int64), offers.indptr[:-1]) == items.size
+        kinds = items if self._none < 0 else np.append(items, self._none)
+        seats = np.flatnonzero(whole[offers.owner] & (inside | (offers.members == self._none)))
+        seats = seats[np.argsort(-point[seats], kind="stable")]
+        first = np.unique(offers.members[seats], return_index=True)[1]
+        assert first.size == kinds.size  # every one of them is in every one of these offers
+        where: Codes = np.sort(seats[first])
+        return where

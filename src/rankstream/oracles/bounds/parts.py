@@ -9,9 +9,9 @@ from rankstream.oracles.bounds import part_kernels
 from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.part_kernels import Corral, Events, Tables
 
-MOST_CALLS, MOST_CORNERS = 300, 600  # dynamic programs for a cut, and rankings that it is found from
-ENOUGH = 0.2  # of the distance that a cut may leave
-FAINT = 0.01  # smaller shares are left out
+MOST_CALLS, MOST_CORNERS = 1000, 600  # dynamic programs for a cut, and rankings that it is found from
+ENOUGH = 0.1  # of the distance that a cut may leave
+FAINT = 1e-3  # smaller shares are left out
 DUST = 1e-3  # of the largest gain: smaller ones are left out, and the most is computed without
 
 

@@ -1,4 +1,4 @@
-"""Which parts are looked into, in what order, and by how many threads."""
+"""Which parts and groups are looked into, in what order, and by how many threads."""
 
 from queue import Empty, SimpleQueue
 from time import perf_counter
@@ -9,12 +9,16 @@ from rankstream._core.threads import crew
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.cuts import Cut
+from rankstream.oracles.bounds.group_cuts import GroupCuts
 from rankstream.oracles.bounds.part_kernels import Tables
 from rankstream.oracles.bounds.parts import ItemParts, empty_tables
 
 SMALLEST, STEP = 8, 2  # items of the first parts, and how many more the later ones have
+QUICK = 16  # items of which all are one part from the beginning
+PATIENCE = 3  # passes with parts of the largest size that add next to nothing
 BATCH, FEWEST = 32, 4  # parts in a batch: of the smallest size, and of large ones
-SHALLOW, SHALLOWEST = 3e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are not worth their room
+SHALLOW, SHALLOWEST = 1e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are not worth their room
+MOST_GROUPED, GROUPING = 1000, 1e-3  # offers, and seconds per coordinate that must be left for groups to be made
 SLOWER = 5.0  # times as long as before, at most, for parts of the next size
 RISES, RISES_ALONE = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
 
@@ -23,11 +27,14 @@ class PartRounds:
     """Batches of parts around the offers: small ones first, larger ones once small ones add next to nothing.
 
     A pass takes every offer as a centre, those first whose data are hardest to meet; what else is in a part is drawn
-    anew every time. ``finished`` says that parts of the largest size have added next to nothing.
+    anew every time. It begins with groups of whole offers, where these do not take long to make. ``finished`` says that
+    parts of the largest size have added next to nothing.
 
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("c", "a")])
     >>> rounds = PartRounds(offers, np.ones(3), items=12)
     >>> shares = np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1])
+    >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), bound=0.0) or []]
+    [[0, 1, 2, 3, 4, 5]]
     >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), bound=0.0) or []]
     [[0, 2, 4]]
     """
@@ -37,13 +44,15 @@ class PartRounds:
         offered = np.unique(assortments.members).size - (assortments.no_choice_code is not None)
         self._all = offered
         self._largest = min(items, offered)
-        self.size = min(SMALLEST, self._largest)
+        self.size = min(offered if offered <= min(QUICK, items) else SMALLEST, self._largest)
         self.finished = self.size < 1
         self._parts = ItemParts(assortments, squares)
         self._tables: SimpleQueue[Tables] = SimpleQueue()
         self._random = np.random.default_rng(0)
         self._left: list[int] = []
         self._marked: float | None = None
+        self._groups: GroupCuts | None = None
+        self._stale = 0
         self._takes = 0.0  # the most seconds of a part so far
 
     def cuts(self, point: Vec, mass: Vec, bound: float, until: float = np.inf) -> list[Cut] | None:
@@ -51,8 +60,11 @@ class PartRounds:
 
         ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far.
         """
+        shallow = max(SHALLOWEST, SHALLOW * bound)
         if not self._left:
             self._next_pass(mass, bound)
+            if not self.finished and self._may_group(until):
+                return self._groups_cuts(point, SHALLOWEST)
         if self.finished:
             return []
         if perf_counter() + self._takes > until:
@@ -61,7 +73,6 @@ class PartRounds:
         batch, self._left = self._left[:count], self._left[count:]
         chosen = [self._chosen(offer, mass) for offer in batch]
         found: list[Cut | None] = [None] * len(batch)
-        shallow = max(SHALLOWEST, SHALLOW * bound)
 
         def work(task: int) -> None:
             began = perf_counter()
@@ -79,13 +90,30 @@ class PartRounds:
             threads.run(work, len(batch))
         return [cut for cut in found if cut is not None]
 
+    def _may_group(self, until: float) -> bool:
+        """Whether groups of offers are made, and soon enough: that takes a small part of the time, or nothing."""
+        if self._groups is not None:
+            return True
+        few = self.assortments.n_offers <= MOST_GROUPED
+        return few and until - perf_counter() > GROUPING * self.assortments.n_coordinates
+
+    def _groups_cuts(self, point: Vec, shallow: float) -> list[Cut]:
+        """The cuts of groups of offers: at the beginning of every pass."""
+        if self._groups is None:
+            self._groups = GroupCuts(self.assortments)
+        return self._groups.violated(point, shallow)
+
     def _next_pass(self, mass: Vec, bound: float) -> None:
         """All offers as centres again, and larger parts if the last pass has added next to nothing."""
         alone = self.size >= self._all  # all items are one part, the same whatever the centre
         if self._marked is not None and bound <= self._marked * (1.0 + (RISES_ALONE if alone else RISES)):
-            self.finished = self.size >= self._largest
-            self.size = min(self.size + STEP, self._largest)
-            self._tables, self._takes = SimpleQueue(), self._takes * SLOWER
+            self._stale += self.size >= self._largest
+            self.finished = self._stale >= PATIENCE
+            if self.size < self._largest:
+                self.size = min(self.size + STEP, self._largest)
+                self._tables, self._takes = SimpleQueue(), self._takes * SLOWER
+        else:
+            self._stale = 0
         self._marked = bound
         order: Codes = np.argsort(-mass, kind="stable")
         self._left = order[: 1 if self.size >= self._all else None].tolist()
