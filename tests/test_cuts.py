@@ -15,6 +15,7 @@ from rankstream._core.types import Vec
 from rankstream.oracles.bounds import exclusion_kernels, exclusions, pool_kernels
 from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.exclusions import Exclusions
+from rankstream.oracles.bounds.group_cuts import GroupCuts
 from rankstream.oracles.bounds.pool import CutPool
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -94,6 +95,22 @@ def test_pairs_of_offers_are_scored_like_by_enumeration(offers: Assortments, see
     for pair, score in zip(pairs[:count].tolist(), scores, strict=False):
         assert score == pytest.approx(expected[tuple(pair)])
         assert score > 0.9
+
+
+@settings(max_examples=40)
+@given(strategies.assortments(5), st.data(), st.sampled_from([2, 8, 300]))
+def test_every_cut_of_a_group_holds_at_every_ranking(offers: Assortments, data: st.DataObject, states: int) -> None:
+    shares = data.draw(strategies.frequencies(offers))
+    vertices, found = naive.all_vertices(offers), GroupCuts(offers, states).violated(shares, 1e-6)
+    for cut in found:
+        assert (vertices[:, cut.where] @ cut.normal >= cut.least).all()
+        beyond = cut.least - float(cut.normal @ shares[cut.where])
+        assert beyond / float(np.linalg.norm(cut.normal)) == pytest.approx(cut.depth)
+        assert cut.depth > 1e-6
+    if states == 300:  # offers that are connected are one group: it has a cut if they are no mixture of rankings
+        least = naive.least_distance("l2", vertices, shares)
+        assert found or least < 1e-2
+        assert sum(cut.depth**2 for cut in found) <= least**2 + 1e-6
 
 
 def test_where_there_are_too_many_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
