@@ -33,6 +33,7 @@ TESTS = {
     "certificate/proof.py": ("proof", "partition"),
     "oracles/bounds/pool.py": ("cuts", "proof"),
     "oracles/bounds/exclusions.py": ("cuts", "proof"),
+    "oracles/bounds/group_cuts.py": ("cuts",),
     "oracles/bounds/parts.py": ("parts", "proof"),
     "oracles/bounds/rounds.py": ("parts", "proof"),
     "certificate/gap.py": ("sharp_certificates", "certificate", "solver"),
