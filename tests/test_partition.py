@@ -44,6 +44,7 @@ def test_bound_is_below_the_distance(
     assert bound.sweeps <= sweeps
 
 
+@strategies.compiled_only
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_part_gives_the_distance(seed: int, weighted: bool) -> None:
@@ -56,12 +57,14 @@ def test_one_part_gives_the_distance(seed: int, weighted: bool) -> None:
     assert bound.ratio == pytest.approx(1.0, rel=5e-3)
 
 
+@strategies.compiled_only
 def test_parts_prove_more_than_sets_that_exclude_and_larger_ones_more() -> None:
     offers, shares = noisy(0, 9, 24, 4)
     none, some, whole = (fit_bound(offers, shares, items=items, sweeps=150, seconds=600.0) for items in (0, 4, 8))
     assert 0.0 < none.lower < some.lower < whole.lower
 
 
+@strategies.compiled_only
 def test_markets_without_common_items_add_up_their_squares() -> None:
     one, some = noisy(1, 6, 6, 3)
     other, more = noisy(2, 6, 6, 3)
@@ -91,6 +94,7 @@ def test_offers_without_data_are_left_out() -> None:
         fit_bound(offers, ChoiceCounts(offers))
 
 
+@strategies.compiled_only
 def test_the_budget_is_kept() -> None:
     offers, shares = noisy(4, 30, 150, 5)
     fit_bound(offers, shares, sweeps=1)
@@ -99,6 +103,7 @@ def test_the_budget_is_kept() -> None:
     assert perf_counter() - started < 3.0
 
 
+@strategies.compiled_only
 def test_the_same_sweeps_give_the_same_bound() -> None:
     offers, shares = noisy(5, 12, 30, 4)
     assert fit_bound(offers, shares, sweeps=5, seconds=60.0) == fit_bound(offers, shares, sweeps=5, seconds=60.0)

@@ -54,6 +54,7 @@ def test_bounds_hold_for_rankings_that_keep_an_order(offers: Assortments, data: 
     assert Proof(offers, shares).advance(rounds=30) <= least + 1e-6
 
 
+@strategies.compiled_only
 def test_the_same_rounds_give_the_same_bound_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     offers, shares = market(0)
     proofs = [Proof(offers, shares, items=9) for _ in range(3)]
@@ -69,6 +70,7 @@ def test_the_same_rounds_give_the_same_bound_whatever_the_threads(monkeypatch: p
     assert proofs[0].bound() > 0.0
 
 
+@strategies.compiled_only
 def test_it_rises_until_it_is_finished_and_a_cut_lets_it_go_on() -> None:
     offers, shares = market(1, 9, 25)
     proof, last = Proof(offers, shares, items=9), 0.0
@@ -85,6 +87,7 @@ def test_it_rises_until_it_is_finished_and_a_cut_lets_it_go_on() -> None:
     assert last <= proof.bound() <= np.linalg.norm(naive.vertex(offers, list(range(offers.n_items))) - shares)
 
 
+@strategies.compiled_only
 def test_it_stops_at_a_target_and_when_time_is_up() -> None:
     offers, shares = market(2)
     whole = Proof(offers, shares).advance(rounds=20)
@@ -108,6 +111,7 @@ def test_weights_by_observations_are_those_of_the_distance() -> None:
     assert proof.bound() <= found
 
 
+@strategies.compiled_only
 def test_doubled_weights_double_the_bound() -> None:
     offers, shares = market(3)
     one, two = (Proof(offers, shares, np.full(offers.n_offers, weight)).advance(rounds=6) for weight in (1.0, 2.0))
