@@ -182,6 +182,7 @@ def test_a_part_without_events_has_no_cut() -> None:
     assert isinstance(parts.events([0], np.full(6, 0.5)), Events)
 
 
+@strategies.compiled_only
 def test_parts_grow_once_small_ones_add_nothing() -> None:
     random = np.random.default_rng(0)
     offers = Assortments([tuple(random.permutation(14)[:4].tolist()) for _ in range(40)])
