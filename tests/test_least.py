@@ -21,6 +21,8 @@ from rankstream.estimation.methods import MaxEntropy, PrimalDual
 from rankstream.estimation.task import Task
 from rankstream.oracles import ComponentsOracle, DenseOracle, Oracle, SearchOracle
 from rankstream.streams import proofs
+from rankstream.streams.background import BackgroundLive
+from rankstream.streams.proofs import StreamProof
 
 ITEMS = "abcde"
 OFFERS = Assortments([("a", "b", "c", "e"), ("b", "c", "d", "e"), ("a", "d", "e"), ("c", "a", "e"), ("d", "b", "e")])
@@ -128,17 +130,18 @@ def test_a_stream_proves_what_its_rounds_do_not(
     if searching:
         monkeypatch.setattr(oracles, "auto", lambda offers, *_, **__: SearchOracle(offers, states=2))
 
-    def counted(*given: Any) -> HalfSpace | None:
+    def counted(*given: Any, **more: Any) -> HalfSpace | None:
         asked.append(1)
-        return prove_least(*given)
+        return prove_least(*given, **more)
 
     monkeypatch.setattr(proofs, "prove_least", counted)
     live = Live(rounds=1, served="sparse")
+    live.proof = StreamProof(seldom=1.2)
     live.observe(records[:400])
     assert live.run is not None
     assert live.counts is not None
     rounds = live.run.solver.certificate(live.run.state, live.counts)
-    assert rounds.lower < 0.5 * rounds.upper
+    assert rounds.lower < proofs.LITTLE * rounds.upper
     assert isinstance(live.run.solver.oracle, SearchOracle) == searching
     live.save(tmp_path / "before.npz")
     found = live.certificate
@@ -158,3 +161,38 @@ def test_a_stream_proves_what_its_rounds_do_not(
     live.observe(records[450:])
     assert live.certificate.lower > 0.0
     assert len(asked) == 2
+
+
+def test_by_default_what_a_stream_proves_depends_on_its_counts_alone(tmp_path: Path) -> None:
+    records = some_choices(300)
+    asked, silent = Live(rounds=1, served="sparse"), Live(rounds=1, served="sparse")
+    for start in range(0, 300, 50):
+        for live in (asked, silent):
+            live.observe(records[start : start + 50])
+        _ = asked.certificate
+    silent.save(tmp_path / "state.npz")
+    assert asked.certificate == silent.certificate == Live.load(tmp_path / "state.npz").certificate
+
+
+def test_the_service_proves_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    records, asked = some_choices(300), list[int]()
+
+    def counted(*given: Any, **more: Any) -> HalfSpace | None:
+        asked.append(1)
+        return prove_least(*given, **more)
+
+    monkeypatch.setattr(proofs, "prove_least", counted)
+    learning = BackgroundLive({"served": "sparse", "rounds": 1})
+    for start in range(0, 300, 10):
+        learning.observe(records[start : start + 10], start + 10)
+        assert learning.certificate.lower <= learning.certificate.upper
+    assert 5 <= len(asked) <= 21  # log(30) / log(1.2) = 18.7
+    again = BackgroundLive.from_bytes(learning.to_bytes())
+    assert again.live.proof._seldom == proofs.SELDOM
+
+
+def test_nothing_is_proven_where_nothing_counts() -> None:
+    live = Live(rounds=5, served="sparse", half_life="1s")
+    live.observe([Record(("a", "b"), "a", 3, 0.0), Record(("b", "a"), "b", 3, 0.0)])
+    live.observe([Record(("a", "b"), "a", 0, 1e6)])
+    assert live.certificate.gap >= 0.0

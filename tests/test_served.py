@@ -88,7 +88,7 @@ def test_fading_choices_are_refreshed_by_their_number_and_a_change_at_once() -> 
     assert model.weighed[0] == model.choices
 
 
-def test_the_certificate_is_the_distance_of_what_is_served_and_the_bound_of_the_sparse_run() -> None:
+def test_the_certificate_is_the_distance_of_what_is_served_and_the_best_bound_of_any_model() -> None:
     live = Live(rounds=100)
     live.observe(records(400))
     assert live.counts is not None
@@ -97,7 +97,9 @@ def test_the_certificate_is_the_distance_of_what_is_served_and_the_bound_of_the_
     weights = np.array(rs.distances.observation_weights(live.counts))[live.counts.assortments.owner]
     apart = live.model.probabilities(live.counts.assortments) - live.counts.frequencies()
     assert live.certificate.upper == pytest.approx(float(np.sqrt(np.sum((weights * apart) ** 2))), rel=1e-9)
-    assert live.certificate.lower == proven.lower
+    nearest = rs.estimate(live.counts, method="nearest").certificate
+    assert proven.lower <= live.certificate.lower <= nearest.upper + 1e-9
+    assert live.certificate.lower >= 0.9 * nearest.lower  # rounds alone prove next to nothing here
     assert live.certificate.upper != pytest.approx(proven.upper, rel=1e-6)
 
 

@@ -19,6 +19,7 @@ from rankstream.oracles import Oracle
 from rankstream.oracles.choosing import proving_table
 
 ROUNDS = 200  # of a quick oracle
+CUTTING = 5  # rounds of it that take as long as one of cuts, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +69,38 @@ def is_plain_l2(distance: Distance) -> TypeGuard[HighNorm]:
 
 
 def prove_least(
-    distance: HighNorm, target: Target, oracle: Oracle, gap: float, watch: Watch = unwatched
+    distance: HighNorm,
+    target: Target,
+    oracle: Oracle,
+    gap: float,
+    watch: Watch = unwatched,
+    rounds: int = ROUNDS,
 ) -> HalfSpace | None:
     """What can be proven of how near any model can be, until it is within ``gap`` of the best that was found.
 
-    A quick table is asked in up to 200 rounds. Where there is none, cuts prove for as long as there is time, and where
+    A quick table is asked in so many rounds. Where there is none, cuts prove for as long as there is time, and where
     the oracle is a search, a table that is slow may help; but where nobody counts the seconds, cuts alone, so that no
     certificate takes minutes or gigabytes unasked. None where nothing is proven.
+
+    Parameters
+    ----------
+    distance : HighNorm
+        The l2 norm, with weights or without.
+    target : Target
+        The data.
+    oracle : Oracle
+        That of a fit to these offers; only a quick table is asked.
+    gap : float
+        What may be left open.
+    watch : Watch
+        Who says when time is up.
+    rounds : int
+        The most rounds of a quick table; a fifth as many of cuts where nobody counts the seconds.
+
     """
     goal, counted = Goal("gap", gap), seconds_left(watch) < np.inf
     if hasattr(oracle, "cheapest_by_first") and not is_slow(oracle):
-        search = ColumnSearch(distance, target, Pricing(oracle, distance.assortments), goal, ROUNDS, watch)
+        search = ColumnSearch(distance, target, Pricing(oracle, distance.assortments), goal, rounds, watch)
         run_search(search, seen_weights(distance, target))
         dual, lower = search.best_dual, search.lower
     elif counted and is_slow(oracle) and proving_table(distance.assortments) is not None:
@@ -86,7 +108,7 @@ def prove_least(
         dual, lower = search.best_dual, search.lower
     else:
         prover = Prover(distance, target, None, watch)
-        prover.finish()
+        prover.finish(rounds=rounds // CUTTING)
         dual, lower = prover.proven()
     if dual is None or lower <= 0.0:
         return None

@@ -97,11 +97,14 @@ class Prover:
         """The first cuts."""
         self._cuts.advance(AT_FIRST * max(seconds_left(self._watch), 0.0), FIRST_ROUNDS)
 
-    def finish(self, enough: float = np.inf) -> None:
-        """The last ones, where there is no table, until as much is proven as is enough."""
+    def finish(self, enough: float = np.inf, rounds: int = LAST_ROUNDS) -> None:
+        """The last ones, where there is no table, until as much is proven as is enough.
+
+        They take the time that is left, or so many rounds where nobody counts the seconds.
+        """
         if self.table is None:
             left = max(seconds_left(self._watch), 0.0)
-            self._cuts.advance(left, LAST_ROUNDS if left == np.inf else None, enough)
+            self._cuts.advance(left, rounds if left == np.inf else None, enough)
 
     def learn(self, normal: Vec, least: float) -> None:
         """Take in what a table has proven, up to rounding."""

@@ -13,7 +13,7 @@ BLOCK = 3  # sets of items are gone through in blocks of 2**3, so that at least 
 NO_LAYER, NO_OFFER = -1, -2
 
 
-class Space(NamedTuple):
+class Workspace(NamedTuple):
     """What a reinsertion writes to, made once for many.
 
     The items that are taken out are numbered 0, 1, ... by ``bit`` (-1: not taken out), and sets of them are bits. A
@@ -38,10 +38,10 @@ class Space(NamedTuple):
 
 
 @compiled
-def make_space(n_items: int, n_offers: int, size: int) -> Space:
-    """Space for taking out ``size`` items."""
+def make_space(n_items: int, n_offers: int, size: int) -> Workspace:
+    """Workspace for taking out ``size`` items."""
     listed = np.empty((3, n_offers), dtype=np.int64)
-    return Space(
+    return Workspace(
         np.full(n_items, -1, dtype=np.int64),
         np.empty(n_items + 1, dtype=np.int64),
         listed[0],
@@ -58,7 +58,7 @@ def make_space(n_items: int, n_offers: int, size: int) -> Space:
 
 
 @compiled
-def keep_order(pairs: Codes, position: Codes, removed: Codes, space: Space) -> None:
+def keep_order(pairs: Codes, position: Codes, removed: Codes, space: Workspace) -> None:
     """Forbid what the order does: slots before or after other items, and sets without what must come before an item."""
     n_items, n_sets = position.size, 1 << removed.size
     space.together[:, :] = 0.0
@@ -79,7 +79,7 @@ def keep_order(pairs: Codes, position: Codes, removed: Codes, space: Space) -> N
 
 
 @compiled
-def list_offers(costs: Vec, offers: Offers, position: Codes, removed: Codes, space: Space) -> float:
+def list_offers(costs: Vec, offers: Offers, position: Codes, removed: Codes, space: Workspace) -> float:
     """List the offers with the items that are taken out, layer by layer; return what the items cost where they are.
 
     That is what they cost more than the best other items of their offers, which win where none of them comes before.
@@ -115,7 +115,7 @@ def list_offers(costs: Vec, offers: Offers, position: Codes, removed: Codes, spa
 
 
 @compiled
-def add_offers(costs: Vec, offers: Offers, space: Space, place: int) -> None:
+def add_offers(costs: Vec, offers: Offers, space: Workspace, place: int) -> None:
     """Add the listed offers of a layer: from there on, the first of their items that is put in wins them."""
     full, offer = space.value.size - 1, space.head[place]
     while offer >= 0:
@@ -174,7 +174,7 @@ def run_layer(sums: Vec, together: Vec, value: Vec) -> None:
 
 
 @compiled
-def best_item(costs: Vec, offers: Offers, space: Space, place: int, placed: int) -> int:
+def best_item(costs: Vec, offers: Offers, space: Workspace, place: int, placed: int) -> int:
     """The item to be put in next at a layer, after the set ``placed``; what each costs there is summed up anew."""
     # its program has gone on since: together has the offers of earlier layers, too
     sums = space.sums
@@ -199,7 +199,7 @@ def best_item(costs: Vec, offers: Offers, space: Space, place: int, placed: int)
 
 
 @compiled
-def read_order(costs: Vec, offers: Offers, order: Codes, removed: Codes, space: Space) -> None:
+def read_order(costs: Vec, offers: Offers, order: Codes, removed: Codes, space: Workspace) -> None:
     """Put the items in where the layers say; of equally good places, the last."""
     n_items, full, placed, at = order.size, space.value.size - 1, 0, 0
     for place in range(n_items + 1):
@@ -218,7 +218,7 @@ def read_order(costs: Vec, offers: Offers, order: Codes, removed: Codes, space: 
 
 
 @compiled
-def reinsert(costs: Vec, offers: Offers, order: Codes, position: Codes, removed: Codes, space: Space) -> float:
+def reinsert(costs: Vec, offers: Offers, order: Codes, position: Codes, removed: Codes, space: Workspace) -> float:
     """Take these items out, at least three, and put all of them back where they cost least; return what is saved.
 
     A dynamic program over the set of items that are back and the place among the others, from the end to the front:

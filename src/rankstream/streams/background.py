@@ -13,6 +13,7 @@ from rankstream.data.observed import observed
 from rankstream.models.base import Model
 from rankstream.streams.live import Live, Record
 from rankstream.streams.pace import may_serve
+from rankstream.streams.proofs import SELDOM, StreamProof
 from rankstream.streams.served import Due, Served
 
 NOTE = "background"
@@ -53,6 +54,7 @@ class BackgroundLive:
         self.settings = dict(settings)
         self.wants_dense = self.settings.get("served", "max-entropy") == "max-entropy"
         self.live = Live(**{**self.settings, "served": "sparse"})
+        self.live.proof = StreamProof(SELDOM)
         self.dense = Served(self.live.seed)
         self.position, self.made = 0, 0.0
         self._known = (0, 0.0)  # the position and the time of the counts behind the dense model
@@ -154,6 +156,7 @@ class BackgroundLive:
         own = json.loads(live.notes.pop(NOTE))
         learning = cls(own["settings"])
         learning.live, learning.dense = live, Served.from_content(own["dense"], live.seed)
+        live.proof = StreamProof(SELDOM)
         learning.position, learning.made = own["position"], own["made"]
         position, made = own["known"]
         learning._known = position, made

@@ -120,7 +120,7 @@ class Live:
         self.detector: ChangeDetector | None = None
         self.dense = Served(self.seed)
         self.notes: dict[str, Any] = {}
-        self._pace, self._proof = StreamPace(), StreamProof()
+        self._pace, self.proof = StreamPace(), StreamProof()
         self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
 
     detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
@@ -271,7 +271,7 @@ class Live:
     def certificate(self) -> Certificate:
         """What is proven about the model, at the counts as they are: its distance, and the least of any model's."""
         run, counts = self._begun()
-        proven = self._proof.sharpen(run.solver.certificate(run.state, counts), run, counts, self.records)
+        proven = self.proof.sharpen(run.solver.certificate(run.state, counts), run, counts, self.records)
         return proven if self.serves == "sparse" else self.dense.certify(proven, run.solver.distance, counts)
 
     def _begun(self) -> tuple[Run, ChoiceCounts]:

@@ -13,36 +13,40 @@ from rankstream.solver.runs import Run
 from rankstream.streams.growth import tie_rule
 from rankstream.streams.served import LARGEST
 
-LITTLE = 0.5  # of the distance: where rounds prove less, a proof is looked for
-ANEW = 1.2  # growth of the records after which another is looked for
-NEAR = 0.01  # of the distance that a proof may leave open
+LITTLE = 0.9  # of the distance: where rounds prove less, a proof is looked for
+SELDOM = 1.2  # growth of the records after which the service looks for another
+NEAR, ROUNDS = 0.01, 100  # of the distance that a proof may leave open, and rounds (``prove_least``)
 
 
 class StreamProof:
-    """Where the rounds of a run prove less than half of its distance, what a proof of its own says.
+    """Where the rounds of a run prove little of its distance, what a proof of its own says.
 
     Rounds follow the data and prove little after few of them, or where the oracle is a search. So a half-space that
-    holds all models is looked for (``prove_least``), once and again when there are a fifth more records. As it holds
-    all models whatever the data, it is held against all counts in between, also of a market that has grown. It is no
-    part of a state that is saved: a run that goes on from a file looks for it again, when it is asked. Markets that are
-    too large for a maximum-entropy model have none.
+    holds all models is looked for (``prove_least``). By default that happens whenever there are new records, when it is
+    asked: what is said then depends on the counts alone, and is no part of a state that is saved. With ``seldom`` it
+    happens when there are that many times as many records; as a half-space holds all models whatever the data, it is
+    held against all counts in between, also of a market that has grown. Markets that are too large for a
+    maximum-entropy model have none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seldom: float = 1.0) -> None:
+        self._seldom = seldom
         self._space: HalfSpace | None = None
         self._offers: tuple[tuple[Label, ...], ...] = ()
-        self._records = 0.0
+        self._records = -1
 
-    def sharpen(self, proven: Certificate, run: Run, counts: ChoiceCounts, records: float) -> Certificate:
+    def sharpen(self, proven: Certificate, run: Run, counts: ChoiceCounts, records: int) -> Certificate:
         """The certificate of a run at these counts, with what the half-space proves where that is more."""
-        distance, target = run.solver.distance, counts.target()
-        if proven.lower >= LITTLE * proven.upper or not is_plain_l2(distance) or not _is_small(counts.assortments):
+        distance, target, offers = run.solver.distance, counts.target(), counts.assortments
+        enough = proven.lower >= LITTLE * proven.upper
+        if enough or not counts.observations or not is_plain_l2(distance) or not _is_small(offers):
             return proven
-        if records >= ANEW * self._records or not self._holds(counts.assortments):
+        if (records != self._records and records >= self._seldom * self._records) or not self._holds(offers):
             with one_blas_thread():
-                self._space = prove_least(distance, target, _oracle(run, counts.assortments), NEAR * proven.upper)
-            self._records, self._offers = records, counts.assortments.offers
-        lower = 0.0 if self._space is None else self._space.over(counts.assortments).lower(distance, target)
+                oracle = _oracle(run, offers)
+                self._space = prove_least(distance, target, oracle, NEAR * proven.upper, rounds=ROUNDS)
+            self._records, self._offers = records, offers.offers
+        lower = 0.0 if self._space is None else self._space.over(offers).lower(distance, target)
         if lower <= proven.lower:
             return proven
         return replace(proven, lower=lower, oracle_regret=0.0, dual_regret=proven.upper - lower)

@@ -7,7 +7,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.cuts import Cut
-from rankstream.oracles.bounds.pool_kernels import Rows
+from rankstream.oracles.bounds.pool_kernels import CutRows
 
 IDLE = 8  # times that a cut may have no price before it is forgotten
 
@@ -40,7 +40,7 @@ class CutPool:
         self._right: list[float] = []
         self.prices: Vec = np.zeros(0)
         self._idle: Codes = np.zeros(0, dtype=np.int64)
-        self._rows: Rows | None = None
+        self._rows: CutRows | None = None
 
     def __len__(self) -> int:
         return len(self._right)
@@ -65,7 +65,7 @@ class CutPool:
             self._right.append(-cut.least / size)
             self._rows = None
 
-    def _laid_out(self) -> Rows:
+    def _laid_out(self) -> CutRows:
         """All cuts end to end."""
         if self._rows is None:
             ptr = np.concatenate([[0], np.cumsum([where.size for where in self._where])]).astype(np.int64)
@@ -75,7 +75,7 @@ class CutPool:
             fresh = len(self) - self.prices.size
             self.prices = np.concatenate([self.prices, np.zeros(fresh)])
             self._idle = np.concatenate([self._idle, np.zeros(fresh, dtype=np.int64)])
-            self._rows = Rows(ptr, where, value, np.array(self._right), square)
+            self._rows = CutRows(ptr, where, value, np.array(self._right), square)
         return self._rows
 
     def climb(self, passes: int, between: int = 4) -> None:

@@ -13,7 +13,7 @@ from rankstream._core.compiling import compiled
 from rankstream._core.types import Codes, Vec
 
 
-class Rows(NamedTuple):
+class CutRows(NamedTuple):
     """Half-spaces <row, z> <= right end to end: row k is ``value`` at ``where``, from ``ptr[k]`` to ``ptr[k + 1]``."""
 
     ptr: Codes
@@ -24,7 +24,7 @@ class Rows(NamedTuple):
 
 
 @compiled
-def excess(rows: Rows, number: int, point: Vec) -> float:
+def excess(rows: CutRows, number: int, point: Vec) -> float:
     """How far a point is beyond a half-space, times the length of its row."""
     total = -rows.right[number]
     for k in range(rows.ptr[number], rows.ptr[number + 1]):
@@ -33,7 +33,7 @@ def excess(rows: Rows, number: int, point: Vec) -> float:
 
 
 @compiled
-def press(rows: Rows, number: int, prices: Vec, point: Vec) -> None:
+def press(rows: CutRows, number: int, prices: Vec, point: Vec) -> None:
     """Make the price of one half-space best: to its surface, or as far as the price can fall."""
     step = max(-prices[number], excess(rows, number, point) / rows.square[number])
     if step != 0.0:
@@ -61,7 +61,7 @@ def level(indptr: Codes, radii: Vec, levels: Vec, lifts: Vec, point: Vec) -> Non
 
 @compiled
 def climb(
-    rows: Rows,
+    rows: CutRows,
     prices: Vec,
     indptr: Codes,
     radii: Vec,
@@ -88,7 +88,7 @@ def climb(
 
 
 @compiled
-def add_up(rows: Rows, prices: Vec, out: Vec) -> tuple[float, float]:
+def add_up(rows: CutRows, prices: Vec, out: Vec) -> tuple[float, float]:
     """Put the sum of rows times prices into ``out``; return that of the right-hand sides, and of all sizes."""
     out[:] = 0.0
     right, size = 0.0, 0.0
