@@ -44,7 +44,7 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py tests/test_em_kernels.py \
 		tests/test_lattice_kernels.py tests/test_search_kernels.py tests/test_bound_kernels.py \
 		tests/test_wolfe_kernels.py tests/test_distance_kernels.py tests/test_decide_kernels.py tests/test_growth_kernels.py \
-		tests/test_prices_oracles.py tests/test_prices_decide.py tests/test_prices_entropy.py
+		tests/test_prices_oracles.py tests/test_prices_decide.py tests/test_prices_entropy.py tests/test_cuts.py
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
 		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
 		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
@@ -90,6 +90,7 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/decide.py 5
 	$(BIN)/python benchmarks/intervals.py --quick
 	$(BIN)/python benchmarks/budget.py --quick
+	$(BIN)/python benchmarks/proofs.py --sizes 31x200 --seeds 501 --seconds 45
 
 mutants: setup ## make small mistakes in a copy of the source, and see whether the tests notice (half an hour)
 	nice $(BIN)/python benchmarks/mutants.py

@@ -78,7 +78,8 @@ def draw(courses: list[Course], path: Path) -> None:
     sizes = list(dict.fromkeys(course.name for course in courses))
     drawn = set[str]()
     for course in courses:
-        label = None if course.name in drawn else f"{course.name.replace('x', ' items, ')} offers"
+        words = course.name.replace("x", " items, ").replace("up", " offers of up to ")
+        label = None if course.name in drawn else words if "up" in course.name else f"{words} offers"
         axes.step(course.times, course.shares, where="post", color=f"C{sizes.index(course.name)}", label=label)
         drawn.add(course.name)
     axes.set(

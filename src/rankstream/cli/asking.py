@@ -24,6 +24,7 @@ KINDS = {
     "LatentClassModel": ("latent-class", "latent-class", "a mixture of logits"),
     "MarkovChainModel": ("markov-chain", "markov-chain", "a Markov chain"),
     "PricedModel": ("priced-logit", "latent-class-price", "logits with a price coefficient"),
+    "FallingClassModel": ("falling-class", "max-entropy", "logits whose demand falls with the price"),
 }
 """What a model is called, the method for it where the file does not say which it was, and a few words."""
 SEVERAL = {"rankings": None, "priced-logit": ("mnl-price", "latent-class-price")}
