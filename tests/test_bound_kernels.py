@@ -10,7 +10,7 @@ import naive_sets
 import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
-from rankstream.oracles.bounds import dykstra_kernels, group_kernels, part_kernels
+from rankstream.oracles.bounds import dykstra_kernels, group_kernels, subset_kernels
 from rankstream.oracles.bounds.groups import Groups
 from rankstream.oracles.bounds.splitting import Relaxation
 
@@ -114,8 +114,8 @@ def test_sweeps_are_rounds_of_dykstras_method(offers: Assortments, states: int, 
 def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataObject) -> None:
     item, items = data.draw(st.integers(0, n_items - 1)), data.draw(st.integers(0, 2**n_items - 1))
     others = [number for number in range(2**n_items) if not number >> item & 1]
-    assert part_kernels.without(items, item) == others.index(items & ~(1 << item))
+    assert subset_kernels.without(items, item) == others.index(items & ~(1 << item))
     values = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=2**n_items, max_size=2**n_items)), dtype=float)
     sums = values.copy()
-    part_kernels.add_over_subsets(sums)
+    subset_kernels.add_over_subsets(sums)
     assert sums.tolist() == naive_sets.subset_sums(values)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import naive
 import naive_bounds
-import naive_sets
 import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
@@ -98,17 +97,6 @@ def test_parts_are_projected_on_like_by_enumeration(drawn: tuple[Assortments, Ve
     if distance > 1e-3:
         assert depth == pytest.approx(distance, rel=2e-3)
         np.testing.assert_allclose(np.minimum(point, aim), nearest, atol=0.02)
-
-
-@given(st.integers(1, 6), st.data())
-def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataObject) -> None:
-    item, items = data.draw(st.integers(0, n_items - 1)), data.draw(st.integers(0, 2**n_items - 1))
-    others = [number for number in range(2**n_items) if not number >> item & 1]
-    assert part_kernels.without(items, item) == others.index(items & ~(1 << item))
-    values = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=2**n_items, max_size=2**n_items)), dtype=float)
-    sums = values.copy()
-    part_kernels.add_over_subsets(sums)
-    assert sums.tolist() == naive_sets.subset_sums(values)
 
 
 @given(strategies.assortments(), st.integers(1, 6), st.integers(0, 2**32 - 1))

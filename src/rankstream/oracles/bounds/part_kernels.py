@@ -13,6 +13,7 @@ import numpy as np
 from rankstream._core.compiling import compiled, released
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.oracles.bounds.corral_kernels import SHARED, append, linear_term, mixture, settle
+from rankstream.oracles.bounds.subset_kernels import add_over_subsets, without
 
 LANES = 8  # sets of items that differ in the first three only are worked on together
 
@@ -131,26 +132,6 @@ def keep_strongest(events: Codes, order: Codes, kept: Codes) -> int:
             kept[count] = number
             count += 1
     return count
-
-
-@compiled
-def without(items: int, item: int) -> int:
-    """The place of a set among the sets without an item."""
-    # bits below the item stay, those above it come down by one: half as many different sets are left
-    return (items & ((1 << item) - 1)) | (items >> (item + 1) << item)
-
-
-@compiled
-def add_over_subsets(sums: Vec) -> None:
-    """Replace the number of every set by the sum of those of its subsets."""
-    step = 1
-    while step < sums.size:
-        for start in range(0, sums.size, 2 * step):
-            # sets without the bit of this step, and the same sets with it
-            low, high = sums[start : start + step], sums[start + step : start + 2 * step]
-            for k in range(step):
-                high[k] += low[k]
-        step *= 2
 
 
 @compiled
