@@ -50,7 +50,7 @@ def test_the_best_offer_on_the_page_is_at_its_prices(kiosk: Shop) -> None:
     tried = ask_page(kiosk, "kiosk", "what-if", ask=["next"], **costs).text
     assert "The next offer to try: " in tried
     some = ask_page(kiosk, "kiosk", "what-if", ask=["best"], **{f"margin__{key_of('tea')}": ["1.2"]}).text
-    assert "1 items without a cost or a margin were left out." in some
+    assert "1 item without a cost or a margin was left out." in some
     assert "No item has a cost or a margin" in ask_page(kiosk, "kiosk", "what-if", ask=["best"]).text
 
 
@@ -95,6 +95,11 @@ def test_items_without_a_price_have_margins(tmp_path: Path) -> None:
             fields = {f"margin__{key_of(item)}": [number] for item, number in given.items()}
             answer = ask_page(opened, "kiosk", "what-if", ask=["best"], **fields).text
             assert "no feasible offer is worth more, proven" in answer
-            assert (f"{left_out} items without a cost or a margin were left out." in answer) == bool(left_out)
+            gone = (
+                "1 item without a cost or a margin was"
+                if left_out == 1
+                else f"{left_out} items without a cost or a margin were"
+            )
+            assert (f"{gone} left out." in answer) == bool(left_out)
             offer = re.findall(r"The best offer: (.*?)\.</p>", answer)[0].split(", ")
             assert {label.partition(" @ ")[0] for label in offer} <= set(given)

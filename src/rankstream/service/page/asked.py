@@ -134,7 +134,8 @@ async def _decide(pages: Pages, row: MarketRow, served: ServedModel, asked: What
         asked.sentences.append(f"It is worth {decision['value']:.4g} per customer by the model; {sure}.")
     if without:
         what = "a cost or a margin" if asked.has_prices else "a margin"
-        asked.sentences.append(f"{len(without):,} items without {what} were left out.")
+        gone = "1 item without {} was" if len(without) == 1 else f"{len(without):,} items without {{}} were"
+        asked.sentences.append(f"{gone.format(what)} left out.")
     asked.ticked = {item["key"] for item in asked.items if item["always"]}
     for item in asked.items:
         for place, label in enumerate(item["levels"]):
