@@ -21,14 +21,13 @@ def test_single_precision_never_claims_more_than_is_true(problem: tuple[Assortme
     offers, costs = problem
     costs = costs * 2.0**power
     oracle = DenseOracle(offers, precision="single")
-    least = naive.cheapest_value(offers, costs)
+    least, size = naive.cheapest_value(offers, costs), float(np.abs(costs).sum())
     answer = oracle.cheapest(costs)
-    assert answer.value == pytest.approx(
-        costs @ naive.vertex(offers, list(answer.ranking)), abs=room(costs) * 2.0**power
-    )
-    assert answer.bound <= least + 1e-13 * float(np.abs(costs).sum())
-    assert answer.bound >= least - 1e-4 * float(np.abs(costs).sum())
-    assert answer.value <= least + 1e-5 * float(np.abs(costs).sum())
+    # sums in another order differ by a part of the size of their terms, which may be tiny or huge here
+    assert answer.value == pytest.approx(costs @ naive.vertex(offers, list(answer.ranking)), abs=1e-12 * size)
+    assert answer.bound <= least + 1e-13 * size
+    assert answer.bound >= least - 1e-4 * size
+    assert answer.value <= least + 1e-5 * size
 
 
 @pytest.mark.parametrize("no_choice", [True, False])
