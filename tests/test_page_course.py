@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rankstream.service import store
-from rankstream.service.page.blocks import Sheet
+from rankstream.service.page.blocks import Sheet, TableBlock
 from rankstream.service.page.course import course_section, record_at
 from serving import CAFE, drawn, shop
 from test_page import page_of
@@ -82,7 +82,8 @@ def test_changes_are_where_their_records_are() -> None:
     assert record_at(points, 1500) == 60
     section = course_section(Sheet(), points, [{"choice": 1500, "since": 500}])
     changes = section.parts[1]
-    assert changes.rows == (("60", "1970-01-01 00:01:00", "5"),)  # type: ignore[union-attr]
+    assert isinstance(changes, TableBlock)
+    assert changes.rows == (("60", "1970-01-01 00:01:00", "5"),)
     assert "noticed: 1." in section.sentences[1]
 
 

@@ -121,7 +121,7 @@ def test_doubled_weights_double_the_bound() -> None:
 def test_bad_cuts_are_refused() -> None:
     proof = Proof(OFFERS, np.array([0.5, 0.5, 0.0, 1.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]))
     for normal, least in (([1.0], 0.0), (np.full(10, np.nan), 0.0), (np.ones(10), np.nan)):
-        with pytest.raises(ValueError, match=r"A cut has 10 finite numbers|least is nan"):
+        with pytest.raises(ValueError, match=r"give 10 finite numbers, one per coordinate|least is nan"):
             proof.add(normal, least)
     with pytest.raises(ValueError, match="rounds is -1"):
         proof.advance(rounds=-1)

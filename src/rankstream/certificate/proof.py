@@ -118,7 +118,8 @@ class Proof:
         """
         whole = np.array(normal, dtype=np.float64)
         if whole.shape != (self.assortments.n_coordinates,) or not np.isfinite(whole).all():
-            raise ValueError(f"A cut has {self.assortments.n_coordinates} finite numbers, not {whole.shape}.")
+            number = self.assortments.n_coordinates
+            raise ValueError(f"The normal of a cut is {normal!r}: give {number} finite numbers, one per coordinate.")
         number_between("least", least, -np.inf)
         inside = whole[self._places]
         whole[self._places] = 0.0
