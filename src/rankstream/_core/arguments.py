@@ -1,12 +1,29 @@
-"""Checks of plain arguments: the right number, or one sentence that names the value."""
+"""Checks of what a caller brings: the right number or an installed package, or one sentence that says what is wrong."""
 
 import operator
-from typing import Any
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def same_parameters(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function the parameters of another, for editors, ``help`` and type checkers: they are written once."""
+
+    def give(function: Callable[..., R]) -> Callable[P, R]:
+        returned = signature(function).return_annotation
+        cast("Any", function).__signature__ = signature(model).replace(return_annotation=returned)
+        return cast("Callable[P, R]", function)
+
+    return give
 
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
@@ -36,3 +53,16 @@ def whole_numbers(name: str, values: ArrayLike) -> Codes:
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be whole numbers; got {array.dtype} such as {array.flat[0]!r}.")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def optional(package: str, what: str) -> Any:
+    """The package, or a ValueError that says how to get it.
+
+    >>> optional("no_such_package", "A data frame")
+    Traceback (most recent call last):
+    ValueError: A data frame needs no_such_package, which is not installed: pip install no_such_package.
+    """
+    try:
+        return import_module(package)
+    except ImportError:
+        raise ValueError(f"{what} needs {package}, which is not installed: pip install {package}.") from None

@@ -9,11 +9,26 @@ from pathlib import Path
 
 LOCK = ".lock"
 TEMPORARY = ".tmp"
-FILE_REMEDY = "name a folder for state and model with --out"
+SQLITE = b"SQLite format 3\0"
+
+
+def check_target(target: Path, what: str = "the output") -> None:
+    """Refuse to write to a place where no file can be, or to replace a folder, a device, a pipe or a service's file."""
+    if not target.parent.is_dir():
+        raise ValueError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder: name a file for {what}.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target} is a device or a pipe: name an ordinary file for {what}.")
+    own = target.name == LOCK or target.name.endswith((".sqlite3-wal", ".sqlite3-shm"))
+    with suppress(OSError), target.open("rb") as file:
+        own = own or file.read(len(SQLITE)) == SQLITE
+    if own:
+        raise ValueError(f"{target} belongs to a database or a service: name another file for {what}.")
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], sync: bool = True) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], sync: bool = True, mode: int = 0o666) -> Iterator[Path]:
     """A temporary name to write under; what is there at the end, once on disk, takes the place of ``path``.
 
     Whatever happens meanwhile, the old file or the new one is there, never half of one. Nobody can know the temporary
@@ -22,10 +37,9 @@ def whole_file(path: str | os.PathLike[str], sync: bool = True) -> Iterator[Path
     that are checked when they are next needed.
     """
     target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
+    check_target(target)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary
         if sync:
@@ -68,13 +82,13 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
 
 
 @contextmanager
-def own_folder(folder: Path, remedy: str = "end it first, or name another folder with --out") -> Iterator[None]:
+def own_folder(folder: Path, remedy: str = "end it first, or name another folder") -> Iterator[None]:
     """Make a folder if need be, and keep it to this process; what a process that was killed left half is removed.
 
     The system gives the lock back when the process ends, however it ends.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: {FILE_REMEDY if remedy.endswith('--out') else 'name a folder'}.")
+        raise ValueError(f"{folder} is a file: name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
     try:

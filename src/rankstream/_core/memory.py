@@ -3,10 +3,14 @@
 import os
 from pathlib import Path
 
-UNKNOWN = 4e9
+UNKNOWN_MEMORY = 4e9
 """What is assumed where the system does not say."""
 MEMINFO = Path("/proc/meminfo")
 GROUP = Path("/sys/fs/cgroup")
+
+
+MEMORY_VARIABLE = "RANKSTREAM_MEMORY"
+"""The environment variable of the most bytes that a process may count as free, for tables that could be smaller."""
 
 
 def available_memory() -> float:
@@ -15,7 +19,15 @@ def available_memory() -> float:
     >>> available_memory() > 0.0
     True
     """
-    return min(_free(), _left_in_group())
+    return min(_free(), _left_in_group(), float(os.environ.get(MEMORY_VARIABLE, "inf")))
+
+
+def resident_memory() -> float:
+    """Bytes that this process has in memory; 0 where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (AttributeError, OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _free() -> float:
@@ -28,7 +40,7 @@ def _free() -> float:
     try:  # elsewhere half of all that there is
         return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return UNKNOWN
+        return UNKNOWN_MEMORY
 
 
 def _left_in_group() -> float:

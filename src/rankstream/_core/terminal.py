@@ -3,15 +3,19 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from rich import progress as bars
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
-Told = Callable[[str, float, float | None], None]
+from rankstream._core.watch import Progress
+
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What a terminal obeys instead of showing it (escape sequences, new lines, directions), and what it cannot show."""
 
@@ -40,6 +44,15 @@ def isolated(text: str) -> str:
     return LEFTWARD.sub(lambda found: f"\u2068{found[0]}\u2069", text)
 
 
+def plural(number: float, noun: str) -> str:
+    """A number with its noun.
+
+    >>> plural(1, "market"), plural(1200, "choice"), plural(2.5, "choice")
+    ('1 market', '1,200 choices', '2.5 choices')
+    """
+    return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
+
+
 def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
@@ -49,8 +62,36 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
+@dataclass
+class Headed:
+    """What is printed below a title: the title comes with the first line; JSON documents are kept, not printed."""
+
+    title: str
+    printed: bool = False
+    documents: list[Any] = field(default_factory=list)
+
+
+_HEADED: ContextVar[Headed | None] = ContextVar("headed", default=None)
+
+
+@contextmanager
+def headed(title: str) -> Iterator[Headed]:
+    """Print what follows below a title."""
+    found = Headed(title)
+    token = _HEADED.set(found)
+    try:
+        yield found
+    finally:
+        _HEADED.reset(token)
+
+
 def print_plain(text: str) -> None:
     """To standard output, as it is but for control characters."""
+    above = _HEADED.get()
+    if above is not None and not above.printed:
+        above.printed = True
+        title = visible(above.title, keep="")
+        console().print(f"{title}\n{'-' * cell_len(title)}")
     console().print(visible(text))
 
 
@@ -69,7 +110,11 @@ def as_json(content: Any, indent: int | None = 2) -> str:
 
 
 def print_json(content: Any) -> None:
-    """One document on standard output."""
+    """One document on standard output; below a title it is kept for whoever set that."""
+    above = _HEADED.get()
+    if above is not None:
+        above.documents.append(content)
+        return
     sys.stdout.write(as_json(content) + "\n")
     sys.stdout.flush()
 
@@ -83,11 +128,20 @@ def _finite(content: Any) -> Any:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Told]:
-    """A function to tell what is going on, how much is done and of how much; seen on a terminal only."""
+def progress(text: str) -> Iterator[Progress]:
+    """A function to tell what is going on and how much of it is done; seen on a terminal only."""
     shown = console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), console=shown, disable=not shown.is_terminal, transient=True
-    ) as bar:
+    columns = bars.TextColumn("{task.description}"), bars.BarColumn()
+    with bars.Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
         task = bar.add_task(text, total=None)
-        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+        yield lambda text, done: bar.update(task, description=text, completed=done, total=1.0 if done else None)
+
+
+def as_time(seconds: float) -> str:
+    """A time as people write it: a date, or the number itself where it cannot be one."""
+    from datetime import UTC, datetime
+
+    if not 0.0 <= seconds < 1e11:
+        return f"{seconds:g}"
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.date().isoformat() if (moment.hour, moment.minute) == (0, 0) else moment.strftime("%Y-%m-%dT%H:%M")

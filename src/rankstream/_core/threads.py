@@ -11,13 +11,28 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, wraps
 from multiprocessing import parent_process
 from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from numba import get_num_threads
 from numba.core import config
 from threadpoolctl import ThreadpoolController
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Let one thread at a time run a method, by the ``lock`` of its object."""
+
+    @wraps(method)
+    def run(self: Any, /, *arguments: P.args, **named: P.kwargs) -> R:
+        with self.lock:
+            return method(self, *arguments, **named)
+
+    return run
 
 
 def thread_count() -> int:

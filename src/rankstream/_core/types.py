@@ -1,4 +1,4 @@
-"""The array and label types that every module shares."""
+"""The array and label types that every module shares, and how far their sums can be off."""
 
 from collections.abc import Hashable
 from typing import TypeAlias
@@ -13,3 +13,6 @@ Bits: TypeAlias = NDArray[np.uint64]
 Words: TypeAlias = NDArray[np.uint32]
 Bytes: TypeAlias = NDArray[np.int8]
 Mask: TypeAlias = NDArray[np.bool_]
+
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Times the number of terms and the sum of their sizes, at least the rounding error of an inner product."""

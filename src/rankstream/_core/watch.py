@@ -5,8 +5,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Protocol
+
+
+class Progress(Protocol):
+    """Who hears how far long work has come: what ``watch`` and ``progress`` arguments take."""
+
+    def __call__(self, text: str, fraction: float, /) -> object:
+        """Hear what is being done, and which fraction of the whole is, from 0 to 1; 0 where that is not known."""
 
 
 class Watch(Protocol):
@@ -65,30 +73,35 @@ class Deadline:
     """A watch by the clock: enough after ``seconds``, or once anything is in ``asked``.
 
     ``tell`` hears what is going on and which part of the time has passed; ``stopped`` says that something was cut
-    short.
+    short. ``clock`` may count processor time; ``timeout`` limits the time on the wall as well.
     """
 
     seconds: float
     asked: list[int] = field(default_factory=list)
-    tell: Callable[[str, float], None] | None = None
+    tell: Progress | None = None
     clock: Callable[[], float] = monotonic
+    timeout: float = inf
     stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.start = self.clock()
+        self.start, self.wall_start = self.clock(), monotonic()
 
     def __call__(self, text: str, share: float = 1.0) -> bool:
         """As ``Watch`` says."""
-        passed = self.clock() - self.start
+        passed, waited = self.clock() - self.start, monotonic() - self.wall_start
         if self.tell is not None:
-            self.tell(text, min(1.0, passed / self.seconds) if self.seconds > 0.0 else 1.0)
-        enough = bool(self.asked) or passed >= share * self.seconds
+            used = max(passed / max(self.seconds, 1e-9), waited / max(self.timeout, 1e-9))
+            self.tell(text, min(1.0, used))
+        enough = bool(self.asked) or passed >= share * self.seconds or waited >= share * self.timeout
         self.stopped |= enough
         return enough
 
     def left(self, share: float = 1.0) -> float:
         """As ``seconds_left`` says; none once it was asked to end."""
-        return 0.0 if self.asked else share * self.seconds - (self.clock() - self.start)
+        if self.asked:
+            return 0.0
+        passed, waited = self.clock() - self.start, monotonic() - self.wall_start
+        return min(share * self.seconds - passed, share * self.timeout - waited)
 
 
 @contextmanager
