@@ -1,1 +1,5 @@
 """What was offered and chosen: offers, counts, forgetting, holding out, drift, readers, simulated markets."""
+
+from rankstream._core import old_names
+
+__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)

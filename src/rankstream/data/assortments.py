@@ -3,12 +3,11 @@
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from math import isnan
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core import renamed
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.lookup import Numbers, Places
@@ -124,12 +123,6 @@ class Assortments:
         if len(everywhere) != 1 or (self.order and (self.precedence.pairs == everywhere[0]).any()):
             return None
         return int(everywhere[0])
-
-    @property
-    def no_choice(self) -> NoReturn:
-        """The old name of ``no_choice_code``: raises an AttributeError that says so. Gone in 0.4."""
-        old = "Assortments.no_choice"
-        raise AttributeError(renamed.sentence(old, renamed.ATTRIBUTES[old]))
 
     @cached_property
     def _numbers(self) -> Numbers:

@@ -2,16 +2,47 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rankstream._core.types import Label
+from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
 
-LEVEL = 0.01
-SPLITS = (0.25, 0.5, 0.75)
+CHANGE_LEVEL = 0.01
+SPLIT_SHARES = (0.25, 0.5, 0.75)
+
+
+class RecordCounts(ChoiceCounts):
+    """Counts of records that come one after the other, for tests of what changed between two stretches of them.
+
+    A record with a count is one moment, not many choices over time: ``effective_totals`` are by Kish's formula, as if
+    all choices of a record were one customer's. Records without counts are choices, as always.
+
+    >>> from rankstream import Assortments
+    >>> counts = RecordCounts(Assortments([("tea", "pie")]))
+    >>> counts.observe([("tea", "pie")] * 3, ["tea", "tea", "pie"], [60, 60, 60])
+    >>> counts.observations, counts.effective_totals
+    (180, array([3.]))
+    """
+
+    forgets: ClassVar[bool] = True
+
+    def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
+        """Add records that are already coordinates."""
+        where, amounts = self._checked(coordinates, count)
+        super().observe_coordinates(where, amounts)
+        size = self.assortments.n_offers
+        added = np.bincount(self.assortments.owner[where], weights=amounts**2, minlength=size)
+        self._squares: Vec = getattr(self, "_squares", np.zeros(size)) + added
+
+    @property
+    def effective_totals(self) -> Vec:
+        """For each offer, how many records of equal counts would be as certain, and no more than its choices."""
+        totals, squares = self._totals, getattr(self, "_squares", np.zeros(self._totals.size))
+        return np.minimum(totals, np.divide(totals**2, squares, out=np.zeros(totals.size), where=squares > 0.0))
 
 
 @dataclass(frozen=True)
@@ -28,11 +59,13 @@ class Change:
     offers: int
 
 
-def change_over_time(slices: Sequence[ChoiceCounts], starts: Sequence[Any], level: float = LEVEL) -> Change | None:
+def change_over_time(
+    slices: Sequence[ChoiceCounts], starts: Sequence[Any], level: float = CHANGE_LEVEL
+) -> Change | None:
     """Test at a few times whether choices before and after can be those of one market; the clearest change, or None.
 
-    ``slices`` are counts over the same assortments in the order of time, ``starts`` when each begins. Every offer is
-    tested at every time, by ``drift_report``; Holm's correction for the offers is multiplied by the number of times.
+    ``slices`` are counts over the same assortments in the order of time, ``starts`` when each begins. Offers and items
+    are tested at every time, by ``drift_report``; its p-values are multiplied by the number of times.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie")])
@@ -41,19 +74,17 @@ def change_over_time(slices: Sequence[ChoiceCounts], starts: Sequence[Any], leve
     >>> found.time, found.p_value < 1e-10, found.item, round(found.points)
     (3, True, 'tea', -50)
     """
-    places = sorted({round(share * len(slices)) for share in SPLITS} - {0, len(slices)})
+    places = sorted({round(share * len(slices)) for share in SPLIT_SHARES} - {0, len(slices)})
     best: Change | None = None
     for place in places:
         before, after = (sum(part[1:], part[0]) for part in (slices[:place], slices[place:]))
         if not before.observations or not after.observations:
             continue
         report = drift_report(before, after)
-        if not report.movements:
-            continue
-        clearest = report.movements[0]
-        p_value = min(1.0, clearest.adjusted * len(places))
+        p_value = min(1.0, report.p_value * len(places))
         if p_value < level and (best is None or p_value < best.p_value):
-            item, points = _most_changed(before, after)
+            items = [(one.item, 100.0 * one.change) for one in report.items]
+            item, points = items[0] if items else _most_changed(before, after)
             best = Change(starts[place], p_value, item, points, len(report.moved))
     return best
 

@@ -13,8 +13,8 @@ from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
-MOST = 2.0**53
-SHORT = 4096
+MAX_OBSERVATIONS = 2.0**53
+SHORT_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class Target:
 
 class ChoiceCounts:
     """How often each item was chosen from each offer: the only mutable data.
+
+    Only one thread at a time may add choices or read while another adds. Give every thread counts of its own and add
+    them up with ``+``, or share a ``Live``, which has a lock.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]))
     >>> counts.observe(offered=("tea", "nothing"), chosen="tea", count=3)
@@ -94,9 +97,9 @@ class ChoiceCounts:
             return
         where, weights = self._checked(coordinates, count)
         added: Vec = np.bincount(where, weights=weights, minlength=self.tallies.size).astype(np.float64)
-        if not self.observations + added.sum() < MOST:
+        if not self.observations + added.sum() < MAX_OBSERVATIONS:
             raise ValueError(
-                f"{added.sum():g} more observations are too many to count exactly: at most {MOST:g} in all."
+                f"{added.sum():g} more observations are too many to count exactly: at most {MAX_OBSERVATIONS:g} in all."
             )
         self._add(added)
 
@@ -126,11 +129,11 @@ class ChoiceCounts:
 
     def _add_ones(self, where: Codes) -> bool:
         """Add a short batch of choices in time that follows its length; False where it needs the other checks."""
-        if where.ndim != 1 or not 0 < where.size < SHORT:
+        if where.ndim != 1 or not 0 < where.size < SHORT_BATCH:
             return False
         if np.maximum.reduce(where.view(np.uint64)) >= self._tallies.size:  # what is negative is huge here
             return False
-        if not np.add.reduce(self._totals) + where.size < MOST:
+        if not np.add.reduce(self._totals) + where.size < MAX_OBSERVATIONS:
             return False
         np.add.at(self._tallies, where, 1.0)
         np.add.at(self._totals, self.assortments.owner[where], 1.0)

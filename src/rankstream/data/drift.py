@@ -1,16 +1,18 @@
-"""Drift reports: which offers' frequencies moved beyond noise between two periods."""
+"""Drift reports: what changed between two periods, by offers and by items, with one verdict for both."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from rankstream._core.arguments import number_between
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMovement, changed_items, count_comparable
 
 Control = Literal["holm", "fdr"]
-ENOUGH = 5.0  # expected choices in every cell, for the chi-square approximation
+MIN_CHOICES = 30.0  # in each period, below which nothing is compared
+MIN_SHARED = 0.5  # of the choices, from offers of both periods: below that, items are compared given the offers
 
 
 @dataclass(frozen=True)
@@ -34,21 +36,6 @@ class Movement:
 
 
 @dataclass(frozen=True)
-class ItemMovement:
-    """An item whose share changed over all offers with it, beyond what the items before it in the report explain.
-
-    ``change`` is the mean change of its share, offers weighed by how exactly both periods are known. ``p_value`` allows
-    for all items. ``offers`` is the number of offers with it in both periods, ``moved`` how many of these moved.
-    """
-
-    item: Label
-    change: float
-    p_value: float
-    offers: int
-    moved: int
-
-
-@dataclass(frozen=True)
 class DriftReport:
     """All offers that were counted in both periods, most significant first; and those counted in only one.
 
@@ -64,6 +51,12 @@ class DriftReport:
         What the level bounds: see ``drift_report``.
     items : tuple of ItemMovement
         The items behind the movements, the clearest first.
+    tested_items : int
+        How many items had enough choices to be compared.
+    given_offers : bool
+        Whether items were compared through a logit, given the offers, because few offers occur in both periods.
+    shortage : str
+        Why nothing was compared; empty where something was.
 
     """
 
@@ -73,20 +66,100 @@ class DriftReport:
     level: float
     control: Control
     items: tuple[ItemMovement, ...] = ()
+    tested_items: int = 0
+    given_offers: bool = False
+    shortage: str = ""
 
     @property
     def moved(self) -> tuple[Movement, ...]:
-        """The offers that moved beyond noise."""
+        """The offers that changed significantly."""
         return tuple(movement for movement in self.movements if movement.moved)
 
+    @property
+    def tested(self) -> int:
+        """How many offers of both periods had enough choices to be compared."""
+        return sum(movement.freedom > 0 for movement in self.movements)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything changed: the one verdict on offers and items together, wrong as rarely as ``level`` says."""
+        return bool(self.moved or self.items)
+
+    @property
+    def p_value(self) -> float:
+        """The smallest p-value of all that was found, which allows for everything that was tested."""
+        return min([1.0, *(one.adjusted for one in self.movements), *(one.p_value for one in self.items)])
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence, which also says how much could be compared."""
+        every = len(self.movements) + len(self.appeared) + len(self.vanished)
+        if self.shortage:
+            return self.shortage
+        if self.items:
+            named = [one for one in self.items if abs(one.change) >= 0.0005] or self.items
+            names = ", ".join(f"{one.item} {100 * one.change:+.1f} points" for one in named[:3])
+            more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+            return f"Tastes changed: {names}{more}{' at equal offers' * self.given_offers}."
+        if self.moved:
+            return f"Choices changed in {_offers(len(self.moved), self.tested)}, with no item behind it."
+        if not self.tested and not self.tested_items:
+            if not self.movements:
+                return "No offer occurs in both periods, so nothing could be compared."
+            return "No offer has enough choices in both periods, so nothing could be compared."
+        if self.given_offers:
+            items = f"{self.tested_items:,} item{'s' * (self.tested_items != 1)}"
+            return f"No change found in {items} at equal offers; {_offers(self.tested, every)} could be compared alone."
+        if 2 * self.tested < every:
+            return f"No change found, but only {_offers(self.tested, every)} could be compared."
+        return "No evidence that tastes changed: one model explains all of these choices."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
+        names = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
+        own = ("level", "control", "changed", "verdict", "tested", "tested_items", "given_offers")
+        return {
+            "compared": "choices",
+            **{name: getattr(self, name) for name in own},
+            "moved": len(self.moved),
+            "items": [asdict(one) | {"item": str(one.item)} for one in self.items],
+            "offers": [
+                {"offer": list(map(str, one.offer))}
+                | {name: getattr(one, name) for name in names}
+                | {"item": str(one.item)}
+                for one in self.movements
+            ],
+            "appeared": [list(map(str, offer)) for offer in self.appeared],
+            "vanished": [list(map(str, offer)) for offer in self.vanished],
+        }
+
     def __str__(self) -> str:
-        lines = [f"{len(self.moved)} of {len(self.movements)} offers moved ({self.control}, level {self.level:g})"]
+        found = f"{_offers(len(self.moved), self.tested)} changed ({self.control}, level {self.level:g})"
+        lines = [self.verdict, *([found] if self.tested else [])]
         for one in self.moved:
             offer = ", ".join(map(str, one.offer))
             lines.append(f"{one.item} {100 * one.change:+.1f} points in ({offer}): p = {one.adjusted:.2g}")
         for word, offers in (("new", self.appeared), ("no longer seen", self.vanished)):
             lines.extend(f"{word}: ({', '.join(map(str, offer))})" for offer in offers)
         return "\n".join(lines)
+
+
+def _offers(some: int, every: int) -> str:
+    return f"{some:,} of {every:,} offer{'s' * (every != 1)}"
+
+
+def shortage(before: float, after: float) -> str:
+    """Why so few choices are not compared, in a sentence; empty where there are enough.
+
+    >>> shortage(40, 2)
+    'Not enough choices yet: 40 before and 2 after, and a comparison needs 30 in each period.'
+    """
+    if min(before, after) >= MIN_CHOICES:
+        return ""
+    return (
+        f"Not enough choices yet: {before:,.4g} before and {after:,.4g} after, and a comparison needs "
+        f"{MIN_CHOICES:g} in each period."
+    )
 
 
 def drift_report(
@@ -97,14 +170,21 @@ def drift_report(
     control: Control = "holm",
     cumulative: bool = False,
 ) -> DriftReport:
-    """Test, offer by offer, whether the choices of two periods can come from the same probabilities.
+    """Test whether the choices of two periods can come from the same tastes, by offers and by items.
 
-    By Pearson's chi-square test of homogeneity, with rare items pooled until every expected number is at least 5; where
-    nothing is left to compare the p-value is 1.
+    Each offer of both periods gets Pearson's chi-square test of homogeneity, with rare items pooled until every
+    expected number is at least 5; where nothing is left to compare the p-value is 1. Below 30 choices in a period
+    nothing is compared.
 
     ``DriftReport.items`` says which items are behind that. The clearest one, by Mantel and Haenszel's test over all
     offers with it, comes first; then its choices are taken out, and the test is made again, until none is left beyond
     ``level`` (by Bonferroni's method for all items). So one item that gains is one line, not one for each that loses.
+    Levels of one item, such as "tea @ 3.00", are one item.
+
+    Where offers of both periods have less than half of the choices, items are compared through a logit with an effect
+    for every item at every price (``item_changes.by_logit``), so that a change is one at equal offers and prices.
+
+    Offers and items get half of the level each, so that ``DriftReport.changed`` is wrong as rarely as ``level`` says.
 
     Parameters
     ----------
@@ -123,8 +203,9 @@ def drift_report(
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> before, after = ChoiceCounts(offers, [500, 500, 300, 700]), ChoiceCounts(offers, [510, 490, 450, 550])
     >>> print(drift_report(before, after))
-    1 of 2 offers moved (holm, level 0.05)
-    pie +15.0 points in (pie, nothing): p = 8.5e-12
+    Tastes changed: pie +15.0 points.
+    1 of 2 offers changed (holm, level 0.05)
+    pie +15.0 points in (pie, nothing): p = 1.7e-11
 
     """
     if not 0.0 < number_between("level", level, 0.0, 1.0) < 1.0:
@@ -137,10 +218,16 @@ def drift_report(
     then, now = _tables(before), _tables(after)
     if cumulative:
         now = _taken_off(before, after, now, then)
+    short = shortage(*(sum(sum(table.values()) for table in tables.values()) for tables in (then, now)))
+    if short and min(before.observations, after.observations) >= MIN_CHOICES:
+        short += " Choices that fade, or share a record, count for less."
     shared = [key for key in then if key in now]
     pairs = [np.array([[table[key][item] for item in then[key]] for table in (then, now)]) for key in shared]
-    tests = [_homogeneity(pair) for pair in pairs]
-    adjusted = adjust(np.array([p for *_, p in tests]), control)
+    tests = [(0.0, 0, 1.0) if short else _homogeneity(pair) for pair in pairs]
+    cells, given_offers = _cells(then, now, shared)
+    tested_items = 0 if short else count_comparable(cells, given_offers)
+    families = 2 if tested_items and any(freedom for _, freedom, _ in tests) else 1
+    adjusted = np.minimum(families * adjust(np.array([p for *_, p in tests]), control), 1.0)
     movements = []
     for key, pair, test, allowed in zip(shared, pairs, tests, adjusted.tolist(), strict=True):
         offer, (first, second) = tuple(then[key]), pair.sum(axis=1).tolist()
@@ -148,11 +235,13 @@ def drift_report(
         most = int(np.abs(change).argmax())
         largest = offer[most], float(change[most])
         movements.append(Movement(offer, first, second, *test, allowed, allowed <= level, *largest))
-    items = _moved_items(movements, pairs, level)
+    alone = {frozenset(one.offer) for one in movements if one.moved}
+    items = changed_items(cells, alone, level, families, given_offers) if tested_items else ()
     movements.sort(key=lambda movement: movement.p_value)
     appeared = tuple(tuple(now[key]) for key in now if key not in then)
     vanished = tuple(tuple(then[key]) for key in then if key not in now)
-    return DriftReport(tuple(movements), appeared, vanished, level, control, items)
+    found = tuple(movements), appeared, vanished
+    return DriftReport(*found, level, control, items, tested_items, given_offers, short)
 
 
 Tables = dict[frozenset[Label], dict[Label, float]]
@@ -168,6 +257,24 @@ def _tables(counts: ChoiceCounts) -> Tables:
         for item, tally in zip(offers.offers[number], tallies.tolist(), strict=True):
             table[item] += tally * float(effective[number] / totals[number])
     return found
+
+
+def _cells(then: Tables, now: Tables, shared: list[frozenset[Label]]) -> tuple[ItemCells, bool]:
+    """The cells by which items are compared: of the shared offers, or of all where few choices are from those.
+
+    Which of the two is decided by numbers of choices alone, so that the tests stay valid.
+    """
+    parts = [
+        sum(sum(table[key].values()) for key in shared) / max(sum(map(sum, map(dict.values, table.values()))), 1e-300)
+        for table in (then, now)
+    ]
+    keys = list({**then, **now}) if min(parts) < MIN_SHARED else shared
+    offers = [tuple(then.get(key) or now[key]) for key in keys]
+    tallies = [
+        [table.get(key, {}).get(item, 0.0) for key, offer in zip(keys, offers, strict=True) for item in offer]
+        for table in (then, now)
+    ]
+    return ItemCells.of(offers, np.array(tallies)), keys is not shared
 
 
 def _taken_off(before: ChoiceCounts, after: ChoiceCounts, now: Tables, then: Tables) -> Tables:
@@ -198,68 +305,12 @@ def _homogeneity(pair: Vec) -> tuple[float, int, float]:
     return statistic, freedom, float(chi2.sf(statistic, freedom))
 
 
-def _moved_items(movements: list[Movement], pairs: list[Vec], level: float) -> tuple[ItemMovement, ...]:
-    """The items that moved over all offers, one after the other, each with the choices of those before it left out."""
-    from scipy.stats import chi2
-
-    if not movements:
-        return ()
-    labels = list(dict.fromkeys(item for movement in movements for item in movement.offer))
-    code = {item: number for number, item in enumerate(labels)}
-    members = np.array([code[item] for movement in movements for item in movement.offer])
-    owner = np.repeat(np.arange(len(movements)), [len(movement.offer) for movement in movements])
-    tallies = np.concatenate(pairs, axis=1)
-    moved = np.array([movement.moved for movement in movements])[owner]
-    change, left = _mean_change(tallies, owner, members), np.ones(owner.size)
-    found: list[ItemMovement] = []
-    while len(found) < len(labels):
-        surplus, variance, expected = _surplus(tallies * left, owner, members)
-        usable = (expected >= ENOUGH) & (variance > 0.0)
-        values = np.where(usable, surplus**2 / np.where(usable, variance, 1.0), 0.0)
-        clearest = int(values.argmax())
-        p_value = min(1.0, float(chi2.sf(values[clearest], 1)) * len(labels))
-        if p_value > level:
-            break
-        own = members == clearest
-        item = ItemMovement(
-            labels[clearest], float(change[clearest]), p_value, int(own.sum()), int((own & moved).sum())
-        )
-        found.append(item)
-        left[own] = 0.0
-    return tuple(found)
-
-
-def _surplus(tallies: Vec, owner: Codes, members: Codes) -> tuple[Vec, Vec, Vec]:
-    """For each item: how many more than expected chose it later, the variance of that, and the least expected number.
-
-    Summed over offers, as in the test of Mantel and Haenszel; the variance is the hypergeometric one.
-    """
-    first, second = (np.bincount(owner, row) for row in tallies)
-    total = np.maximum(first + second, 1e-300)
-    share = tallies.sum(axis=0) / total[owner]
-    spread = (first * second / np.maximum(total - 1.0, 1.0))[owner] * share * (1.0 - share)
-    low, high = (np.bincount(members, number[owner] * share) for number in (first, second))
-    surplus: Vec = np.bincount(members, tallies[1] - second[owner] * share).astype(np.float64)
-    variance: Vec = np.bincount(members, spread).astype(np.float64)
-    least: Vec = np.minimum(low, high)
-    return surplus, variance, least
-
-
-def _mean_change(tallies: Vec, owner: Codes, members: Codes) -> Vec:
-    """The change of each item's share, offers weighed as a difference of two means weighs them."""
-    first, second = (np.bincount(owner, row)[owner] for row in tallies)
-    weights = first * second / (first + second)
-    change = np.bincount(members, weights * (tallies[1] / second - tallies[0] / first))
-    mean: Vec = change / np.bincount(members, weights)
-    return mean
-
-
 def _pooled(table: Vec) -> Vec:
     """The table with its rarest columns added up, so that both rows expect enough in every column left.
 
     Which columns are pooled depends on the sums of both periods only, so the test stays valid.
     """
-    needed = ENOUGH * table.sum() / table.sum(axis=1).min()
+    needed = MIN_EXPECTED_CHOICES * table.sum() / table.sum(axis=1).min()
     table = table[:, np.argsort(table.sum(axis=0), kind="stable")]
     while table.shape[1] > 1 and table[:, 0].sum() < needed:
         merged = table[:, 1:].copy()

@@ -19,9 +19,9 @@ from rankstream.data.assortments import plain
 from rankstream.data.order import Pairs
 
 AT = " @ "
-DECIMALS = 2
+MIN_DECIMALS = 2
 MOST_LEVELS = 12
-ROUNDING = 1e-9
+PRICE_ROUNDING = 1e-9
 """A price this part beyond the lowest or highest one counts as that one."""
 
 
@@ -54,7 +54,8 @@ class PriceLevels:
     bins: Mapping[Any, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.levels, Mapping) or not self.levels:
+        levels: object = self.levels  # whatever the caller gave
+        if not isinstance(levels, Mapping) or not levels:
             raise ValueError(f"The levels are {self.levels!r}: give prices for each item, such as {{'tea': [3, 3.5]}}.")
         given = {plain(item): _levels(item, prices) for item, prices in self.levels.items()}
         ends = {plain(item): tuple(bins) for item, bins in self.bins.items()}
@@ -118,11 +119,9 @@ class PriceLevels:
         """
         levels: dict[Label, list[float]] = {}
         for label in labels:
-            match = (
-                re.fullmatch(rf"(.+){AT}(\d+\.\d{{{DECIMALS},}})", label, re.DOTALL) if isinstance(label, str) else None
-            )
-            if match:
-                levels.setdefault(match[1], []).append(float(match[2]))
+            item, price = split_label(label)
+            if price is not None:
+                levels.setdefault(item, []).append(price)
         return cls(levels) if levels else None
 
     @property
@@ -134,7 +133,7 @@ class PriceLevels:
     def _labels(self) -> dict[str, tuple[Label, float]]:
         texts = {}
         for item, prices in self.levels.items():
-            decimals = max(DECIMALS, *(_decimals(price) for price in prices))
+            decimals = max(MIN_DECIMALS, *(_decimals(price) for price in prices))
             texts.update({f"{item}{AT}{price:.{decimals}f}": (item, price) for price in prices})
         return texts
 
@@ -166,7 +165,7 @@ class PriceLevels:
             )
         value, prices = check_price(item, price), self.levels[item]
         ends = self.bins.get(item) or (prices[0], *((a + b) / 2.0 for a, b in pairwise(prices)), prices[-1])
-        room = ROUNDING * max(ends[-1], 1.0)
+        room = PRICE_ROUNDING * max(ends[-1], 1.0)
         if not ends[0] - room <= value <= ends[-1] + room:
             raise ValueError(
                 f"The price {value:g} of {item!r} is beyond its levels, which cover {ends[0]:g} to {ends[-1]:g}: "
@@ -222,6 +221,16 @@ class PriceLevels:
         return f"PriceLevels({'; '.join(f'{item}: {text}' for item, text in texts.items())})"
 
 
+def split_label(label: Label) -> tuple[Label, float | None]:
+    """The item and the price that a label names; a label without a price is an item.
+
+    >>> split_label("tea @ 3.50"), split_label("nothing")
+    (('tea', 3.5), ('nothing', None))
+    """
+    match = re.fullmatch(rf"(.+){AT}(\d+\.\d{{{MIN_DECIMALS},}})", label, re.DOTALL) if isinstance(label, str) else None
+    return (match[1], float(match[2])) if match else (label, None)
+
+
 def check_price(item: Label, price: Any) -> float:
     """A price as a number of at least 0, or a sentence that names it."""
     missing = price is None or price == ""
@@ -246,7 +255,7 @@ def _levels(item: Label, prices: Any) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _seen(prices: Mapping[Any, Iterable[Any]]) -> dict[Label, list[float]]:
+def _seen(prices: Any) -> dict[Label, list[float]]:
     """The prices that were seen of each item, checked."""
     if not isinstance(prices, Mapping) or not prices:
         raise ValueError(f"The prices are {prices!r}: give those of each item, such as {{'tea': [3, 3.5, 3]}}.")

@@ -120,7 +120,7 @@ def market(
     spread : float
         How strongly they prefer their four favourites (the paper's L).
     n_offers, n_test : int
-        How many offers to learn from, and to test on.
+        How many offers to learn from, and to test on; all that there are to test on, where ``n_test`` is more.
     sizes : "subsets" or "sizes"
         Whether offers are uniform among all subsets, or their size is drawn first.
     items : sequence of items, optional
@@ -146,7 +146,8 @@ def market(
     for_truth, for_offers, for_test, _ = _generators(seed)
     truth = mixed_mnl(labels, segments, spread, for_truth)
     training = random_offers(labels, n_offers, for_offers, sizes)
-    test = random_offers(labels, n_test, for_test, sizes, exclude=training if unseen else ())
+    left = _count_offers(n_items, max(1, n_items // 2)) - (n_offers if unseen else 0)
+    test = random_offers(labels, min(n_test, max(1, left)), for_test, sizes, exclude=training if unseen else ())
     everything = (*labels, NOTHING)
     return Market(truth, Assortments(training, everything), Assortments(test, everything), seed)
 
@@ -190,7 +191,7 @@ def random_offers(
     """
     most = max(1, len(items) // 2) if largest is None else min(largest, len(items))
     excluded = {frozenset(offer) for offer in exclude}
-    available = sum(comb(len(items), size) for size in range(1, most + 1)) - len(excluded)
+    available = _count_offers(len(items), most) - len(excluded)
     if n_offers > available:
         raise ValueError(
             f"There are only {available} different offers of up to {most} of {len(items)} items, not {n_offers}: "
@@ -221,6 +222,11 @@ def draw_choices(assortments: Assortments, probabilities: Vec, size: int, genera
     points = before[offers] + generator.uniform(size=size) * totals[offers]
     picked = np.searchsorted(cumulative, points, side="right")
     return np.clip(picked, starts[offers], assortments.indptr[1:][offers] - 1)
+
+
+def _count_offers(n_items: int, most: int) -> int:
+    """How many different offers there are of 1 to ``most`` items."""
+    return sum(comb(n_items, size) for size in range(1, most + 1))
 
 
 def _generators(seed: int) -> list[np.random.Generator]:

@@ -9,7 +9,7 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed, restrict
+from rankstream.data.observations import observed, restrict
 
 Holdout = Literal["assortments", "choices", "time"]
 Split = tuple[ChoiceCounts, ChoiceCounts]

@@ -11,13 +11,13 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers.labels import is_list, order, parts_of, text
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.roles import listed_names
+from rankstream.data.readers.sources.labels import is_list, order, parts_of, text
 
 Ballot = tuple[tuple[str, ...], ...]
-MOST = 12
-CELLS = 2_000_000  # of all offers together; as many as take about half a gigabyte
+MAX_CANDIDATES = 12
+MAX_BALLOT_CELLS = 2_000_000  # of all offers together; as many as take about half a gigabyte
 
 
 def ballot_of(
@@ -106,7 +106,7 @@ def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[t
     if isinstance(offers, str):
         if offers not in ("pairs", "all"):
             raise ValueError(f"offers is {offers!r}: it must be 'pairs', 'all', a number, or a list of offers.")
-        if offers == "all" and len(candidates) > MOST:
+        if offers == "all" and len(candidates) > MAX_CANDIDATES:
             raise ValueError(
                 f"All subsets of {len(candidates)} candidates are too many: ask for a number of random ones."
             )
@@ -138,17 +138,18 @@ def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[t
 
 def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
     """That the offers are not too many to be built."""
-    if cells > CELLS:
+    if cells > MAX_BALLOT_CELLS:
         raise ValueError(
             f"{what} of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, beyond "
-            f"{CELLS:,}: say by separator what joins names if these are whole rankings, or ask for fewer offers."
+            f"{MAX_BALLOT_CELLS:,}: say by separator what joins names if these are whole rankings, or ask for fewer "
+            "offers."
         )
 
 
 def _tallies(assortments: Assortments, votes: Mapping[Ballot, float], ties: str, n_candidates: int) -> Vec:
     """For every coordinate the votes whose best of the offer it is; nobody is as far behind as the unranked."""
     tallies = np.zeros(assortments.n_coordinates)
-    ballots, most = list(votes), max(1, CELLS // assortments.n_items)
+    ballots, most = list(votes), max(1, MAX_BALLOT_CELLS // assortments.n_items)
     for first in range(0, len(ballots), most):
         some = ballots[first : first + most]
         weights = np.array([votes[ballot] for ballot in some], dtype=np.float64)

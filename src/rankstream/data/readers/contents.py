@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rankstream.data.readers.database import connected, identifier, stripped
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.labels import labels_of, text, text_or_nothing
-from rankstream.data.readers.lines import RawRow
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.roles import roles_of
-from rankstream.data.readers.tables import Source
+from rankstream.data.readers.sources.database import connected, identifier, stripped
+from rankstream.data.readers.sources.labels import labels_of, text, text_or_nothing
+from rankstream.data.readers.sources.lines import RawRow
+from rankstream.data.readers.sources.tables import Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

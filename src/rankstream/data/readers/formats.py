@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.price_columns import PriceColumns, Prices, price_columns
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.roles import (
     MARKED,
+    NAMES,
     THINGS,
     Columns,
     check_names,
@@ -18,6 +18,7 @@ from rankstream.data.readers.roles import (
     parsed,
     roles_of,
 )
+from rankstream.data.readers.sources.labels import text_or_nothing
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "long": ("observation", "item", "chosen"),
@@ -160,7 +161,8 @@ def _found(
     likely = ("transactions", "counts", "long", "rankings")
     nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
     missing = missing or _missing(nearest, roles)
-    remedy = f"call its columns {' and '.join(NEEDED[nearest])}, or say which is which by columns"
+    named = ",".join(f"{role}=..." for role in missing)
+    remedy = f"rename columns to {' and '.join(NEEDED[nearest])}, or map them: columns='{named}'"
     raise ValueError(f"{name} has no column {missing[0]!r} but {has}: {remedy}.")
 
 
@@ -169,7 +171,7 @@ def _missing(format: str | None, roles: Mapping[str, str]) -> list[str]:  # noqa
 
 
 def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: int) -> bool:
-    if known == "long" and roles.get("offered", "").lower() == "offered":
+    if known == "long" and roles.get("offered", "").lower() in ("offered", *NAMES["available"]):
         return False
     return all(role in roles for role in needed) and (known != "wide" or n_items > 1)
 

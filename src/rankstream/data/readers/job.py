@@ -1,6 +1,6 @@
 """One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import nan
@@ -8,29 +8,30 @@ from typing import Any
 
 from rankstream.data.readers.ballots import ballot_of
 from rankstream.data.readers.contents import own_contents
-from rankstream.data.readers.database import connected
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.grouping import Records, Split
+from rankstream.data.readers.groups import Records, Split
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
 from rankstream.data.readers.records import Choices, weight_of
-from rankstream.data.readers.tables import Source
-from rankstream.data.readers.times import Clock, seconds_of
-from rankstream.data.readers.walk import (
+from rankstream.data.readers.rows import (
     COUNTED,
     FADED,
     SQUARED,
     ColumnPlaces,
-    Found,
-    Kept,
     Key,
+    ReadResult,
+    RecordBuffer,
     check_groups,
     new_tally,
     observations,
 )
+from rankstream.data.readers.sources.database import own_database
+from rankstream.data.readers.sources.lines import RawRow
+from rankstream.data.readers.sources.tables import Source
+from rankstream.data.readers.times import Clock, seconds_of
 
-LITTLE = "100MB"
-HEAD = 200_000
+FIRST_MEMORY_LIMIT = "100MB"
+HEAD_ROWS = 200_000
 TEXT = {str}
 
 
@@ -38,7 +39,7 @@ TEXT = {str}
 class Job:
     """One reading: grouped at once where all records are good, row by row where some are not.
 
-    ``others`` are marks that a ranking must not contain (see ``ballot_of``).
+    ``others`` are marks that a ranking must not contain (see ``ballot_of``), and ``notes`` say how columns are read.
     """
 
     source: Source
@@ -47,6 +48,7 @@ class Job:
     choices: Choices
     clock: Clock | None = None
     others: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     @property
@@ -56,13 +58,29 @@ class Job:
         named = (*self.layout.raw, *self.split.columns, *(column for column in more if column is not None))
         return list(dict.fromkeys(named))
 
+    @property
+    def used(self) -> set[str]:
+        """The columns that the counts depend on; times that only divide them into slices do not matter to them."""
+        timed = self.clock.column if self.clock is not None and self.clock.strict else None
+        available = self.layout.roles.get("available") if self.layout.format == "long" else None
+        used = {*self.layout.raw, *self.split.columns, *getattr(self.source, "partitions", ())}
+        return used | {column for column in (self.layout.count, timed, available) if column is not None}
+
+    def examples(self, rows: Iterable[RawRow]) -> Iterator[tuple[Any, Key, float, Sequence[Sequence[Any]]]]:
+        """The outcome, the group, the count and all cells of each good record in some rows."""
+        at, is_long = self._places(), self.layout.format == "long"
+        for row in observations(iter(rows), at) if is_long else rows:
+            if row.wrong is None:
+                with suppress(BadRecordError):
+                    yield *self._record(row.cells, at), row.cells if is_long else [row.cells]
+
     def outcome(self, raw: Sequence[Any]) -> Any:
         """What a record says: an offer and a choice, or a ballot."""
         if self.layout.format == "rankings":
             return ballot_of(raw[0], self.choices.items, self.choices.separator, self.others)
         return self.choices.outcome(raw)
 
-    def run(self, memory: str | None, problems: Problems) -> Found:
+    def run(self, memory: str | None, problems: Problems) -> ReadResult:
         """What is found quickly, or else slowly.
 
         Which items have prices is known when all records are seen; then those without the price of one are bad.
@@ -75,20 +93,20 @@ class Job:
             found = None if self.choices.required else found
         return found or self.slowly(problems)
 
-    def quickly(self, memory: str | None) -> Found | None:
+    def quickly(self, memory: str | None) -> ReadResult | None:
         """What one GROUP BY finds; None where anything is not as it should be.
 
         Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
         The first rows of a long table mostly have all items, so that one scan does.
         """
-        heads = (HEAD, None) if self.layout.format == "long" else (None,)
+        heads = (HEAD_ROWS, None) if self.layout.format == "long" else (None,)
         return next((found for head in heads if (found := self._tried(memory, head)) is not None), None)
 
-    def _tried(self, memory: str | None, head: int | None) -> Found | None:
+    def _tried(self, memory: str | None, head: int | None) -> ReadResult | None:
         import duckdb
 
         try:
-            return self._grouped(memory or LITTLE, head)
+            return self._grouped(memory or FIRST_MEMORY_LIMIT, head)
         except (duckdb.OutOfMemoryException, duckdb.IOException):
             with suppress(duckdb.Error, BadRecordError, UnicodeError):
                 return self._grouped(None, head) if memory is None else None
@@ -96,8 +114,8 @@ class Job:
             pass
         return None
 
-    def _grouped(self, memory: str | None, head: int | None) -> Found | None:
-        with connected(memory) as connection:
+    def _grouped(self, memory: str | None, head: int | None) -> ReadResult | None:
+        with own_database(memory) as connection:
             table = self.source.table(connection, self.needed)
             if table is None:
                 return None
@@ -114,7 +132,7 @@ class Job:
 
     def _tallied(
         self, records: Records, span: tuple[float, float] | None, spans: list[tuple[float, float]] | None
-    ) -> Found | None:
+    ) -> ReadResult | None:
         tally, rows = new_tally(), 0
         fades = self.clock is not None and self.clock.half_life is not None
         for group in records.groups(spans or [], 0.0 if span is None else span[1]):
@@ -130,14 +148,14 @@ class Job:
                 tally[SQUARED, key, 0][outcome] += group.squared
             rows += group.records
             check_groups(len(tally))
-        return Found(tally, rows, span, spans)
+        return ReadResult(tally, rows, span, spans)
 
-    def slowly(self, problems: Problems) -> Found:
+    def slowly(self, problems: Problems) -> ReadResult:
         """What is read row by row, each bad record with its place."""
         if self.layout.by_id and self.choices.contents is None:
             self.choices.contents = own_contents(self.source, self.layout)
         at = self._places()
-        tally, kept = new_tally(), Kept()
+        tally, kept = new_tally(), RecordBuffer()
         keep = self.split.parts is not None or self.clock is not None
         since = None if self.clock is None else self.clock.since
         rows, records = 0, self.source.rows(self.needed)
@@ -159,7 +177,7 @@ class Job:
             else:
                 tally[COUNTED, key, 0][outcome] += weight
             check_groups(len(kept.groups) + len(tally))
-        return kept.found(rows, self.split.parts, self.clock) if keep else Found(tally, rows)
+        return kept.found(rows, self.split.parts, self.clock) if keep else ReadResult(tally, rows)
 
     def _places(self) -> ColumnPlaces:
         places = {column: place for place, column in enumerate(self.source.columns)}

@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankstream.data.readers.database import identifier, stripped
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.records import is_flag
-from rankstream.data.readers.tables import Source
+from rankstream.data.readers.sources.database import identifier, stripped
+from rankstream.data.readers.sources.labels import text_or_nothing
+from rankstream.data.readers.sources.tables import Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-BITS = 60
-MOST = 6000
+BITS_PER_WORD = 60
+MAX_ALTERNATIVES = 6000
 NO_TIME = "CAST(NULL AS DOUBLE)"
 NAMED = (  # an observation has a name, and none that would be another without the blanks around it
     f"coalesce({stripped('CAST(o AS VARCHAR)')} = CAST(o AS VARCHAR) "
@@ -62,14 +62,14 @@ class Alternatives:
         told = "DISTINCT i, NULL AS f, c" if self.naming else "i, f, c"
         number = "CAST(row_number() OVER () - 1 AS INTEGER)"
         connection.execute(
-            f"CREATE TEMP TABLE pairs AS SELECT i, f, c, {number} AS code, code // {BITS} AS word, "
-            f"1::BIGINT << (code % {BITS}) AS bit FROM (SELECT {told} FROM found)"
+            f"CREATE TEMP TABLE pairs AS SELECT i, f, c, {number} AS code, code // {BITS_PER_WORD} AS word, "
+            f"1::BIGINT << (code % {BITS_PER_WORD}) AS bit FROM (SELECT {told} FROM found)"
         ).fetchall()
         pairs = connection.execute(f"SELECT i, f{', c' if price else ''} FROM pairs ORDER BY code").fetchall()
-        if len(pairs) > MOST:
+        if len(pairs) > MAX_ALTERNATIVES:
             raise BadRecordError("flag", f"There are {len(pairs)} different items and flags: look at them row by row.")
         self.pairs = [tuple(map(source.decode, cells)) for cells in pairs]
-        self.words = -(-len(pairs) // BITS)
+        self.words = -(-len(pairs) // BITS_PER_WORD)
 
     @property
     def names(self) -> list[str]:
@@ -105,9 +105,9 @@ class Alternatives:
         return [
             (pair[0], chosen, *pair[2:]) if self.naming else pair
             for place, word in enumerate(cells[: self.words])
-            for bit in range(BITS)
+            for bit in range(BITS_PER_WORD)
             if word >> bit & 1
-            for pair in (self.pairs[BITS * place + bit],)
+            for pair in (self.pairs[BITS_PER_WORD * place + bit],)
         ]
 
     def _bit(self, word: int) -> str:

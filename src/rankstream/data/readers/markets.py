@@ -2,53 +2,70 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 from typing import Any
 
-from rankstream.data.readers.grouping import Records, Split
+from rankstream.data.readers.groups import Records, Split
 from rankstream.data.readers.job import Job
-from rankstream.data.readers.opening import How, open_job, translated
-from rankstream.data.readers.partitions import partition_values
+from rankstream.data.readers.options import ReadOptions, open_job, translated
+from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
-from rankstream.data.readers.sources import JSON_ENDINGS
-from rankstream.data.readers.tallies import MOST, Market, Tallies, check_number
-from rankstream.data.readers.walk import Found
+from rankstream.data.readers.rows import COUNTED, ReadResult
+from rankstream.data.readers.sources.files import JSON_ENDINGS
+from rankstream.data.readers.sources.tables import partition_values
+from rankstream.data.readers.tallies import Market, Tallies, check_number
+from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", *JSON_ENDINGS)
 """What a file in a folder of partitions may end in, or that and .gz."""
 
 
 def read_markets(
-    source: Any, by: Sequence[str], how: How, on_error: str = "stop", partitions: Sequence[str] = ()
+    source: Any,
+    by: Sequence[str],
+    how: ReadOptions,
+    on_error: str = "stop",
+    partitions: Sequence[str] = (),
+    look: bool = True,
 ) -> Tallies:
     """The choices of all markets in a source that ``read`` takes; ``by`` are the columns that name a market.
+
+    Unless the caller does so later, it has a ``look`` at the columns that are not used.
 
     A bad record is the end of its market alone, which is then among ``Tallies.failed`` with what is wrong; with
     ``on_error="skip"`` it is left out. A record without a market is a ValueError.
     """
-    if how.prices is not None:
-        raise ValueError(
-            "Prices are not read for many markets at once: fit each market by itself, or leave prices out."
-        )
     job = open_job(source, Split(tuple(by)), how, partitions)
     found = Tallies(tuple(by), how, job.layout.format)
     work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others, into=[found])
     problems = _MarketProblems(work, on_error)
     work.problems.append(problems)
-    if work.quickly(None) is None:
-        tally = translated(lambda: work.slowly(problems)).tally
-        for (_, key, _), outcomes in tally.items():
-            market = work.market(key)
-            for outcome, weight in outcomes.items():
-                found.add(market, outcome, weight)
-    found = work.into[-1]
+    found = _read_all(work, problems)
+    if isinstance(work.choices, PricedChoices) and work.choices.levels is None:
+        work.choices.required = in_both_ways({(COUNTED, "", 0): dict.fromkeys(found.outcomes, 1.0)})
+        if work.choices.required:  # records without the price of an item that has prices are bad
+            work.known.clear()
+            work.into[:] = [Tallies(tuple(by), how, job.layout.format)]
+            found = _read_all(work, problems)
     found.failed |= problems.failed
     found.skipped = problems.total
+    found.unused, found.notes = find_unused(job) if look else (), job.notes
     if not found.markets and not found.failed:
         raise ValueError(f"{job.source.name} has no records that can be used: give it some.")
     return found
+
+
+def _read_all(work: "_MarketJob", problems: "_MarketProblems") -> Tallies:
+    if work.quickly(None) is None:
+        problems.reset()
+        for (_, key, _), outcomes in translated(lambda: work.slowly(problems)).tally.items():
+            market = work.market(key)
+            for outcome, weight in outcomes.items():
+                work.into[0].add(market, outcome, weight)
+    return work.into[-1]
 
 
 @dataclass(frozen=True)
@@ -58,11 +75,11 @@ class _MarketJob(Job):
     into: list[Tallies] = field(default_factory=list)
     problems: "list[_MarketProblems]" = field(default_factory=list)
 
-    def quickly(self, memory: str | None) -> Found | None:
+    def quickly(self, memory: str | None) -> ReadResult | None:
         """One GROUP BY; of a long table all rows are looked at for items first, as bad records are not read again."""
         return self._tried(memory, None)
 
-    def _tallied(self, records: Records, span: Any, spans: Any) -> Found | None:
+    def _tallied(self, records: Records, span: Any, spans: Any) -> ReadResult | None:
         problems, found = self.problems[0], Tallies(self.into[0].by, self.into[0].how, self.layout.format)
         problems.reset()
         rows = 0
@@ -76,7 +93,7 @@ class _MarketJob(Job):
             except BadRecordError as bad:
                 problems.note(market, self.source.name, bad, group.records)
         self.into[1:] = [found]
-        return Found({}, rows)
+        return ReadResult({}, rows)
 
     def market(self, label: Any) -> Market:
         """The label of a group as a market, all of whose parts must be there."""
@@ -133,16 +150,28 @@ class Partition:
     partitions: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
-    def read(self, by: Sequence[str], how: How, on_error: str) -> Tallies:
+    def market(self, by: Sequence[str]) -> Market:
+        """The market that the files are of, or with "*" the markets."""
+        told = dict(zip(self.partitions, self.values, strict=True))
+        return tuple(told.get(column, "*") for column in by)
+
+    def read(self, by: Sequence[str], how: ReadOptions, on_error: str) -> Tallies:
         """The markets in these files; where they cannot be read, the failure of the market or markets they are."""
         try:
             names = [escape(str(path)) for path in self.paths]
-            return read_markets(names, by, how, on_error, self.partitions)
+            return read_markets(names, by, how, on_error, self.partitions, look=False)
         except (ValueError, OSError) as error:
-            told = dict(zip(self.partitions, self.values, strict=True))
             found = Tallies(tuple(by), how, "")
-            found.failed[tuple(told.get(column, "*") for column in by)] = str(error)
+            found.failed[self.market(by)] = str(error)
             return found
+
+
+def unused_in_parts(parts: Sequence[Partition], by: Sequence[str], how: ReadOptions) -> tuple[UnusedColumn, ...]:
+    """The columns that are not used in any of the files, which can be read; none where their columns differ."""
+    names = [escape(str(path)) for part in parts for path in part.paths]
+    with suppress(ValueError, OSError):
+        return find_unused(open_job(names, Split(tuple(by)), how, parts[0].partitions))
+    return ()
 
 
 def parts_of_folder(folder: str | os.PathLike[str], by: Sequence[str]) -> list[Partition]:
@@ -185,6 +214,3 @@ def spill_relation(source: Any, path: Path) -> None:
         translated(lambda: source.write_parquet(str(path)))
     except ValueError as error:
         raise ValueError(f"The relation cannot be read ({shown(str(error))}): run its query by itself first.") from None
-
-
-__all__ = ["MOST", "Market", "Partition", "Tallies", "is_relation", "parts_of_folder", "read_markets", "spill_relation"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import listed_names
+from rankstream.data.readers.sources.labels import text_or_nothing
 
 Prices = str | Sequence[str] | Mapping[str, str]
 IN_OFFERS = "offered"
@@ -53,7 +53,7 @@ class PriceColumns:
 
         An item may have a price and no column of 0 and 1, unless those that have one are all there are (``closed``).
         """
-        named = self.by_item or {_item_of(name, column): column for column in self.columns}
+        named = self.by_item or {item_with_price(name, column): column for column in self.columns}
         if len(named) < len(self.columns):
             raise ValueError(
                 f"{name} has two columns of prices for one item among {listed_names(self.columns)}: name one of them."
@@ -112,10 +112,10 @@ def _parsed(words: str, columns: Sequence[str]) -> Any:
     return {item.strip(): column.strip() for item, _, column in pairs}
 
 
-def _item_of(name: str, column: str) -> str:
+def item_with_price(name: str, column: str) -> str:
     """The item that the name of a column is about.
 
-    >>> _item_of("data", "price_tea"), _item_of("data", "tea price")
+    >>> item_with_price("data", "price_tea"), item_with_price("data", "tea price")
     ('tea', 'tea')
     """
     marked = PRICED.fullmatch(column)

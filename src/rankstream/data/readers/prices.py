@@ -1,22 +1,22 @@
 """Records with prices: which price each offered item has, and levels for them once all records are seen."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankstream._core.arguments import whole_number
 from rankstream.data.prices import MOST_LEVELS, PriceLevels, check_price
-from rankstream.data.readers.json_lines import Twice, loads
-from rankstream.data.readers.labels import parts_of, text
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.records import Choices, flag
-from rankstream.data.readers.walk import COUNTED, Tally, new_tally
+from rankstream.data.readers.rows import COUNTED, Tally, new_tally
+from rankstream.data.readers.sources.json_lines import Twice, loads
+from rankstream.data.readers.sources.labels import parts_of, text
 
 AT = "@"
 OCCURRING = "occurring"
-DIGITS = 6  # decimals that prices are read with, so that a column of short floats says what a text says
-MANY = 100_000  # prices of an item that quantiles are taken of; beyond, in proportion
+PRICE_DECIMALS = 6  # decimals that prices are read with, so that a column of short floats says what a text says
+MAX_QUANTILE_PRICES = 100_000  # prices of an item that quantiles are taken of; beyond, in proportion
 Levels = PriceLevels | str | int
 
 
@@ -35,15 +35,22 @@ def checked_levels(levels: Any) -> Levels:
     return whole_number("price_levels", levels, least=1)
 
 
+def plain_cell(cell: Any) -> Any:
+    """A cell as it is."""
+    return cell
+
+
 @dataclass
 class PricedChoices(Choices):
     """Reads records as choices from offers of items at prices: (item, price) where there is a price, else the item.
 
     With ``levels`` prices are those of their levels. An item that ``required`` names has a price in every record.
+    ``number`` rewrites the prices within offers, such as those with decimal commas.
     """
 
     levels: PriceLevels | None = None
     required: frozenset[str] = frozenset()
+    number: Callable[[Any], Any] = plain_cell
 
     def __post_init__(self) -> None:
         form = "long" if self.layout.format == "long" else "transactions"
@@ -61,8 +68,8 @@ class PricedChoices(Choices):
             chosen = text(raw[0])
             plain = ([name for name, _ in pairs], self.layout.codes.get(chosen, chosen))
         else:
-            pairs = pairs_in(self._value(raw[0]), self.separator)
-            plain = ([name for name, _ in pairs], _named(raw[-1], pairs))
+            pairs = [(name, self.number(cell)) for name, cell in pairs_in(self._value(raw[0]), self.separator)]
+            plain = ([name for name, _ in pairs], self._named(raw[-1], dict(pairs)))
         cells = _once(pairs)
         offer, chosen = self._names.outcome(plain)
         found = {name: self._entry(name, cells.get(name)) for name in offer}
@@ -72,6 +79,14 @@ class PricedChoices(Choices):
         if self.contents is not None:
             return self._held(text(cell), self.contents)
         return cell if self.layout.always is None else self.layout.always
+
+    def _named(self, cell: Any, cells: Mapping[str, Any]) -> str:
+        """The item chosen, which may be written with its price."""
+        chosen = text(cell)
+        name, price = _split(chosen)
+        if chosen not in cells and name in cells and price_in(name, self.number(price)) == price_in(name, cells[name]):
+            return name
+        return chosen
 
     def _available(self, raw: Sequence[Any]) -> list[tuple[str, Any]]:
         """The items of a wide table that are there: those with a 1, and those that have a price and no such column."""
@@ -106,7 +121,7 @@ def price_in(name: str, cell: Any) -> float | None:
     except ValueError:
         price = cell
     try:
-        return round(check_price(name, price), DIGITS) + 0.0
+        return round(check_price(name, price), PRICE_DECIMALS) + 0.0
     except ValueError as error:
         raise _bad(error) from None
 
@@ -139,15 +154,6 @@ def _split(label: str) -> tuple[str, Any]:
     return (name.strip(), price.strip()) if at else (label, None)
 
 
-def _named(cell: Any, pairs: Iterable[tuple[str, Any]]) -> str:
-    """The item chosen, which may be written with its price."""
-    chosen, cells = text(cell), dict(pairs)
-    name, price = _split(chosen)
-    if chosen not in cells and name in cells and price_in(name, price) == price_in(name, cells[name]):
-        return name
-    return chosen
-
-
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for name, cell in pairs:
@@ -169,12 +175,7 @@ def in_both_ways(tally: Tally) -> frozenset[str]:
 
 def settled(name: str, tally: Tally, levels: Levels) -> tuple[Tally, PriceLevels]:
     """The tally with items at levels, as labels, and the levels."""
-    seen: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
-    for (kind, *_), outcomes in tally.items():
-        for (offer, _), weight in outcomes.items() if kind == COUNTED else ():
-            for entry in offer:
-                if isinstance(entry, tuple):
-                    seen[entry[0]][entry[1]] += weight
+    seen = seen_prices(outcomes for (kind, *_), outcomes in tally.items() if kind == COUNTED)
     if not seen:
         raise ValueError(f"{name} has no record with a price: leave prices out, or write them as numbers.")
     known = levels if isinstance(levels, PriceLevels) else _levels(name, seen, levels)
@@ -186,13 +187,42 @@ def settled(name: str, tally: Tally, levels: Levels) -> tuple[Tally, PriceLevels
     return found, known
 
 
+def seen_prices(tallies: Iterable[Mapping[Any, float]]) -> dict[str, dict[float, float]]:
+    """How often each item was offered at each price."""
+    seen: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for outcomes in tallies:
+        for (offer, _), weight in outcomes.items():
+            for entry in offer:
+                if isinstance(entry, tuple):
+                    seen[entry[0]][entry[1]] += weight
+    return seen
+
+
+def market_levels(seen: Mapping[str, Mapping[float, float]], asked: Levels, strict: bool = True) -> PriceLevels:
+    """The levels of one market among many: those asked for of its own items, or as many as its prices allow.
+
+    Where one level for each price would be too many, there are fewer, or with ``strict`` a ValueError.
+    """
+    if isinstance(asked, PriceLevels):
+        own = {item: asked.levels[item] for item in sorted(seen)}
+        return PriceLevels(own, {item: ends for item, ends in asked.bins.items() if item in own})
+    if isinstance(asked, str) and (strict or max(map(len, seen.values())) <= MOST_LEVELS):
+        return _levels("The market", seen, asked)
+    most = MOST_LEVELS if isinstance(asked, str) else asked
+    each = [PriceLevels.quantiles({i: _repeated(seen[i])}, min(most, len(seen[i]))) for i in sorted(seen)]
+    return PriceLevels(
+        {item: prices for one in each for item, prices in one.levels.items()},
+        {item: ends for one in each for item, ends in one.bins.items()},
+    )
+
+
 def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | int) -> PriceLevels:
     if isinstance(levels, str):
         for item, prices in sorted(seen.items()):
             if len(prices) > MOST_LEVELS:
                 raise ValueError(
-                    f"{name} has {item!r} at {len(prices):,} prices, more than {MOST_LEVELS} levels: give fewer by "
-                    "price_levels, such as 3 (--price-levels 3), for bins of about as many offers each."
+                    f"{name} has {item!r} at {len(prices):,} prices, more than {MOST_LEVELS} levels: give fewer, "
+                    "such as price_levels=3, for bins of about as many offers each."
                 )
         return PriceLevels.occurring({item: sorted(seen[item]) for item in sorted(seen)})
     return PriceLevels.quantiles({item: _repeated(seen[item]) for item in sorted(seen)}, levels)
@@ -200,5 +230,5 @@ def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | 
 
 def _repeated(prices: Mapping[float, float]) -> list[float]:
     """Each price as often as it was offered, or in proportion where that is very often; at least once."""
-    part = min(1.0, MANY / max(1.0, sum(prices.values())))
+    part = min(1.0, MAX_QUANTILE_PRICES / max(1.0, sum(prices.values())))
     return [price for price, weight in sorted(prices.items()) for _ in range(max(1, round(weight * part)))]

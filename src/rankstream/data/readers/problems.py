@@ -11,8 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-SHOWN = 3
-LONGEST = 600
+from rankstream._core.files import check_target
+
+MAX_EXAMPLES = 3
+MAX_MESSAGE_LENGTH = 600
 KINDS = (
     *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
     *("flag", "count", "time", "ranking", "price"),
@@ -33,7 +35,7 @@ class BadRecordError(ValueError):
     """What is wrong with one record; ``kind`` is one of KINDS."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message if len(message) <= LONGEST else f"{message[:200]} ... {message[-200:]}")
+        super().__init__(message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:200]} ... {message[-200:]}")
         self.kind = kind
 
 
@@ -76,6 +78,7 @@ class Problems:
 
     def __enter__(self) -> "Problems":
         if self._rejects is not None:
+            check_target(self._rejects, "the rejects")
             file = self._stack.enter_context(
                 self._rejects.open("w", newline="", encoding="utf-8", errors="backslashreplace")
             )
@@ -99,7 +102,7 @@ class Problems:
             raise ValueError(str(problem))
         self.by_kind[bad.kind] += lines
         self._shown[bad.kind] += 1
-        if self._shown[bad.kind] <= SHOWN:
+        if self._shown[bad.kind] <= MAX_EXAMPLES:
             self.first.append(problem)
         if self._writer is not None:
             self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from rankstream._core.arguments import whole_number
+from rankstream._core.arguments import same_parameters, whole_number
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.grouping import PERIODS, Split
-from rankstream.data.readers.opening import how_to_read, label_of, open_job, translated
+from rankstream.data.readers.groups import PERIODS, Split
+from rankstream.data.readers.options import check_options, label_of, open_job, translated
 from rankstream.data.readers.price_columns import Prices
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.results import combined
 from rankstream.data.readers.roles import Columns
+from rankstream.data.readers.rows import Key, ReadResult, new_tally
+from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
-from rankstream.data.readers.walk import Found, Key
+from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
 
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
@@ -33,6 +35,9 @@ class Reading:
     together, so that there may be fewer slices than asked for. They are None where none were asked for, without a
     column of times, and where a record has no time that can be read. With a half-life ``counts`` and ``groups`` are
     ``DecayingCounts``, and the slices are not weighted. ``prices`` are the levels, where prices were read.
+    ``unused`` are the columns that were not used, each with what a look at it shows: prices, times or groups that the
+    choices may depend on. ``notes`` are sentences on columns that were read in the manner of a till: decimal commas,
+    dates such as 02.03.2026, quantities.
     """
 
     counts: ChoiceCounts
@@ -45,6 +50,8 @@ class Reading:
     slices: list[ChoiceCounts] | None = None
     slice_times: list[Span] | None = None
     prices: PriceLevels | None = None
+    unused: tuple[UnusedColumn, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         bad = f", {self.problems.total} skipped" if self.problems.total else ""
@@ -77,8 +84,11 @@ def read(
     nobody: str = "nobody further",
     seed: int = 0,
     memory: str | None = None,
+    where: Mapping[str, str] | None = None,
     prices: Prices | None = None,
     price_levels: Levels = OCCURRING,
+    decimal: str | None = None,
+    dates: str | None = None,
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
@@ -135,11 +145,17 @@ def read(
         For rankings: seed of the random offers.
     memory : str, optional
         What DuckDB may take before it goes to disk, such as "1GB".
+    where : mapping, optional
+        Keep only the records with these values in these columns, such as ``{"store": "York"}``.
     prices : str, list or mapping, optional
         The column of prices of a long table; those of a wide one, ``["price_tea"]`` or ``{"tea": "p1"}``; or "offered"
         where offers contain them, as ``tea@3.50`` or ``{"tea": 3.5}``. Items are then labels such as ``tea @ 3.50``.
     price_levels : PriceLevels, "occurring" or int
         The levels that prices belong to: given, one for each price, or as many quantiles.
+    decimal : "." or ",", optional
+        What prices and counts are written with; without it, recognised from the whole column.
+    dates : "iso", "dmy" or "mdy", optional
+        The order of day, month and year; without it, recognised from the whole column.
 
     >>> from rankstream import read
     >>> read("examples/cafe.csv").counts.observations
@@ -147,15 +163,18 @@ def read(
 
     """
     problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
-    how = how_to_read(
+    how = check_options(
         format=format, columns=columns, contents=contents, items=items, no_choice=no_choice,
         outside_share=outside_share, separator=separator, encoding=encoding, sheet=sheet, prices=prices,
-        price_levels=price_levels,
+        price_levels=price_levels, decimal=decimal, dates=dates,
     )  # fmt: skip
-    job = open_job(source, _split(by, period, parts), how, partitions, rejects, (time_slices, since, half_life))
+    split = _split(by if where is None else [*where, *([by] if isinstance(by, str) else by)], period, parts)
+    job = open_job(source, split, how, partitions, rejects, (time_slices, since, half_life))
     data, layout, clock = job.source, job.layout, job.clock
     with problems:
         found = translated(lambda: job.run(memory, problems))
+    if where is not None:
+        found = _only(data.name, found, where)
     _check_enough(data.name, found, problems, parts, since)
     if clock is not None and found.span is not None:
         clock.check(found.span)
@@ -165,26 +184,30 @@ def read(
         found = replace(found, tally=tally)
     each = how.counts(found.tally, layout.format, offers, ties, nobody, seed, levels)
     total, groups, slices = combined(found, each, clock)
+    unused = find_unused(job, found.span)
     return Reading(
         total,
         found.rows,
         problems,
         layout.format,
-        groups if job.split != Split() else {},
+        groups if job.split != Split(tuple(where or ())) else {},
         layout.roles,
         found.span,
         None if found.spans is None else slices,
         found.spans,
         levels,
+        unused,
+        job.notes,
     )
 
 
-def read_counts(source: Any, format: Format | None = None, **options: Any) -> ChoiceCounts:  # noqa: A002
-    """The counts of ``read`` alone."""
-    return read(source, format, **options).counts
+@same_parameters(read)
+def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
+    """Return the counts of ``read`` alone; it takes the same arguments."""
+    return read(*arguments, **options).counts
 
 
-def _check_enough(name: str, found: Found, problems: Problems, parts: int | None, since: Any) -> None:
+def _check_enough(name: str, found: ReadResult, problems: Problems, parts: int | None, since: Any) -> None:
     good = found.rows - problems.total
     if good >= (parts or 1):
         return
@@ -194,10 +217,24 @@ def _check_enough(name: str, found: Found, problems: Problems, parts: int | None
     raise ValueError(f"{name} has {good} records{since_then}{usable}, {needed}.")
 
 
+def _only(name: str, found: ReadResult, where: Mapping[str, str]) -> ReadResult:
+    """The records whose group begins with these values, without them."""
+    values, tally = tuple(map(text, where.values())), new_tally()
+    for (kind, key, number), outcomes in found.tally.items():
+        cells = key if isinstance(key, tuple) else (key,)
+        if cells[: len(values)] == values:
+            rest = cells[len(values) :]
+            tally[kind, rest[0] if len(rest) == 1 else rest, number] = outcomes
+    if not tally:
+        said = ", ".join(f"{column} {value!r}" for column, value in where.items())
+        raise ValueError(f"{name} has no records with {said}: correct the values, or give other choices.")
+    return replace(found, tally=tally)
+
+
 def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Split:
     columns = (by,) if isinstance(by, str) else tuple(by)
-    if (len(columns) > 0) + (period is not None) + (parts is not None) > 1:
-        raise ValueError("The counts can be kept apart in one way only: give one of by, period and parts.")
+    if parts is not None and (columns or period is not None):
+        raise ValueError("Parts by the order of rows cannot be divided further: give parts, or by and period.")
     if period is not None and period not in PERIODS:
         raise ValueError(f"There is no period {period!r}: the periods are {', '.join(PERIODS)}.")
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))

@@ -6,8 +6,8 @@ from math import inf
 from typing import Any
 
 from rankstream.data.readers.formats import Layout, bad_count
-from rankstream.data.readers.labels import labels_of, order, text
 from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.sources.labels import labels_of, order, text
 
 Outcome = tuple[tuple[str, ...], str]
 SEPARATORS = (";", "|", ",")
@@ -76,9 +76,7 @@ class Choices:
                 self._known[held] = self._settled(held)
             return self._known[held]
         if isinstance(value, dict):
-            raise BadRecordError(
-                "malformed", f"the offer {shown(value)} has prices: give prices='offered' (--price-columns offered)."
-            )
+            raise BadRecordError("malformed", f"the offer {shown(value)} has prices: give prices='offered'.")
         if not isinstance(value, str):
             return self._settled(labels_of(value, self.separator))
         if value not in self._known:
@@ -127,7 +125,8 @@ class Choices:
             )
         if not chosen and self.no_choice is None:
             raise BadRecordError(
-                "flag", "no item is flagged as chosen: flag one, or name what no choice is called by no_choice."
+                "flag",
+                "no item is marked as chosen. If that means 'bought nothing', add no_choice='nothing'.",
             )
         return self._settled(offer), chosen[0] if chosen else ""
 

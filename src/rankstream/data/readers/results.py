@@ -8,13 +8,13 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import FORGOTTEN, DecayingCounts
+from rankstream.data.decay import MIN_OFFER_WEIGHT, DecayingCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.labels import order
+from rankstream.data.readers.rows import COUNTED, FADED, SQUARED, Key, ReadResult, Tally
+from rankstream.data.readers.sources.labels import order
 from rankstream.data.readers.times import Clock
-from rankstream.data.readers.walk import COUNTED, FADED, SQUARED, Found, Key, Tally
 
-CELLS = 50_000_000  # of all groups together; as many as take 400 MB
+MAX_GROUP_CELLS = 50_000_000  # of all groups together; as many as take 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
 
@@ -56,15 +56,15 @@ def _at_levels(levels: PriceLevels, item: str) -> list[str]:
 
 def check_cells(groups: int, coordinates: int) -> None:
     """That the counts of all groups can be kept."""
-    if groups * coordinates > CELLS:
+    if groups * coordinates > MAX_GROUP_CELLS:
         raise ValueError(
             f"{groups:,} groups over {coordinates:,} pairs of an offer and an item are {groups * coordinates:,} cells, "
-            f"beyond {CELLS:,}: keep fewer groups apart."
+            f"beyond {MAX_GROUP_CELLS:,}: keep fewer groups apart."
         )
 
 
 def combined(
-    found: Found, parts: Parts, clock: Clock | None
+    found: ReadResult, parts: Parts, clock: Clock | None
 ) -> tuple[ChoiceCounts, dict[Key, ChoiceCounts], list[ChoiceCounts]]:
     """The counts of all, of each group in order, and of each slice."""
     assortments = next(iter(parts.values())).assortments
@@ -88,7 +88,7 @@ def _faded(left: ChoiceCounts, squares: ChoiceCounts, half_life: float, latest: 
     """Counts that fade with time, as if every choice had been observed at its own; what is forgotten is not there."""
     counts = DecayingCounts(left.assortments, half_life, by="time")
     totals, squared = left.totals, squares.totals
-    lost = (totals < FORGOTTEN) | (squared == 0.0)
+    lost = (totals < MIN_OFFER_WEIGHT) | (squared == 0.0)
     tallies = np.where(lost[left.assortments.owner], 0.0, left.tallies)
     totals, squared = np.where(lost, 0.0, totals), np.where(lost, 0.0, squared)
     counts.remember({"tallies": tallies, "totals": totals, "squares": squared, "now": np.array(latest)})

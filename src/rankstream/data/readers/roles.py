@@ -11,20 +11,23 @@ from rankstream.data.readers.problems import shown
 NAMES: dict[str, tuple[str, ...]] = {
     "offered": ("offered", "offer", "assortment"),
     "offer_id": ("offer_id", "offered_id", "assortment_id", "menu_id"),
-    "chosen": ("chosen", "choice", "depvar"),
+    "chosen": ("chosen", "choice", "depvar", "bought", "purchased"),
     "chosen_item": ("chosen_item", "chosen_alternative", "chosen_alt", "choice_item", "choice_name"),
     "observation": (
         *("observation", "observation_id", "obs_id", "obs", "chid", "choice_id", "choices_id", "choiceid"),
-        *("choice_situation", "custom_id", "case_id", "caseid", "idcase", "case", "id", "individual"),
+        *("choice_situation", "custom_id", "receipt_id", "receipt", "transaction_id", "transaction", "order_id"),
+        *("case_id", "caseid", "idcase", "case", "id", "individual"),
     ),
     "item": (
         *("item", "item_id", "items_id", "alternative", "alternative_id", "alt_id", "alt", "mode_id", "mode"),
-        *("product", "product_id"),
+        *("product", "product_id", "article", "article_id", "sku"),
     ),
     "ranking": ("ranking", "ballot", "rankings", "preferences"),
     "count": ("count", "counts"),
     "time": ("time", "timestamp", "date"),
+    "available": ("available", "in_stock"),
 }
+QUANTITY = "quantity"
 WHO = r"(?:ballot|vote|voter|choice|ranking|record|row|person|people|total)s?"
 COUNT_LIKE = re.compile(  # read so only where nothing is chosen, and a number can hardly be anything else
     rf"(?:{WHO}[_. ])?(?:counts?|freq|frequency|multiplicity|weights?)|n|(?:n|num|number|count)[_. ](?:of[_. ])?{WHO}"
@@ -92,9 +95,27 @@ def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str
             roles[role] = plain[known]
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]
+    roles |= _till_roles(roles, plain.get(QUANTITY))
     if "count" not in roles and "chosen" not in roles:
         roles |= _count_like(name, [column for column in columns if column not in roles.values()])
     return roles
+
+
+def _till_roles(roles: Mapping[str, str], quantity: str | None) -> dict[str, str]:
+    """What a quantity and a column 'available' mean beside the others: flags of a long table, or a count and an offer.
+
+    >>> _till_roles({"observation": "receipt", "item": "sku"}, "quantity"), _till_roles({"available": "shelf"}, None)
+    ({'chosen': 'quantity'}, {'offered': 'shelf'})
+    """
+    found: dict[str, str] = {}
+    is_long = "observation" in roles and "item" in roles and "offered" not in roles
+    if quantity is not None and is_long and not {"chosen", "count"} & set(roles):
+        return {"chosen": quantity}
+    if "available" in roles and "offered" not in roles and not (is_long and "chosen" in roles):
+        found["offered"] = roles["available"]
+        if "item" in roles and not {"chosen", "count"} & set(roles):
+            found |= {"chosen": roles["item"]} if quantity is None else {"count": quantity}
+    return found
 
 
 def _count_like(name: str, columns: Sequence[str]) -> dict[str, str]:

@@ -1,17 +1,19 @@
 """What joins the items of an offer or the names of a ranking: as the user says, or as in the first records."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.labels import list_in, text_or_nothing
 from rankstream.data.readers.records import SEPARATORS
-from rankstream.data.readers.tables import Source
+from rankstream.data.readers.sources.labels import list_in, text_or_nothing
+from rankstream.data.readers.sources.tables import Source
 
-SAMPLE = 1000
+SAMPLED_ROWS = 1000
 BETTER = ">"
 MARKS = (BETTER, *SEPARATORS)
+DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d+\s*(?:[;|,]|$))")
 
 
 def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
@@ -20,7 +22,7 @@ def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
     if layout.format not in ("rankings", "transactions", "counts") or layout.by_id or layout.always is not None:
         return usual, ()
     places = [source.columns.index(column) for column in layout.raw]
-    rows = [row.cells for row in source.rows(layout.raw, SAMPLE) if row.wrong is None]
+    rows = [row.cells for row in source.rows(layout.raw, SAMPLED_ROWS) if row.wrong is None]
     records = [[text_or_nothing(cells[place]) for place in places] for cells in rows if _is_joined(cells[places[0]])]
     if layout.format != "rankings":
         return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
@@ -35,7 +37,7 @@ def _is_joined(cell: Any) -> bool:
 
 
 def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
-    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50.
+    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50 or tea@3,50.
 
     >>> _of_offers([("tea|pie", "tea"), ("Jam, Strawberry|tea", "Jam, Strawberry"), ("tea", "tea")])
     '|'
@@ -47,6 +49,9 @@ def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
 
 def _holds(offered: str, mark: str, chosen: str, priced: bool) -> bool:
     parts = [part.strip() for part in offered.split(mark)]
+    if priced and mark == "," and chosen not in parts:
+        offered = DECIMAL_COMMA.sub(".", offered)
+        parts = offered.split(mark)
     if priced:
         parts += [part.rpartition("@")[0].strip() for part in parts]
     return mark in offered and chosen in parts

@@ -3,8 +3,10 @@
 import json
 import os
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,25 @@ import numpy as np
 
 from rankstream._core.files import whole_file
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers.opening import How, how_to_read
-from rankstream.data.readers.walk import COUNTED
+from rankstream.data.prices import PriceLevels
+from rankstream.data.readers.options import ReadOptions, check_options
+from rankstream.data.readers.prices import market_levels, seen_prices, settled
+from rankstream.data.readers.rows import COUNTED
+from rankstream.data.readers.unused_columns import UnusedColumn
 
 Market = tuple[str, ...]
-MOST = 100_000
+MIN_IN_COMMON = 0.5
+"""The share of prices that must occur in several markets for these to share levels."""
+MAX_MARKETS = 100_000
 """Markets that are kept apart at most."""
 
 
 def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
     """That the markets are not too many: a column of customers or times does not name markets."""
-    if number > MOST:
+    if number > MAX_MARKETS:
         raise ValueError(
-            f"The columns {', '.join(map(repr, by))} name more than {MOST:,} markets, such as {';'.join(market)!r}: "
-            "choose columns with fewer values."
+            f"The columns {', '.join(map(repr, by))} name more than {MAX_MARKETS:,} markets, such as "
+            f"{';'.join(market)!r}: choose columns with fewer values."
         )
 
 
@@ -33,19 +40,23 @@ def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
 class Tallies:
     """What was chosen in each market, in 24 bytes for each of its outcomes; and the markets that could not be read.
 
-    An outcome is an offer and the item chosen from it, or a ballot. ``how`` says how outcomes become counts.
+    An outcome is an offer and the item chosen from it, or a ballot. ``how`` says how outcomes become counts. ``unused``
+    and ``notes`` are as in ``Reading``: each market is compared with itself alone.
     """
 
     by: tuple[str, ...]
-    how: How
+    how: ReadOptions
     format: str
     failed: dict[Market, str] = field(default_factory=dict)
     skipped: int = 0
+    unused: tuple[UnusedColumn, ...] = ()
+    notes: tuple[str, ...] = ()
     markets: dict[Market, int] = field(default_factory=dict)
     outcomes: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._market, self._outcome, self._weight = array("q"), array("q"), array("d")
+        self.levels: dict[Market, PriceLevels | None] = {}  # of those that ``counts`` has counted
 
     def add(self, market: Market, outcome: Any, weight: float) -> None:
         """Count an outcome in a market."""
@@ -86,7 +97,8 @@ class Tallies:
         """The counts of each market over its own offers and items, or why there are none; in the order of names."""
         for key, tally in self.tallies():
             try:
-                yield key, self.how.counts({(COUNTED, "", 0): tally}, self.format)[COUNTED, "", 0]
+                counts, self.levels[key] = self._counted(tally, strict=True)
+                yield key, counts
             except ValueError as error:
                 yield key, str(error)
         yield from sorted(self.failed.items())
@@ -102,14 +114,60 @@ class Tallies:
 
     def count(self, tally: dict[Any, float]) -> ChoiceCounts:
         """Counts of such sums."""
-        return self.how.counts({(COUNTED, "", 0): tally}, self.format)[COUNTED, "", 0]
+        return self._counted(tally)[0]
+
+    def _counted(self, tally: dict[Any, float], strict: bool = False) -> tuple[ChoiceCounts, PriceLevels | None]:
+        part, levels = {(COUNTED, "", 0): tally}, None
+        if self.how.prices is not None and (seen := seen_prices([tally])):
+            levels = market_levels(seen, self.shared_levels or self.how.price_levels, strict)
+            part, _ = settled("The market", part, levels)
+        return self.how.counts(part, self.format, levels=levels)[COUNTED, "", 0], levels
+
+    @cached_property
+    def shared_levels(self) -> PriceLevels | None:
+        """Levels for all markets together, where a number of levels is asked for and the markets' prices coincide."""
+        if not isinstance(self.how.price_levels, int) or self.in_common < MIN_IN_COMMON:
+            return None
+        return market_levels(seen_prices([self.together()]), self.how.price_levels)
+
+    @property
+    def sharing(self) -> str:
+        """Which markets share price levels, in a few words."""
+        if isinstance(self.how.price_levels, PriceLevels) or self.shared_levels is not None:
+            return "the same in all markets"
+        return "each market has its own" if isinstance(self.how.price_levels, int) else "one for each price"
+
+    @cached_property
+    def in_common(self) -> float:
+        """The share of offered prices that occur in another market as well; 1 where no two markets share an item."""
+        each = [seen_prices([tally]) for _, tally in self.tallies()]
+        markets = Counter((item, price) for seen in each for item in seen for price in seen[item])
+        carried = Counter(item for seen in each for item in seen)
+        weights = [
+            (weight, weight if markets[item, price] > 1 else 0.0)
+            for seen in each
+            for item in seen
+            if carried[item] > 1
+            for price, weight in seen[item].items()
+        ]
+        return sum(same for _, same in weights) / sum(weight for weight, _ in weights) if weights else 1.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all as one whole file; a table of contents was needed to read only, and is left out."""
-        how = {name: value for name, value in asdict(self.how).items() if name in ("items", "no_choice")}
+        how: dict[str, Any] = {name: getattr(self.how, name) for name in ("items", "no_choice")}
+        if self.how.prices is not None:
+            levels = self.how.price_levels
+            how["price_levels"] = levels.to_content() if isinstance(levels, PriceLevels) else levels
         share = self.how.outside_share
         how["outside_share"] = share if isinstance(share, float | int) else None
-        words = {"by": self.by, "format": self.format, "how": how, "markets": list(self.markets)}
+        words: dict[str, Any] = {
+            "by": self.by,
+            "format": self.format,
+            "how": how,
+            "markets": list(self.markets),
+            "notes": self.notes,
+        }
+        words["unused"] = [column.to_content() for column in self.unused]
         text = json.dumps(words | {"outcomes": list(self.outcomes)})
         with whole_file(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(
@@ -124,7 +182,13 @@ class Tallies:
             with np.load(Path(path), allow_pickle=False) as file:
                 words = json.loads(bytes(file["words"]).decode())
                 arrays = [file[name].tolist() for name in ("market", "outcome", "weight")]
-            found = cls(tuple(words["by"]), how_to_read(**words["how"]), words["format"])
+            how = words["how"]
+            if isinstance(how.get("price_levels"), list):
+                how["price_levels"] = PriceLevels.from_content(how["price_levels"])
+            how |= {"prices": "read"} if "price_levels" in how else {}
+            found = cls(tuple(words["by"]), check_options(**how), words["format"])
+            found.notes = tuple(words.get("notes", ()))
+            found.unused = tuple(UnusedColumn(**column) for column in words.get("unused", ()))
             found.markets = {tuple(market): number for number, market in enumerate(words["markets"])}
             found.outcomes = {_tuples(outcome): number for number, outcome in enumerate(words["outcomes"])}
             found._market, found._outcome = (array("q", part) for part in arrays[:2])

@@ -14,11 +14,11 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
-from rankstream.data.forgetting import as_reach
-from rankstream.data.readers.labels import text
+from rankstream.data.decay import as_reach
 from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.sources.labels import text
 
-FAR = 1e11  # seconds: the year 5138; what is beyond is in another unit
+MAX_SECONDS = 1e11  # seconds: the year 5138; what is beyond is in another unit
 MOST_SLICES = 1000
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,9})?"
 LOCAL = r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"  # ISO 8601
@@ -43,7 +43,7 @@ def seconds_of(value: Any) -> float:
             found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise bad_time(value) from None
-    if not abs(found) <= FAR:
+    if not abs(found) <= MAX_SECONDS:
         raise BadRecordError("time", f"the time {value!r} is beyond all years: give seconds, not milliseconds.")
     return found
 
@@ -59,7 +59,10 @@ def is_time(value: Any) -> bool:
 
 def bad_time(value: Any) -> BadRecordError:
     """The problem of what is not a time."""
-    return BadRecordError("time", f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it.")
+    return BadRecordError(
+        "time",
+        f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it, or say dates='dmy'.",
+    )
 
 
 def moment_sql(cell: str, kind: str) -> str:
@@ -87,7 +90,7 @@ def seconds_sql(cell: str, kind: str) -> str:
 
 
 def _near(found: str, condition: str = "true") -> str:
-    return f"CASE WHEN {condition} AND abs({found}) <= {FAR} THEN {found} END"
+    return f"CASE WHEN {condition} AND abs({found}) <= {MAX_SECONDS} THEN {found} END"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rankstream.data.readers.lines import LINE, binary, too_long, unpacked
+from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, binary, too_long, unpacked
 
 BOM = b"\xef\xbb\xbf"
 COMMA = re.compile(rb",\s*[}\]]")
@@ -48,7 +48,7 @@ def _parts(path: Path) -> Iterator[bytes | None]:
     """The file in parts of whole lines; None where only the slow way is sure what they are."""
     number, rest = 1, b""
     with unpacked(path) as file:
-        while more := file.read(LINE):
+        while more := file.read(MAX_LINE_BYTES):
             if more.endswith(b"\r"):
                 more += file.read(1)
             if b"\0" in more:
@@ -56,7 +56,7 @@ def _parts(path: Path) -> Iterator[bytes | None]:
             if b"\r" in more and more.count(b"\r") != more.count(b"\r\n"):
                 yield None
             chunk = rest + more
-            first, most = chunk.find(b"\n"), LINE + (len(BOM) if number == 1 and chunk.startswith(BOM) else 0)
+            first, most = chunk.find(b"\n"), MAX_LINE_BYTES + (len(BOM) if number == 1 and chunk.startswith(BOM) else 0)
             if first >= most or (first < 0 and len(chunk) > most):
                 raise too_long(path, number)
             end = chunk.rfind(b"\n") + 1

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rankstream.data.readers.labels import text_or_nothing
-from rankstream.data.readers.lines import RawRow
 from rankstream.data.readers.problems import BadRecordError, shown
-from rankstream.data.readers.tables import Files
+from rankstream.data.readers.sources.labels import text_or_nothing
+from rankstream.data.readers.sources.lines import RawRow
+from rankstream.data.readers.sources.tables import Files
 
-UNPACKED = 1_000_000_000  # bytes
-ROWS = 1_048_576  # as many as Excel has
+MAX_UNPACKED_BYTES = 1_000_000_000  # bytes
+MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
 
 
 class WorkbookError(ValueError):
@@ -67,8 +67,10 @@ class ExcelFiles(Files):
                     cells.pop()
                 if cells:
                     yield number, cells
-                if number > ROWS:
-                    raise WorkbookError(f"{path} has more than {ROWS:,} rows, which Excel does not: save it as CSV.")
+                if number > MAX_SHEET_ROWS:
+                    raise WorkbookError(
+                        f"{path} has more than {MAX_SHEET_ROWS:,} rows, which Excel does not: save it as CSV."
+                    )
 
 
 @contextmanager
@@ -78,13 +80,13 @@ def _workbook(path: Path) -> Iterator[Any]:
         openpyxl = import_module("openpyxl")
     except ImportError:
         raise ValueError(
-            f"{path} is a workbook of Excel: install openpyxl (pip install 'rankstream[excel]'), or save it as CSV."
+            f'{path} is an Excel workbook: install openpyxl (pip install ".[excel]" in a checkout), or save it as CSV.'
         ) from None
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(member.file_size for member in packed.infolist())
-        if size > UNPACKED:
-            raise WorkbookError(f"{path} unpacks to {size:,} bytes, beyond {UNPACKED:,}: save it as CSV.")
+        if size > MAX_UNPACKED_BYTES:
+            raise WorkbookError(f"{path} unpacks to {size:,} bytes, beyond {MAX_UNPACKED_BYTES:,}: save it as CSV.")
         with path.open("rb") as file:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of styles and the like

@@ -3,20 +3,30 @@
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote
 
-from rankstream.data.readers import lines
-from rankstream.data.readers.database import connected, described, identifier, listed, literal, numbered, speakable
-from rankstream.data.readers.lines import UTF8, RawRow
-from rankstream.data.readers.partitions import partition_values, runs
-from rankstream.data.readers.scan import is_plain_csv
+from rankstream.data.readers.sources import lines
+from rankstream.data.readers.sources.database import (
+    connected,
+    described,
+    identifier,
+    listed,
+    literal,
+    numbered,
+    speakable,
+)
+from rankstream.data.readers.sources.lines import UTF8, RawRow
+from rankstream.data.readers.sources.scan import is_plain_csv
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-BUFFER = 8_000_000
+CSV_BUFFER_BYTES = 8_000_000
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What a folder says of a column without a value, as in store=__HIVE_DEFAULT_PARTITION__/."""
 
 
 class Source(Protocol):
@@ -106,6 +116,19 @@ class Files(Table):
                 yield row if row.wrong is not None else row._replace(cells=(*row.cells, *values))
 
 
+def partition_values(path: Path, partitions: Sequence[str]) -> tuple[str, ...]:
+    """What the folders above a file say of some columns; the innermost folder counts.
+
+    >>> partition_values(Path("sales/store=north/day=7/part.csv"), ["day", "store"])
+    ('7', 'north')
+    """
+    told = dict(part.split("=", 1) for part in path.absolute().parts[:-1] if "=" in part)
+    for column in partitions:
+        if column not in told:
+            raise ValueError(f"{path} lies in no folder {column}=...: leave {column!r} out of the partitions.")
+    return tuple("" if told[column] == NO_VALUE else unquote(told[column]) for column in partitions)
+
+
 class ScannedFiles(Files):
     """Files that DuckDB can read, too, where they are plain enough for it to see the same records."""
 
@@ -128,10 +151,11 @@ class ScannedFiles(Files):
         if not self.partitions:
             return self.scan(self.paths)
         selected = []
-        for values, paths in runs(self.paths, self.partitions):
+        # neighbours with the same values in one scan, so that the order of the files stays
+        for values, paths in groupby(self.paths, key=lambda path: partition_values(path, self.partitions)):
             told = zip(values, self.partitions, strict=True)
             constants = ", ".join(f"{self.constant(value)} AS {identifier(column)}" for value, column in told)
-            selected.append(f"SELECT *, {constants} FROM {self.scan(paths)}")
+            selected.append(f"SELECT *, {constants} FROM {self.scan(list(paths))}")
         return f"({' UNION ALL '.join(selected)})"
 
 
@@ -162,7 +186,8 @@ class CsvFiles(ScannedFiles):
         columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in self.own)
         return (
             f"read_csv({listed(paths)}, auto_detect=false, header=true, delim={literal(self.delimiter)}, "
-            f"""quote='"', escape='"', columns={{{columns}}}, buffer_size={BUFFER}, hive_partitioning=false)"""
+            f"""quote='"', escape='"', columns={{{columns}}}, """
+            f"buffer_size={CSV_BUFFER_BYTES}, hive_partitioning=false)"
         )
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:

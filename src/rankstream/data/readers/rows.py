@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.data.readers.labels import text_or_nothing
-from rankstream.data.readers.lines import RawRow
 from rankstream.data.readers.long import names_items
 from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.sources.labels import text_or_nothing
+from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.times import Clock, Span, slice_numbers, spans_of
 
 Key = Any
 COUNTED, FADED, SQUARED = "counted", "faded", "squared"
 Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
-GROUPS = 1_000_000
+MAX_GROUPS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadResult:
     """The result of a reading: the tally, how many records there were, and the times of all and of each slice."""
 
     tally: Tally
@@ -39,8 +39,8 @@ def new_tally() -> Tally:
 
 def check_groups(number: int) -> None:
     """That the groups are not too many to be kept apart."""
-    if number > GROUPS:
-        raise ValueError(f"There are more than {GROUPS:,} groups to keep apart: choose columns with fewer values.")
+    if number > MAX_GROUPS:
+        raise ValueError(f"There are more than {MAX_GROUPS:,} groups to keep apart: choose columns with fewer values.")
 
 
 @dataclass
@@ -66,7 +66,7 @@ class ColumnPlaces:
 
 
 @dataclass
-class Kept:
+class RecordBuffer:
     """All good records in their order, as numbers, for what is known only in the end: parts, slices and ages."""
 
     outcomes: dict[Any, int] = field(default_factory=dict)
@@ -82,14 +82,14 @@ class Kept:
         self._weight.append(weight)
         self._time.append(time)
 
-    def found(self, rows: int, parts: int | None, clock: Clock | None) -> Found:
+    def found(self, rows: int, parts: int | None, clock: Clock | None) -> ReadResult:
         """What all records together say."""
         weights, times = np.array(self._weight, np.float64), np.array(self._time, np.float64)
         group, names = np.array(self._group, np.int64), list(self.groups)
         if parts is not None:
             group, names = part_numbers(len(weights), parts), list(range(min(parts, max(1, len(weights)))))
         if clock is None or np.isnan(times).any() or not len(times):
-            return Found(self._tally({COUNTED: weights}, group, names, np.zeros(len(weights), np.int64)), rows)
+            return ReadResult(self._tally({COUNTED: weights}, group, names, np.zeros(len(weights), np.int64)), rows)
         span = float(times.min()), float(times.max())
         spans = None if clock.slices is None else spans_of(times, weights, clock.slices)
         number = np.zeros(len(weights), np.int64) if spans is None else slice_numbers(times, spans)
@@ -98,7 +98,7 @@ class Kept:
             left = clock.weights(times, span[1])
             sums = {FADED: weights * left, SQUARED: weights * left * left}
             tally |= self._tally(sums, group, names, np.zeros(len(weights), np.int64))
-        return Found(tally, rows, span, spans)
+        return ReadResult(tally, rows, span, spans)
 
     def _tally(self, sums: dict[str, Vec], group: Codes, names: list[Key], number: Codes) -> Tally:
         outcomes, slices = list(self.outcomes), int(number.max(initial=0)) + 1

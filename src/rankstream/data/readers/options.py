@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from rankstream._core.files import same_file
 from rankstream.data.assortments import as_offer
@@ -12,26 +14,35 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.contents import Contents, listed_contents
+from rankstream.data.readers.dialect import (
+    WORDS,
+    Rewritten,
+    check_dialect,
+    offer_rule,
+    rewrite,
+    rules_of,
+    unfit_columns,
+)
 from rankstream.data.readers.formats import Layout, recognise
-from rankstream.data.readers.grouping import Split
+from rankstream.data.readers.groups import Split
 from rankstream.data.readers.job import Job
-from rankstream.data.readers.labels import text_or_nothing
 from rankstream.data.readers.outside import with_outside
 from rankstream.data.readers.price_columns import Prices
-from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, checked_levels
+from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, checked_levels, plain_cell
 from rankstream.data.readers.records import SEPARATORS, Choices
 from rankstream.data.readers.results import counted
 from rankstream.data.readers.roles import Columns, listed_names
 from rankstream.data.readers.separators import separator_of
-from rankstream.data.readers.sources import open_source
-from rankstream.data.readers.tables import Source
+from rankstream.data.readers.sources.files import open_source
+from rankstream.data.readers.sources.labels import text_or_nothing
+from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import clock_of
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class How:
+class ReadOptions:
     """How records are read, whatever they are kept apart by: checked options of ``read``."""
 
     format: str | None
@@ -45,6 +56,8 @@ class How:
     sheet: str | None
     prices: Prices | None = None
     price_levels: Levels = OCCURRING
+    decimal: str | None = None
+    dates: str | None = None
 
     @property
     def inside(self) -> str | None:
@@ -75,9 +88,9 @@ class How:
         return {key: with_outside(counts, share, ends) for key, counts in each.items()}
 
 
-def how_to_read(**options: Any) -> How:
+def check_options(**options: Any) -> ReadOptions:
     """The options of ``read`` that say what a record is, checked; an unknown one is a ValueError."""
-    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(How)) | {"price_levels": OCCURRING}
+    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(ReadOptions)) | {"price_levels": OCCURRING}
     for name in options:
         if name not in known:
             raise ValueError(f"There is no option {name!r} of reading: choose among {', '.join(known)}.")
@@ -89,16 +102,17 @@ def how_to_read(**options: Any) -> How:
         said["items"] = tuple(label_of("An item", one) for one in as_offer("The list of items", items))
     if no_choice is not None:
         said["no_choice"] = label_of("no_choice", no_choice)
+    check_dialect(said["decimal"], said["dates"])
     said["price_levels"] = checked_levels(said["price_levels"])
     if said["prices"] is None and said["price_levels"] != OCCURRING:
         raise ValueError("price_levels needs prices: say which columns have them, such as prices='price'.")
-    return How(**said)
+    return ReadOptions(**said)
 
 
 def open_job(
     source: Any,
     split: Split,
-    how: How,
+    how: ReadOptions,
     partitions: str | Sequence[str] = (),
     rejects: str | os.PathLike[str] | None = None,
     times: tuple[int | None, Any, float | str | timedelta | None] = (None, None, None),
@@ -113,19 +127,43 @@ def open_job(
                 f"{data.name} has no column {column!r} but {listed_names(data.columns)}: name one of these."
             )
     besides = (*split.by, *getattr(data, "partitions", ()))
-    layout = recognise(data.name, data.columns, how.format, how.columns, besides, table is not None, how.prices)
+    layout = translated(lambda: _recognised(data, how, besides, table is not None))
+    mark, others = (how.separator, ()) if how.separator else translated(lambda: separator_of(data, layout))
+    in_offers = translated(lambda: offer_rule(data, layout, mark, how.decimal))
+    rules = translated(lambda: rules_of(data, layout, how.decimal, how.dates))
+    available = layout.roles.get("available") if layout.format == "long" else None
+    if rules or available:
+        long = None if available is None else (available, layout.raw[2], layout.raw[1])
+        data = cast("Source", Rewritten(data, rules, long))
+    known = rules | ({} if in_offers is None else {layout.raw[0]: in_offers})
+    notes = tuple(f"{column} is read with {WORDS[rule]}." for column, rule in known.items())
     time = layout.roles.get("time")
     if split.period is not None and time is None:
         raise ValueError(f"{data.name} has no column 'time' to take the {split.period} from: name it by columns.")
-    split = split if split.period is None else Split(period=split.period, time=time)
+    split = split if split.period is None else Split(split.by, split.period, time)
     clock = clock_of(data.name, time, *times)
-    mark, others = (how.separator, ()) if how.separator else translated(lambda: separator_of(data, layout))
     held = _contents(data, layout, table, how.separator or SEPARATORS[0])
     choices = Choices(layout, mark, None if how.items is None else frozenset(how.items), how.inside, held)
     if layout.has_prices:
         given = how.price_levels if isinstance(how.price_levels, PriceLevels) else None
-        choices = PricedChoices(layout, mark, choices.items, how.inside, held, levels=given)
-    return Job(data, layout, split, choices, clock, others)
+        number = plain_cell if in_offers is None else partial(rewrite, in_offers)
+        choices = PricedChoices(layout, mark, choices.items, how.inside, held, levels=given, number=number)
+    return Job(data, layout, split, choices, clock, others, notes)
+
+
+def _recognised(data: Source, how: ReadOptions, besides: Sequence[str], by_id: bool) -> Layout:
+    """The layout by the names of columns; without those whose values show that they are something else."""
+    options = (how.format, how.columns, besides, by_id, how.prices)
+    layout = recognise(data.name, data.columns, *options)
+    if layout.format not in ("long", "wide") or how.columns is not None:
+        return layout
+    names, other = list(data.columns), layout
+    with suppress(ValueError):
+        while unfit := unfit_columns(data, other):
+            names = [name for name in names if name not in unfit]
+            other = recognise(data.name, names, *options)
+        return other if other.format == layout.format else layout
+    return layout
 
 
 def label_of(option: str, value: Any) -> str:
@@ -147,7 +185,7 @@ def _contents(data: Source, layout: Layout, table: Source | None, separator: str
     if table is None and not layout.by_id:
         return None
     if not layout.by_id:
-        raise ValueError(f"{data.name} has no numbers of offers to look up: say which column has them by columns.")
+        raise ValueError(f"contents needs a column in {data.name} that identifies the offer: columns='offer_id=...'.")
     if table is not None:
         return translated(lambda: listed_contents(table, layout.raw[0], separator))
     if layout.format != "counts":

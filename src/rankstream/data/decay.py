@@ -142,7 +142,7 @@ def _seconds(moment: Any) -> float:
     return float(moment) if isinstance(moment, int | float) else np.nan
 
 
-FORGOTTEN = 1e-200  # an offer whose choices weigh less together counts as never seen
+MIN_OFFER_WEIGHT = 1e-200  # an offer whose choices weigh less together counts as never seen
 
 
 class DecayingCounts(ForgettingCounts):
@@ -187,7 +187,7 @@ class DecayingCounts(ForgettingCounts):
         self._tallies *= factor
         self._totals *= factor
         self._squares *= factor * factor
-        lost = (self._totals < FORGOTTEN) | (self._squares == 0.0)
+        lost = (self._totals < MIN_OFFER_WEIGHT) | (self._squares == 0.0)
         self._totals[lost] = self._squares[lost] = 0.0
         self._tallies[lost[self.assortments.owner]] = 0.0
 

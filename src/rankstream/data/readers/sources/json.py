@@ -5,16 +5,16 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankstream.data.readers.database import connected, identifier, listed, literal, speakable
-from rankstream.data.readers.json_lines import is_array, json_keys, json_rows, loads
-from rankstream.data.readers.lines import UTF8, RawRow
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.roles import MOST_COLUMNS
-from rankstream.data.readers.scan import is_plain_json
-from rankstream.data.readers.tables import ScannedFiles
+from rankstream.data.readers.sources.database import connected, identifier, listed, literal, speakable
+from rankstream.data.readers.sources.json_lines import is_array, json_keys, json_rows, loads
+from rankstream.data.readers.sources.lines import UTF8, RawRow
+from rankstream.data.readers.sources.scan import is_plain_json
+from rankstream.data.readers.sources.tables import ScannedFiles
 
-NESTED = 1000  # bytes that a line has at least if it is nested deeper than Python goes
-DEEP = 200
+MIN_NESTED_BYTES = 1000  # bytes that a line has at least if it is nested deeper than Python goes
+MAX_DEPTH = 200
 
 
 class JsonFiles(ScannedFiles):
@@ -55,7 +55,7 @@ class JsonFiles(ScannedFiles):
         import duckdb
 
         opened = "strlen(json) - strlen(replace(replace(json, '[', ''), '{', ''))"
-        flat = f"CASE WHEN strlen(json) < {NESTED} THEN true ELSE {opened} < {DEEP} END"
+        flat = f"CASE WHEN strlen(json) < {MIN_NESTED_BYTES} THEN true ELSE {opened} < {MAX_DEPTH} END"
         query = f"SELECT json_keys(json) AS keys, bool_and({flat}) FROM {self._objects()} GROUP BY keys"
         found: set[str] = set()
         try:

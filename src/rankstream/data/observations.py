@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.types import Codes, Label
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 
@@ -57,3 +57,31 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
         where = [merged.assortments.coordinate(whole.offers[number], item) for item in whole.offers[number]]
         merged.observe_coordinates(where, counts.tallies[whole.indptr[number] : whole.indptr[number + 1]])
     return merged
+
+
+def impossible_choices(offers: Assortments, amounts: Vec) -> Codes:
+    """The coordinates that were chosen although their offer has an item which the order puts before theirs.
+
+    >>> impossible_choices(Assortments([("tea", "pie")], order=[("tea", "pie")]), np.array([3.0, 1.0]))
+    array([1])
+    """
+    if not offers.order:
+        return np.zeros(0, dtype=np.int64)
+    chosen = np.flatnonzero(amounts > 0.0)
+    above, whole = offers.precedence.above, np.split(offers.members, offers.indptr[1:-1])
+    beaten = [above[whole[offers.owner[k]], offers.members[k]].any() for k in chosen]
+    return chosen[np.array(beaten, dtype=np.bool_)]
+
+
+def contradiction(counts: ChoiceCounts) -> str:
+    """How many choices contradict the order of the items, in one sentence; nothing where none does."""
+    offers = counts.assortments
+    places = impossible_choices(offers, counts.tallies)
+    if not places.size:
+        return ""
+    number, item = counts.tallies[places].sum(), offers.items[offers.members[places[0]]]
+    return (
+        f"{number:.12g} of {counts.observations:.12g} choices contradict the order of the items, such as {item!r} from "
+        f"the offer {offers.offers[offers.owner[places[0]]]!r}: no ranking model can predict them, so correct these "
+        "records or leave out the order."
+    )

@@ -7,11 +7,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from rankstream.data.readers.lines import LINE, UTF8, RawRow, binary, is_text, limited, not_text, opened
 from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.sources.lines import (
+    MAX_LINE_BYTES,
+    UTF8,
+    RawRow,
+    binary,
+    is_text,
+    limited,
+    not_text,
+    opened,
+)
 
-PEEK = 4096
-DIGITS = 4000  # Python makes no number of more
+PEEK_CHARACTERS = 4096
+MAX_INTEGER_DIGITS = 4000  # Python makes no number of more
 JOINT = re.compile(r"\s*(,?)\s*")
 
 
@@ -30,13 +39,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) < DIGITS else digits
+    return int(digits) if len(digits) < MAX_INTEGER_DIGITS else digits
 
 
 def is_array(path: Path, encoding: str = UTF8) -> bool:
     """Whether a file begins as an array of all records, where others have one record per line."""
     with opened(path, encoding) as file:
-        return file.read(PEEK).lstrip().startswith("[")
+        return file.read(PEEK_CHARACTERS).lstrip().startswith("[")
 
 
 def json_rows(path: Path, columns: list[str], encoding: str = UTF8) -> Iterator[RawRow]:
@@ -60,7 +69,7 @@ Found = tuple[str, int, str, dict[str, Any] | BadRecordError]
 
 def _objects(path: Path, encoding: str) -> Iterator[Found]:
     with opened(path, encoding) as file:
-        start = file.read(PEEK)
+        start = file.read(PEEK_CHARACTERS)
         if start.lstrip().startswith("["):
             yield from _elements(path, file, start, encoding)
             return
@@ -86,16 +95,16 @@ def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecor
 
 
 def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[Found]:
-    """The elements of an array, read in pieces: little more than one element is in memory, and none beyond ``LINE``."""
+    """The elements of an array, read in pieces: little more than one is in memory, none beyond ``MAX_LINE_BYTES``."""
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
     rest, number = start.lstrip()[1:], 0
-    for more in chain([""], iter(lambda: file.read(LINE), "")):
+    for more in chain([""], iter(lambda: file.read(MAX_LINE_BYTES), "")):
         rest, place = rest + more, 0
         if "\0" in rest:
             raise binary(path)
         while (joint := JOINT.match(rest, place)) is not None and joint.end() < len(rest):
             if rest[joint.end()] == "]" and not joint[1]:
-                _check_end(path, chain([rest[joint.end() + 1 :]], iter(lambda: file.read(LINE), "")))
+                _check_end(path, chain([rest[joint.end() + 1 :]], iter(lambda: file.read(MAX_LINE_BYTES), "")))
                 return
             if (number > 0) != bool(joint[1]):
                 raise _broken(path, number)
@@ -110,7 +119,7 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
             yield "record", number, words, _checked(found, words, encoding)
             place = end
         rest = rest[place:]
-        if len(rest) > 2 * LINE:
+        if len(rest) > 2 * MAX_LINE_BYTES:
             break
     raise _broken(path, number)
 

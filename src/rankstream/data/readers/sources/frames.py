@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from rankstream.data.readers.database import connected, numbered
-from rankstream.data.readers.lines import RawRow
-from rankstream.data.readers.tables import Table
+from rankstream.data.readers.sources.database import connected, numbered
+from rankstream.data.readers.sources.lines import RawRow
+from rankstream.data.readers.sources.tables import Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -1,7 +1,7 @@
 """Text files row by row, with their line numbers: slower than a GROUP BY, but exact about what is wrong where.
 
-Nothing here reads on into what is not text: a NUL byte, a line beyond ``LINE`` bytes or a record beyond ``LINES`` lines
-ends the file with an error, so that neither a disk image nor a forgotten quote can fill the memory.
+Nothing here reads on into what is not text: a NUL byte, a line beyond ``MAX_LINE_BYTES`` or a record beyond
+``MAX_RECORD_LINES`` ends the file with an error, so that no disk image and no forgotten quote fills the memory.
 """
 
 import csv
@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from rankstream.data.readers.problems import BadRecordError
 
-LINE = 1_000_000  # bytes
-LINES = 10
+MAX_LINE_BYTES = 1_000_000  # bytes
+MAX_RECORD_LINES = 10
 UTF8 = "utf-8"
 
 
@@ -76,11 +76,11 @@ def is_text(words: str) -> bool:
 def limited(path: Path, file: TextIO) -> Iterator[str]:
     """The lines of a text file; a ValueError at what is binary or too long, before more of it is read."""
     number = 0
-    while line := file.readline(LINE + 1):
+    while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if "\0" in line:
             raise binary(path)
-        if 4 * len(line) > LINE and len(line.encode("utf-8", "surrogatepass")) > LINE:
+        if 4 * len(line) > MAX_LINE_BYTES and len(line.encode("utf-8", "surrogatepass")) > MAX_LINE_BYTES:
             raise too_long(path, number)
         yield line
 
@@ -88,7 +88,7 @@ def limited(path: Path, file: TextIO) -> Iterator[str]:
 def too_long(path: Path, number: int) -> ValueError:
     """What to say of a line beyond the limit."""
     return ValueError(
-        f"{path}, line {number}: the line is longer than {LINE:,} bytes: end each record by a line break."
+        f"{path}, line {number}: the line is longer than {MAX_LINE_BYTES:,} bytes: end each record by a line break."
     )
 
 
@@ -109,11 +109,11 @@ def not_text(kind: str, encoding: str) -> str:
 
 
 class CsvReader:
-    """The records of a CSV file, each with the lines it stands on; at most ``LINES`` of them."""
+    """The records of a CSV file, each with the lines it stands on; at most ``MAX_RECORD_LINES`` of them."""
 
     def __init__(self, path: Path, file: TextIO, delimiter: str | None = None) -> None:
-        if csv.field_size_limit() < LINES * LINE:
-            csv.field_size_limit(LINES * LINE)
+        if csv.field_size_limit() < MAX_RECORD_LINES * MAX_LINE_BYTES:
+            csv.field_size_limit(MAX_RECORD_LINES * MAX_LINE_BYTES)
         self.path, self.line, self._start = path, 0, 0
         lines = limited(path, file)
         head: list[str] = []
@@ -129,10 +129,10 @@ class CsvReader:
     def _fed(self, lines: Iterator[str]) -> Iterator[str]:
         for line in lines:
             self.line += 1
-            if self.line - self._start > LINES:
+            if self.line - self._start > MAX_RECORD_LINES:
                 raise ValueError(
-                    f"{self.path}, line {self._start + 1}: a record begins that does not end within {LINES} lines: "
-                    "close its quote."
+                    f"{self.path}, line {self._start + 1}: a record begins that does not end within "
+                    f"{MAX_RECORD_LINES} lines: close its quote."
                 )
             yield line
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rankstream.data.readers.lines import UTF8, RawRow, is_text, limited, not_text, opened
 from rankstream.data.readers.problems import BadRecordError, shown
-from rankstream.data.readers.tables import Files
+from rankstream.data.readers.sources.lines import UTF8, RawRow, is_text, limited, not_text, opened
+from rankstream.data.readers.sources.tables import Files
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 HEADER = re.compile(r"#\s*(NUMBER ALTERNATIVES|ALTERNATIVE NAME (\d+))\s*:(.*)", re.IGNORECASE)

@@ -6,24 +6,24 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rankstream.data.readers.contents import with_contents
-from rankstream.data.readers.database import BATCH, described, double, identifier, unzoned
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.labels import text
 from rankstream.data.readers.long import NO_TIME, Alternatives
-from rankstream.data.readers.tables import Source
+from rankstream.data.readers.sources.database import FETCH_ROWS, described, double, identifier, unzoned
+from rankstream.data.readers.sources.labels import text
+from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import Clock, Span, bad_time, is_time, moment_sql, seconds_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROW = "rankstream_row"
-SAMPLE = 100
+MAX_SAMPLED_TIMES = 100
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 
 @dataclass(frozen=True)
 class Split:
-    """By what the counts are kept apart: columns of groups, periods of time, or equal parts in the order of rows."""
+    """By what the counts are kept apart: columns, then periods of time; or equal parts in the order of rows."""
 
     by: tuple[str, ...] = ()
     period: str | None = None
@@ -33,13 +33,13 @@ class Split:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that decide."""
-        return self.by if self.time is None else (self.time,)
+        return self.by if self.time is None else (*self.by, self.time)
 
     def label(self, cells: Sequence[Any]) -> str | tuple[str, ...]:
         """The group that cells of these columns belong to."""
+        labels = tuple(map(text, cells[: len(self.by)]))
         if self.period is not None:
-            return period_label(cells[0], self.period)
-        labels = tuple(map(text, cells))
+            labels = (*labels, period_label(cells[-1], self.period))
         return labels[0] if len(labels) == 1 else labels
 
 
@@ -129,7 +129,7 @@ class Records:
         if self.clock is None:
             return None
         cells = f"SELECT DISTINCT {identifier(self.clock.column)} FROM {self._table} WHERE {self._time} IS NULL"
-        found = self.connection.execute(f"{cells} LIMIT {SAMPLE}").fetchall()
+        found = self.connection.execute(f"{cells} LIMIT {MAX_SAMPLED_TIMES}").fetchall()
         return any(not is_time(self.source.decode(cell)) for (cell,) in found) or (None if found else True)
 
     def spans(self, slices: int) -> list[Span]:
@@ -164,10 +164,11 @@ class Records:
         found = self.connection.execute(
             f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({query})) GROUP BY {cells}"
         )
-        while batch := found.fetchmany(BATCH):
+        while batch := found.fetchmany(FETCH_ROWS):
             for *values, place, records, weight, bad, faded, squared in batch:
                 raw, key = self._decoded(values[: len(self.names)]), tuple(values[len(self.names) :])
-                key = tuple(map(self.source.decode, key)) if self.split.by else key
+                named = len(self.split.by)
+                key = (*map(self.source.decode, key[:named]), *key[named:])
                 yield Group(raw, key, place, records, weight or 0.0, faded or 0.0, squared or 0.0, good=bad == 0)
 
     def _decoded(self, cells: list[Any]) -> tuple[Any, ...]:
@@ -180,10 +181,11 @@ class Records:
         split = self.split
         if split.parts is not None:
             return [ROW]
+        named = [unzoned(column, self.kinds[column]) for column in split.by]
         if split.period is None or split.time is None:
-            return [unzoned(column, self.kinds[column]) for column in split.by]
+            return named
         moment = moment_sql(self.source.scalar(split.time), self.kinds[split.time])
-        return [f"date_trunc('{split.period}', {moment})"]
+        return [*named, f"date_trunc('{split.period}', {moment})"]
 
     def _weight(self) -> tuple[str, str]:
         """The SQL of a record's count, and of whether it is one."""

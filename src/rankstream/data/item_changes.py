@@ -1,0 +1,227 @@
+"""Items whose shares changed between two periods: offer by offer, or given the offers where these differ."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankstream._core.types import Codes, Label, Vec
+from rankstream.data.prices import PriceLevels
+
+MIN_EXPECTED_CHOICES = 5.0  # expected choices of an item in both periods
+MAX_LABELS = 300  # of the logit through which items are compared
+MIN_OFFERS = 4.0  # effective number of offers behind a comparison through a logit
+MAX_SHIFT = 0.15  # of the share of choices from offers with an item, beyond which such offers are compared apart
+MAX_APART = 4  # items whose presence divides the offers
+
+
+@dataclass(frozen=True)
+class ItemMovement:
+    """An item whose share changed over all offers with it, beyond what the items before it in the report explain.
+
+    ``change`` is the mean change of its share at equal offers and prices. ``p_value`` allows for everything that was
+    tested. ``offers`` is the number of offers with it that were compared, ``moved`` how many of these moved by
+    themselves. ``overall`` is the change of its share over all choices, which also has what offers and prices explain.
+    """
+
+    item: Label
+    change: float
+    p_value: float
+    offers: int
+    moved: int
+    overall: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCells:
+    """The choices of two periods, cell by cell: an item, at a price where labels say one, in an offer.
+
+    ``tallies`` has a row per period; ``owner`` is the number of the offer, ``label`` that of the label and ``item``
+    that of the label's item.
+    """
+
+    tallies: Vec
+    owner: Codes
+    label: Codes
+    item: Codes
+    items: tuple[Label, ...]
+    offers: tuple[frozenset[Label], ...]
+
+    @classmethod
+    def of(cls, offers: list[tuple[Label, ...]], tallies: Vec) -> "ItemCells":
+        """Number offers, labels and items; levels of one item in one offer stay items of their own."""
+        labels = list(dict.fromkeys(label for offer in offers for label in offer))
+        levels = PriceLevels.from_labels(labels)
+        own = {label: label if levels is None else levels.of(label)[0] for label in labels}
+        if any(len({own[label] for label in offer}) < len(offer) for offer in offers):
+            own = {label: label for label in labels}
+        items = tuple(dict.fromkeys(own.values()))
+        code, number = ({key: place for place, key in enumerate(keys)} for keys in (labels, items))
+        cells = [label for offer in offers for label in offer]
+        label, item = np.array([(code[one], number[own[one]]) for one in cells], dtype=np.int64).reshape(-1, 2).T
+        owner = np.repeat(np.arange(len(offers)), [len(offer) for offer in offers])
+        return cls(tallies, owner, label, item, items, tuple(map(frozenset, offers)))
+
+    def period_totals(self, tallies: Vec) -> Vec:
+        """For each period and cell, the choices from the cell's offer."""
+        return np.array([np.bincount(self.owner, row)[self.owner] for row in tallies])
+
+    def by_item(self, values: Vec) -> Vec:
+        """Sums of the values of cells over items."""
+        sums: Vec = np.bincount(self.item, values, len(self.items)).astype(np.float64)
+        return sums
+
+
+def count_comparable(cells: ItemCells, given_offers: bool) -> int:
+    """How many items have enough choices to be compared, or offers that tell their changes from other effects."""
+    if not cells.owner.size:
+        return 0
+    return int((_test(given_offers)(cells, np.ones(cells.owner.size))[0] < 1.0).sum())
+
+
+def changed_items(
+    cells: ItemCells, moved: set[frozenset[Label]], level: float, families: int, given_offers: bool
+) -> tuple[ItemMovement, ...]:
+    """The items that changed, one after the other, each with the choices of those before it left out.
+
+    ``moved`` are the offers that moved by themselves; p-values allow for all items and so many ``families`` of tests.
+    """
+    left, found = np.ones(cells.owner.size), list[ItemMovement]()
+    overall = _overall_change(cells)
+    change = _mean_change(cells) if not given_offers else None
+    while len(found) < len(cells.items):
+        p_values, shift = _test(given_offers)(cells, left)
+        by = shift if change is None else change
+        tied = p_values <= p_values.min() * (1.0 + 1e-9)  # of the last two items, name the larger change
+        clearest = int(np.argmax(np.where(tied, np.abs(by).round(9), -1.0)))
+        p_value = min(1.0, float(p_values[clearest]) * families * len(cells.items))
+        if p_value > level:
+            break
+        own = cells.item == clearest
+        offers = [cells.offers[number] for number in np.unique(cells.owner[own]).tolist()]
+        alone = sum(offer in moved for offer in offers)
+        changes = float(by[clearest]), p_value, len(offers), alone, float(overall[clearest])
+        found.append(ItemMovement(cells.items[clearest], *changes))
+        left[own] = 0.0
+    return tuple(found)
+
+
+def _test(given_offers: bool) -> Callable[[ItemCells, Vec], tuple[Vec, Vec]]:
+    return by_logit if given_offers else by_offers
+
+
+def by_offers(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
+    """For each item, the p-value of Mantel and Haenszel's test over all offers with it; and its surplus later."""
+    from scipy.stats import chi2
+
+    tallies = cells.tallies * left
+    first, second = cells.period_totals(tallies)
+    total = np.maximum(first + second, 1e-300)
+    share = tallies.sum(axis=0) / total
+    spread = first * second / np.maximum(total - 1.0, 1.0) * share * (1.0 - share)
+    surplus, variance = cells.by_item(tallies[1] - second * share), cells.by_item(spread)
+    least = np.minimum(cells.by_item(first * share), cells.by_item(second * share))
+    usable = (least >= MIN_EXPECTED_CHOICES) & (variance > 0.0)
+    values = np.where(usable, surplus**2 / np.where(usable, variance, 1.0), 0.0)
+    return chi2.sf(values, 1), surplus
+
+
+def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
+    """For each item, the p-value of a change given the offers: the score test of a logit; and the change of its share.
+
+    A logit with an effect for every label is fitted to both periods together. The score of an item's change, less what
+    those effects explain, is compared with its variance over offers, so that a market that is no logit raises no alarm
+    as long as offers come from the same source in both periods. Where an item is offered more often in one of them,
+    offers with it and without it have effects of their own: what it takes from others is no change of tastes.
+    """
+    from scipy.stats import t
+
+    tallies = cells.tallies * left
+    label = np.unique(np.column_stack([cells.label, _strata(cells)[cells.owner]]), axis=0, return_inverse=True)[1]
+    n_labels, n_offers, n_items = int(label.max()) + 1, int(cells.owner.max()) + 1, len(cells.items)
+    chosen = np.bincount(label, tallies.sum(axis=0) * left, n_labels)
+    used = np.flatnonzero((chosen[label] > 0.0) & (left > 0.0))
+    none = np.ones(n_items), np.zeros(n_items)
+    if not used.size or n_labels > MAX_LABELS:
+        return none
+    where = cells.owner[used], label[used]
+    inside = np.zeros((n_offers, n_labels))
+    inside[where] = 1.0
+    counts = np.zeros((2, n_offers, n_labels))
+    counts[0][where], counts[1][where] = tallies[:, used]
+    totals = counts.sum(axis=2)
+    shares = _fit_logit(inside, counts.sum(axis=0))
+    first, second = (np.diag(number @ shares) - (shares.T * number) @ shares for number in totals)
+    explained = second @ np.linalg.pinv(first + second, rcond=1e-10, hermitian=True)
+    to_item = np.zeros((n_labels, n_items))
+    to_item[label, cells.item] = 1.0
+    residual = counts - totals[:, :, np.newaxis] * shares
+    scores = (residual[1] - residual.sum(axis=0) @ explained.T) @ to_item
+    information = np.einsum("li,lk,ki->i", to_item, second - explained @ second, to_item)
+    squares = (scores**2).sum(axis=0)
+    effective = squares**2 / np.maximum((scores**4).sum(axis=0), 1e-300)
+    expected = np.minimum(*(number @ (shares @ to_item) for number in totals))
+    usable = (expected >= MIN_EXPECTED_CHOICES) & (information > 0.1) & (effective >= MIN_OFFERS)
+    variance = np.where(usable, np.maximum(information, squares * n_offers / max(n_offers - 1.0, 1.0)), 1.0)
+    surplus = scores.sum(axis=0)
+    p_values = np.where(usable, 2.0 * t.sf(np.abs(surplus) / np.sqrt(variance), np.maximum(effective - 1.0, 1.0)), 1.0)
+    shown = (totals.sum(axis=0) @ (inside @ to_item > 0.0)).clip(1e-300)
+    of_item = shares @ to_item
+    spread = totals.sum(axis=0) @ (of_item * (1.0 - of_item)) / shown
+    return p_values, np.where(usable, surplus / np.where(usable, information, 1.0) * spread, 0.0).clip(-1.0, 1.0)
+
+
+def _strata(cells: ItemCells) -> Codes:
+    """For each offer, the number of its kind: which of the items it has whose presence changed most."""
+    inside = np.zeros((len(cells.offers), len(cells.items)))
+    inside[cells.owner, cells.item] = 1.0
+    totals = np.array([np.bincount(cells.owner, row) for row in cells.tallies])
+    first, second = totals @ inside / np.maximum(totals.sum(axis=1, keepdims=True), 1e-300)
+    shift = np.abs(second - first)
+    apart = [place for place in np.argsort(-shift)[:MAX_APART].tolist() if shift[place] > MAX_SHIFT]
+    strata: Codes = (inside[:, apart] @ 2.0 ** np.arange(len(apart))).astype(np.int64)
+    return strata
+
+
+def _fit_logit(inside: Vec, counts: Vec) -> Vec:
+    """The shares of the likeliest logit, offers by labels: minorisation, then Newton's steps while they climb."""
+    totals, chosen = counts.sum(axis=1), counts.sum(axis=0)
+    worth = np.where(chosen > 0.0, 1.0, 0.0)
+    for _ in range(50):
+        worth = chosen / np.maximum((totals / np.maximum(inside @ worth, 1e-300)) @ inside, 1e-300)
+        worth /= max(float(worth.max()), 1e-300)
+    shares: Vec = _shares(inside, worth)
+    for _ in range(30):
+        slope = chosen - totals @ shares
+        if np.abs(slope).max() <= 1e-8 * max(1.0, float(totals.sum())):
+            break
+        bend = np.diag(totals @ shares) - (shares.T * totals) @ shares
+        step = np.linalg.pinv(bend, rcond=1e-10, hermitian=True) @ slope
+        worth = worth * np.exp(np.clip(step, -1.0, 1.0))
+        shares = _shares(inside, worth)
+    return shares
+
+
+def _shares(inside: Vec, worth: Vec) -> Vec:
+    attraction = inside * worth
+    shares: Vec = attraction / np.maximum(attraction.sum(axis=1, keepdims=True), 1e-300)
+    return shares
+
+
+def _mean_change(cells: ItemCells) -> Vec:
+    """The change of each item's share, offers weighed as a difference of two means weighs them."""
+    first, second = np.maximum(cells.period_totals(cells.tallies), 1e-300)
+    weights = first * second / (first + second)
+    change = cells.by_item(weights * (cells.tallies[1] / second - cells.tallies[0] / first))
+    return change / np.maximum(cells.by_item(weights), 1e-300)
+
+
+def _overall_change(cells: ItemCells) -> Vec:
+    """The change of each item's share of all choices from offers with it."""
+    totals = cells.period_totals(cells.tallies)
+    first, second = (
+        cells.by_item(row) / np.maximum(cells.by_item(total), 1e-300)
+        for row, total in zip(cells.tallies, totals, strict=True)
+    )
+    change: Vec = second - first
+    return change

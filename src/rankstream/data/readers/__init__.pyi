@@ -1,0 +1,13 @@
+"""The public names; `lazy_loader` imports each when it is first used."""
+
+from .outside import Sensitivity as Sensitivity
+from .outside import outside_sensitivity as outside_sensitivity
+from .outside import with_outside as with_outside
+from .problems import Problem as Problem
+from .problems import Problems as Problems
+from .reading import Reading as Reading
+from .reading import read as read
+from .reading import read_counts as read_counts
+from .unused_columns import UnusedColumn as UnusedColumn
+
+__all__: list[str]
