@@ -11,9 +11,19 @@ from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer, finite_costs
 
-LARGEST = 10  # costs are scaled to at most 2^10, for the solver's tolerances are absolute, 1e-6 the coarsest
-PRECISION = 1e-9
+COST_EXPONENT = 10  # costs are scaled to at most 2^10, for the solver's tolerances are absolute, 1e-6 the coarsest
+COST_PRECISION = 1e-9
 """Times the sum of the absolute costs: how well the solver then knows a minimum."""
+
+
+def quiet_highs(**options: Any) -> Any:
+    """Return a silent HiGHS solver with these options; HiGHS is imported here, since that takes a while."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in {"output_flag": False, **options}.items():
+        highs.setOptionValue(option, value)
+    return highs
 
 
 class MilpOracle:
@@ -33,15 +43,10 @@ class MilpOracle:
     def __init__(
         self, assortments: Assortments, before: Iterable[tuple[Label, Label]] = (), top: Sequence[Label] = ()
     ) -> None:
-        import highspy
-
         self.assortments = assortments
         self._pairs = {pair: k for k, pair in enumerate(combinations(range(assortments.n_items), 2))}
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        self._highs.setOptionValue("output_flag", False)
-        self._highs.setOptionValue("mip_rel_gap", 0.0)
-        self._highs.setOptionValue("mip_abs_gap", 0.0)
-        self._build(highspy.HighsVarType.kInteger, highspy.kHighsInf)
+        self._highs = quiet_highs(mip_rel_gap=0.0, mip_abs_gap=0.0)
+        self._build()
         rest = [item for item in assortments.items if item not in top]
         forced = [*before, *combinations(top, 2), *((one, other) for one in top for other in rest)]
         above = np.argwhere(assortments.precedence.above)  # all of it: more rows, which leave the solver less to find
@@ -52,7 +57,10 @@ class MilpOracle:
                 raise ValueError(f"The item {one!r} cannot be ranked before itself: name two items.")
             self._add_row([(*codes, 1.0)], [], 1.0, 1.0)
 
-    def _build(self, integer: Any, infinity: float) -> None:
+    def _build(self) -> None:
+        import highspy
+
+        integer, infinity = highspy.HighsVarType.kInteger, highspy.kHighsInf
         n_pairs, n_choices = len(self._pairs), self.assortments.n_coordinates
         for column in range(n_pairs + n_choices):
             self._highs.addVar(0.0, 1.0)
@@ -92,7 +100,7 @@ class MilpOracle:
         vector = finite_costs(self.assortments, costs)
         n_pairs = len(self._pairs)
         columns = np.arange(n_pairs, n_pairs + vector.size, dtype=np.int32)
-        size = np.frexp(np.abs(vector).max())[1] - LARGEST  # a power of 2, so that scaling is exact
+        size = np.frexp(np.abs(vector).max())[1] - COST_EXPONENT  # a power of 2, so that scaling is exact
         self._highs.changeColsCost(vector.size, columns, np.ldexp(vector, -size))
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) == "Infeasible":
@@ -104,4 +112,4 @@ class MilpOracle:
         ranking = np.argsort(-wins, kind="stable")
         value = float(vector @ self.assortments.vertex(ranking))
         bound = float(np.ldexp(self._highs.getInfo().mip_dual_bound, size)) if self._pairs else value
-        return Answer(ranking, value, value if bound >= value - PRECISION * float(np.abs(vector).sum()) else bound)
+        return Answer(ranking, value, value if bound >= value - COST_PRECISION * float(np.abs(vector).sum()) else bound)

@@ -1,14 +1,18 @@
 """What an oracle is: it answers a cost vector with a cheapest ranking and a proven bound."""
 
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from itertools import permutations
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Codes, Vec
+from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.oracles.ties import TIE_RULES, TieRule
+from rankstream.oracles.walk_kernels import WalkTable, read_ranking
 
 
 class Answer(NamedTuple):
@@ -57,6 +61,47 @@ def beginnings(assortments: Assortments, length: int) -> list[tuple[int, ...]]:
     return [items for items in every if all(before[item] <= set(items[:place]) for place, item in enumerate(items))]
 
 
+class TableOracle(TieRule, ABC):
+    """An oracle with a table of which one run is read many times: a cheapest ranking for each beginning."""
+
+    @abstractmethod
+    def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
+        """For every beginning, the cheapest ranking that has it; each bound is that of the whole problem."""
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The cheapest ranking, proven: bound and value are equal."""
+        return self.beginning_with([()], costs)[0]
+
+    def _read(
+        self, first: list[tuple[int, ...]], costs: Vec, above_end: Vec, table: WalkTable
+    ) -> list[tuple[Codes, float]]:
+        """Read the best completion of every beginning off a table that was filled with costs above no-choice."""
+        shape = above_end, *self._shape, self._universal, self.assortments.precedence.pairs, table
+        found = []
+        for beginning in first:
+            ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, dtype=np.int64)
+            value = read_ranking(costs, *shape, forced, TIE_RULES[self.ties], self.seed, ranking)
+            found.append((ranking, value))
+        return found
+
+    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
+        """For every item that may come first, in the order of the items, the cheapest ranking that begins with it.
+
+        The bound of each is that of the whole problem, the least of the values: only the best of them are exact.
+        Column generation takes them all as columns.
+
+        >>> from rankstream.oracles import DenseOracle
+        >>> oracle = DenseOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
+        >>> [answer.value for answer in oracle.cheapest_by_first([0.0, 1.0, 1.0, 0.0])]
+        [1.0, 1.0, 0.0]
+        """
+        return self.beginning_with(beginnings(self.assortments, 1), costs)
+
+    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
+        """The same for every pair of items that may come first, in the order of ``itertools.permutations``."""
+        return self.beginning_with(beginnings(self.assortments, 2), costs)
+
+
 def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
     """The costs as a contiguous vector of the right length."""
     vector = np.ascontiguousarray(costs, dtype=np.float64)
@@ -80,3 +125,49 @@ def meet(bound: float, value: float, costs: Vec) -> float:
     """A bound that is no more than the value, and the value itself where only rounding is between them."""
     rounding = ROUNDING * costs.size * float(np.abs(costs).sum())
     return value if bound >= value - rounding else bound
+
+
+class CountingOracle:
+    """Counts the calls of another oracle and the seconds they took.
+
+    >>> from rankstream import Assortments, oracles
+    >>> oracle = CountingOracle(oracles.auto(Assortments([("tea", "pie")])))
+    >>> oracle.cheapest(np.array([1.0, 0.0])).value, oracle.calls
+    (0.0, 1)
+    """
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.calls = 0
+        self.seconds = 0.0
+
+    def cheapest(self, costs: Vec) -> Answer:
+        """The other oracle's answer."""
+        start = time.perf_counter()
+        answer = self.oracle.cheapest(costs)
+        self.seconds += time.perf_counter() - start
+        self.calls += 1
+        return answer
+
+
+class CachingOracle:
+    """Remembers the last answers of another oracle: the same costs are not solved twice."""
+
+    def __init__(self, oracle: Oracle, size: int = 1024) -> None:
+        self.oracle = oracle
+        self.size = size
+        self.hits = 0
+        self._answers: OrderedDict[bytes, Answer] = OrderedDict()
+
+    def cheapest(self, costs: Vec) -> Answer:
+        """The remembered answer, or the other oracle's."""
+        key = np.ascontiguousarray(costs, dtype=np.float64).tobytes()
+        if key in self._answers:
+            self.hits += 1
+            self._answers.move_to_end(key)
+            return self._answers[key]
+        answer = self._answers[key] = self.oracle.cheapest(costs)
+        answer.ranking.flags.writeable = False
+        if len(self._answers) > self.size:
+            self._answers.popitem(last=False)
+        return answer

@@ -7,7 +7,7 @@ from weakref import ref
 
 import numpy as np
 
-from rankstream._core.types import Codes
+from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 
 
@@ -34,6 +34,12 @@ class Reduced:
     def n_entries(self) -> int:
         """How many costs are left."""
         return sum(len(offer) for offer in self.offers)
+
+    def fold(self, costs: Vec) -> Vec:
+        """Costs per entry: less the no-choice item's in the same offer, and equal offers together."""
+        kept = self.entry_at >= 0
+        above = costs - np.where(self.base_at >= 0, costs[self.base_at], 0.0)
+        return np.bincount(self.entry_at[kept], above[kept], self.n_entries).astype(np.float64, copy=False)
 
     @cached_property
     def closed(self) -> tuple[tuple[int, ...], ...]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec
 
 FIRST, LAST, RANDOM = 0, 1, 2
@@ -123,7 +123,7 @@ def keep_within(
 
 
 @compiled
-def keep_in_order(
+def keep_by_rule(
     costs: Vec,
     indptr: Codes,
     members: Codes,
@@ -134,15 +134,6 @@ def keep_in_order(
     before: Codes,
     ranking: Codes,
 ) -> float:
-    """``keep_within`` space of its own."""
+    """``keep_within`` space of its own; ``before`` has no rows where every ranking is admissible."""
     space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
     return keep_within(costs, indptr, members, universal, ties, seed, redraw, before, ranking, space)
-
-
-@compiled
-def keep_by_rule(
-    costs: Vec, indptr: Codes, members: Codes, universal: int, ties: int, seed: int, redraw: bool, ranking: Codes
-) -> float:
-    """``keep_within`` space of its own, where every ranking is admissible."""
-    before = np.empty((0, 2), dtype=np.int64)
-    return keep_in_order(costs, indptr, members, universal, ties, seed, redraw, before, ranking)

@@ -4,8 +4,8 @@ A corner is what it chooses, a coordinate per slot; the inner product of two is 
 weights of the slots, where they choose alike. Corners none of which is an affine mixture of the others have a positive
 definite matrix of these products if all lie in a plane that misses the origin, as those of rankings do, which choose
 something from every offer. Its factor, upper triangular, gains a column at the end and loses any one by rotations. A
-corner that need not choose puts ``SHARED`` into one more slot, which all have alike and which keeps the plane away from
-the origin, and where it chooses nothing a number above it that is its own: neither is a coordinate.
+corner that need not choose puts ``SHARED_SLOT`` into one more slot, which all have alike and which keeps the plane away
+from the origin, and where it chooses nothing a number above it that is its own: neither is a coordinate.
 
 The corral is the corners in the factor, number i in row ``slots[i]`` of ``chosen``; all rows after them are free.
 ``settle`` gives them the weights of the mixture nearest to the target and drops what that does not need. Rankings
@@ -13,30 +13,17 @@ The corral is the corners in the factor, number i in row ``slots[i]`` of ``chose
 long on parts, and gathered more rounding.
 """
 
-from collections.abc import Callable
-
-import numba
 import numpy as np
 
-from rankstream._core.compiling import P, R, compiled
+from rankstream._core.compilation import compiled, in_any_order
 from rankstream._core.types import Codes, Vec, Words
 
-SHARED = 2**31
-DEPENDENT = 1e-12  # a corner with less of its squared length outside the span of the others adds only rounding
-NOTHING = 1e-14  # a weight that is only rounding
+SHARED_SLOT = 2**31
+MIN_INDEPENDENT_PART = 1e-12  # with less of its squared length outside the others' span, a corner is only rounding
+MIN_CORNER_WEIGHT = 1e-14  # a weight that is only rounding
 
 
-def summed_in_any_order(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile sums so that they can be taken several terms at a time."""
-    # only these two: NaN and infinity must still mean what they mean
-    kind = {"reassoc", "contract"}
-    try:
-        return numba.njit(cache=True, fastmath=kind)(function)
-    except RuntimeError:  # numba finds no writable place for its cache
-        return numba.njit(fastmath=kind)(function)
-
-
-@summed_in_any_order
+@in_any_order
 def dot(one: Vec, other: Vec) -> float:
     """The inner product."""
     total = 0.0
@@ -45,7 +32,7 @@ def dot(one: Vec, other: Vec) -> float:
     return total
 
 
-@summed_in_any_order
+@in_any_order
 def agreement(one: Words, other: Words, squares: Vec) -> float:
     """The inner product of two corners."""
     total = 0.0
@@ -59,7 +46,7 @@ def squared_length(column: Words, squares: Vec) -> float:
     """The inner product of a corner with itself."""
     total = 0.0
     for j in range(column.size):
-        total += squares[j] if column[j] <= SHARED else 0.0
+        total += squares[j] if column[j] <= SHARED_SLOT else 0.0
     return total
 
 
@@ -68,7 +55,7 @@ def linear_term(column: Words, target: Vec, squares: Vec) -> float:
     """The inner product of a corner and the target; what all share is left out, as it makes no difference."""
     total = 0.0
     for j in range(column.size):
-        if column[j] < SHARED:
+        if column[j] < SHARED_SLOT:
             total += squares[j] * target[column[j]]
     return total
 
@@ -95,7 +82,7 @@ def append(count: int, slots: Codes, chosen: Words, linear: float, squares: Vec,
     solve_transposed(count, factor, new)
     # the squared length outside the span of the others, which becomes the new pivot
     rest = length - dot(new, new)
-    if rest <= DEPENDENT * length:
+    if rest <= MIN_INDEPENDENT_PART * length:
         return False
     root = np.sqrt(rest)
     for i in range(count):
@@ -141,7 +128,7 @@ def turn(cosine: float, sine: float, upper: Vec, lower: Vec) -> None:
 def nearest_in_span(count: int, factor: Vec, sides: Vec, out: Vec) -> None:
     """The weights, of any sign but with sum 1, whose mixture is nearest to the target."""
     ones = sides[1, :count]
-    # the price of the condition that the weights sum to 1
+    # the multiplier of the condition that the weights sum to 1
     shift = (1.0 - dot(sides[0, :count], ones)) / dot(ones, ones)
     for i in range(count - 1, -1, -1):
         known = dot(factor[i, i + 1 : count], out[i + 1 : count])
@@ -159,7 +146,7 @@ def settle(count: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> i
         nearest_in_span(count, factor, sides, wanted)
         step, stops = 1.0, -1
         for i in range(count):
-            if wanted[i] <= NOTHING:
+            if wanted[i] <= MIN_CORNER_WEIGHT:
                 # how much of the way leads to weight 0; a corner that has none yet and should get none stops it at once
                 reach = weights[i] / (weights[i] - min(wanted[i], 0.0)) if weights[i] > 0.0 else 0.0
                 if reach <= step:
@@ -170,7 +157,7 @@ def settle(count: int, slots: Codes, weights: Vec, factor: Vec, sides: Vec) -> i
             return count
         # from the end, so that what is still to be looked at keeps its place
         for i in range(count - 1, -1, -1):
-            if i == stops or (wanted[i] <= NOTHING and weights[i] <= NOTHING):
+            if i == stops or (wanted[i] <= MIN_CORNER_WEIGHT and weights[i] <= MIN_CORNER_WEIGHT):
                 remove(count, i, slots, weights, factor, sides)
                 count -= 1
 
@@ -182,7 +169,7 @@ def mixture(count: int, slots: Codes, chosen: Words, weights: Vec, out: Vec) -> 
     for i in range(count):
         column = chosen[slots[i]]
         for j in range(column.size):
-            if column[j] < SHARED:
+            if column[j] < SHARED_SLOT:
                 out[column[j]] += weights[i]
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 from rankstream.oracles.bounds.group_kernels import Lattices, choose, solve
 
@@ -19,8 +19,8 @@ class Corners(NamedTuple):
 
 
 @compiled
-def balance(groups: Lattices, group: int, corners: Corners, slope: Vec, room: float, most: int) -> None:
-    """Move weight between known corners until no pair gains more than ``room``: min of <slope, .> + |. - point|^2 / 2.
+def balance(groups: Lattices, group: int, corners: Corners, slope: Vec, tolerance: float, most: int) -> None:
+    """Move weight between known corners until no pair gains over ``tolerance``: min of <slope, .> + |. - point|^2 / 2.
 
     ``slope`` (the gradient, at the group's seats) and the point are kept up to date.
     """
@@ -37,7 +37,7 @@ def balance(groups: Lattices, group: int, corners: Corners, slope: Vec, room: fl
             # only a corner with weight can give some away
             if value > high and weight[a] > 0.0:
                 high, dear = value, a
-        if high - low <= room:
+        if high - low <= tolerance:
             break
         differ = 0.0
         for slot in range(first, last):
@@ -98,9 +98,9 @@ def project(
     refresh_point(groups, group, corners)
     for k in range(start, stop):
         slope[k] = corners.point[k] - aim[k]
-    room = 1e-4
+    tolerance = 1e-4
     for _ in range(calls):
-        balance(groups, group, corners, slope, room, 200)
+        balance(groups, group, corners, slope, tolerance, 200)
         least = solve(groups, group, slope, work, sums, to_go)
         # <slope, point> - least bounds how far the squared distance, halved, is from its least
         gap = -least
@@ -109,7 +109,7 @@ def project(
         if gap <= 1e-9:
             break
         # known corners need to be balanced only a little better than the corner to come improves
-        room = min(room, 0.1 * gap)
+        tolerance = min(tolerance, 0.1 * gap)
         # full: the corners without weight make place
         if corners.known[group] == corners.weight.shape[1]:
             forget_corners(groups, group, corners)
@@ -121,7 +121,7 @@ def project(
             corners.chosen[slot, a] = fresh[slot]
         corners.weight[group, a] = 0.0
         corners.known[group] = a + 1
-    balance(groups, group, corners, slope, room, 200)
+    balance(groups, group, corners, slope, tolerance, 200)
 
 
 @compiled

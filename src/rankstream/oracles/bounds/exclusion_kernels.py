@@ -1,6 +1,6 @@
 """Compiled loops over sets of items that several offers contain: how much the largest shares of each exceed 1."""
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 
 

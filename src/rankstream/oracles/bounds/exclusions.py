@@ -10,9 +10,9 @@ from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import exclusion_kernels
 from rankstream.oracles.bounds.cuts import Cut
 
-MOST_ROWS = 1_000_000  # sets times offers that are looked at; larger sets of larger offers are left out
-MOST_PLACES = 4_000_000  # offers times items, for sets of any size
-MOST_PAIRED = 2_000  # offers, for what any two have in common
+MAX_SETS_TIMES_OFFERS = 1_000_000  # sets times offers that are looked at; larger sets of larger offers are left out
+MAX_OFFERS_TIMES_ITEMS = 4_000_000  # offers times items, for sets of any size
+MAX_PAIRED_OFFERS = 2_000  # offers, for what any two have in common
 
 
 class Exclusions:
@@ -33,7 +33,7 @@ class Exclusions:
         self.assortments = assortments
         self._none = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._tables = [table for size in range(1, largest + 1) if (table := self._table(size)) is not None]
-        self._paired = assortments.n_offers * assortments.n_items <= MOST_PLACES
+        self._paired = assortments.n_offers * assortments.n_items <= MAX_OFFERS_TIMES_ITEMS
         self._place: Codes = np.full((assortments.n_offers if self._paired else 0, assortments.n_items), -1)
         if self._paired:
             self._place[assortments.owner, assortments.members] = np.arange(assortments.n_coordinates)
@@ -42,7 +42,7 @@ class Exclusions:
     def _table(self, size: int) -> tuple[Codes, Codes, Codes] | None:
         """The sets of a size that two offers contain or more: their items, where their rows begin, and the rows."""
         offers = self.assortments
-        sizes, keys, rows, left = np.diff(offers.indptr), [], [], MOST_ROWS
+        sizes, keys, rows, left = np.diff(offers.indptr), [], [], MAX_SETS_TIMES_OFFERS
         for n_members in np.unique(sizes):
             begins = offers.indptr[:-1][sizes == n_members]
             left -= comb(int(n_members), size) * begins.size
@@ -70,9 +70,9 @@ class Exclusions:
         row = np.ascontiguousarray(row[order])
         return (offers.members[row[ptr[:-1], :size]], ptr, row) if order.size else None
 
-    def violated(self, point: Vec, most: int, room: float = 1e-6) -> list[Cut]:
-        """The cuts of the ``most`` worst sets, each adding up to more than 1 + ``room``: worst first."""
-        found = [*self._small(point, most, 1.0 + room), *self._common(point, most, 1.0 + room)]
+    def violated(self, point: Vec, most: int, excess: float = 1e-6) -> list[Cut]:
+        """The cuts of the ``most`` worst sets, each adding up to more than 1 + ``excess``: worst first."""
+        found = [*self._small(point, most, 1.0 + excess), *self._common(point, most, 1.0 + excess)]
         found.sort(key=lambda one: -one[0])
         cuts: dict[bytes, Cut] = {}
         for _, items in found[:most]:
@@ -94,7 +94,7 @@ class Exclusions:
     def _common(self, point: Vec, most: int, above: float) -> list[tuple[float, Codes]]:
         """The worst sets of all that two offers have in common, however many that is."""
         offers = self.assortments
-        if offers.n_offers > MOST_PAIRED or not self._paired:
+        if offers.n_offers > MAX_PAIRED_OFFERS or not self._paired:
             return []
         pairs, scores = np.empty((4 * most, 2), dtype=np.int64), np.empty(4 * most)
         lists = self._place, offers.indptr, offers.members

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.oracles.tie_kernels import hashed
 
-MOST_SLOTS = 48  # offers of a group, so that an item and a set of offers fit into one word
+MAX_GROUP_OFFERS = 48  # offers of a group, so that an item and a set of offers fit into one word
 
 
 class Lattices(NamedTuple):
@@ -26,7 +26,6 @@ class Lattices(NamedTuple):
     where: Codes
     state_ptr: Codes
     step_ptr: Codes
-    step_item: Codes
     step_entry: Codes
     step_target: Codes
     entry_ptr: Codes
@@ -46,35 +45,37 @@ def find(keys: Bits, used: Codes, key: np.uint64) -> int:
 
 
 @compiled
-def close(takes: Bits, full: np.uint64, states: Bits) -> int:
-    """Collect every state that can be reached from ``full`` by items that take offers away; -1 if too many."""
+def collect_unions(sets: Bits, states: Bits) -> int:
+    """Write every union of the given sets, the empty one first; returns how many, or -1 if there is no room.
+
+    A set that is a union of those before adds nothing and costs one look: give small sets first.
+    """
     size = 4
     while size < 2 * states.size:
         size *= 2
     keys, used = np.zeros(size, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
-    # the list of states is the queue, too: those before done have been opened
-    states[0] = full
-    place = find(keys, used, full)
-    keys[place], used[place] = full, 0
-    count, done = 1, 0
-    while done < count:
-        state = states[done]
-        done += 1
-        for item in range(takes.size):
-            after = state & ~takes[item]
-            place = find(keys, used, after)
+    states[0] = 0
+    used[find(keys, used, states[0])] = 0
+    count = 1
+    for j in range(sets.size):
+        if used[find(keys, used, sets[j])] >= 0:
+            continue
+        # those written in this turn contain the set already
+        for s in range(count):
+            union = states[s] | sets[j]
+            place = find(keys, used, union)
             if used[place] < 0:
                 if count == states.size:
                     return -1
-                keys[place], used[place] = after, count
-                states[count] = after
+                keys[place], used[place] = union, count
+                states[count] = union
                 count += 1
     return count
 
 
 @compiled
 def link(takes: Bits, seat_of: Codes, states: Bits, step_ptr: Codes, steps: Codes, entries: Codes) -> int:
-    """Write the steps (item, entry, target) of every state and the entries (parent, seat); return how many entries.
+    """Write the steps (entry, target) of every state and the entries (parent, seat); return how many entries.
 
     ``states`` are sorted, so that steps lead to earlier ones. Entry 0 is the empty sum.
     """
@@ -98,7 +99,7 @@ def link(takes: Bits, seat_of: Codes, states: Bits, step_ptr: Codes, steps: Code
                     left ^= bit
                     seen |= bit
                     # the offers seen so far in the lower 48 bits, the item's number in its group above them
-                    key = (np.uint64(item) << np.uint64(MOST_SLOTS)) | seen
+                    key = (np.uint64(item) << np.uint64(MAX_GROUP_OFFERS)) | seen
                     place = find(keys, used, key)
                     if used[place] < 0:
                         keys[place], used[place] = key, n_entries
@@ -106,9 +107,9 @@ def link(takes: Bits, seat_of: Codes, states: Bits, step_ptr: Codes, steps: Code
                         n_entries += 1
                     entry = used[place]
                 slot += 1
-            steps[n_steps, 0], steps[n_steps, 1] = item, entry
+            steps[n_steps, 0] = entry
             # a proper subset, so a smaller number, which stands before
-            steps[n_steps, 2] = np.searchsorted(states, states[number] & ~takes[item])
+            steps[n_steps, 1] = np.searchsorted(states, states[number] & ~takes[item])
             n_steps += 1
     step_ptr[states.size] = n_steps
     return n_entries

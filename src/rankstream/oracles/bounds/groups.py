@@ -5,12 +5,12 @@ from collections import Counter
 import numpy as np
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.types import Bits, Codes, Mask, Vec
+from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds.group_kernels import MOST_SLOTS, Lattices, close, link
+from rankstream.oracles.bounds.group_kernels import MAX_GROUP_OFFERS, Lattices, collect_unions, link
 
-MOST_SEATS = 100_000  # coordinates beyond which every offer is a group of its own: overlaps would take minutes to find
-MOST_OFFERS = 6_000  # whose pairs take three tables of 0.3 GB; with 20,000, numpy's product of them ends the process
+MAX_COORDINATES = 100_000  # beyond, every offer is a group of its own: overlaps would take minutes to find
+MAX_OFFERS = 6_000  # whose pairs take three tables of 0.3 GB; with 20,000, numpy's product of them ends the process
 
 
 class Groups:
@@ -19,7 +19,7 @@ class Groups:
     The state of a group is the set of its offers that no ranked item has touched yet. A group is grown offer by offer
     while at most ``states`` of them can be reached, so a group may have many items that are rarely offered or few that
     often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group has all
-    that it is connected with: with 1 the groups are nearly a partition, with ``partition`` they are one. With more than
+    that it is connected with: with 1 the groups are nearly a partition. With more than
     100,000 coordinates or 6,000 offers every offer is a group of its own, which proves next to nothing, at next to no
     cost.
 
@@ -28,7 +28,7 @@ class Groups:
     [[0, 1], [2]]
     """
 
-    def __init__(self, assortments: Assortments, states: int = 2000, overlap: int = 3, partition: bool = False) -> None:
+    def __init__(self, assortments: Assortments, states: int = 2000, overlap: int = 3) -> None:
         whole_number("states", states, least=2)
         whole_number("overlap", overlap, least=1)
         self.assortments = assortments
@@ -37,14 +37,14 @@ class Groups:
             frozenset(offer) - {self._universal}
             for offer in np.split(assortments.members, assortments.indptr[1:-1].tolist())
         ]
-        self.offers = self._cover(states, overlap, partition)
+        self.offers = self._cover(states, overlap)
         self.lattices = self._lattices(states)
         self.copies: Codes = np.bincount(self.lattices.where, minlength=assortments.n_coordinates)
 
-    def _cover(self, states: int, overlap: int, partition: bool) -> list[list[int]]:
+    def _cover(self, states: int, overlap: int) -> list[list[int]]:
         """Grow groups around the offers that were covered least, preferring pairs of offers not yet together."""
         n_offers = self.assortments.n_offers
-        if self.assortments.n_coordinates > MOST_SEATS or n_offers > MOST_OFFERS:
+        if self.assortments.n_coordinates > MAX_COORDINATES or n_offers > MAX_OFFERS:
             return [[offer] for offer in range(n_offers)]
         holds = np.zeros((n_offers, self.assortments.n_items))
         holds[self.assortments.owner, self.assortments.members] = 1.0
@@ -58,13 +58,13 @@ class Groups:
         groups: list[list[int]] = []
         while covered.min() < overlap:
             seed = int(covered.argmin())
-            group, whole = self._grow(seed, ties, together, covered > 0.0 if partition else None, states)
-            covered[group] += float(overlap) if whole or partition else 1.0
+            group, whole = self._grow(seed, ties, together, states)
+            covered[group] += float(overlap) if whole else 1.0
             together[np.ix_(group, group)] += 1.0
             groups.append(sorted(group))
         return groups
 
-    def _grow(self, seed: int, ties: Vec, together: Vec, barred: Mask | None, states: int) -> tuple[list[int], bool]:
+    def _grow(self, seed: int, ties: Vec, together: Vec, states: int) -> tuple[list[int], bool]:
         """The seed and the offers best tied to it, and whether nothing else is tied to them.
 
         What ties are worth is computed for the group's own offers alone: for all pairs of thousands of offers it would
@@ -72,9 +72,9 @@ class Groups:
         """
         group, score, refused = [seed], ties[seed] / (1.0 + together[seed]) ** 2, 0
         connected = ties[seed] > 0.0
-        free = np.ones(score.size, dtype=bool) if barred is None else ~barred
+        free = np.ones(score.size, dtype=bool)
         free[seed] = False
-        while len(group) < MOST_SLOTS and refused < 4:
+        while len(group) < MAX_GROUP_OFFERS and refused < 4:
             candidates = np.where(free, score, 0.0)
             best = int(candidates.argmax())
             if candidates[best] <= 0.0:
@@ -99,9 +99,9 @@ class Groups:
 
     def _states(self, group: list[int], most: int) -> Bits | None:
         """The states of a group in ascending order, so that every step leads to an earlier one; None if too many."""
-        found = np.empty(most, dtype=np.uint64)
-        count = close(self._takes(group)[1], np.uint64((1 << len(group)) - 1), found)
-        return None if count < 0 else np.sort(found[:count])
+        found, full = np.empty(most, dtype=np.uint64), np.uint64((1 << len(group)) - 1)
+        count = collect_unions(self._takes(group)[1], found)  # what any items take together; the rest is untouched
+        return None if count < 0 else np.sort(full ^ found[:count])
 
     def _lattices(self, most: int) -> Lattices:
         """All groups' dynamic programs laid end to end."""
@@ -120,19 +120,19 @@ class Groups:
         for number, group in enumerate(self.offers):
             starts = seat_ptr[slot_ptr[number] : slot_ptr[number + 1]]
             own_counts, own_steps, own_entries = self._link(group, starts, most)
-            steps.append(own_steps + np.array([0, entries[-1], states[-1]]))
+            steps.append(own_steps + np.array([entries[-1], states[-1]]))
             chains.append(own_entries + np.array([entries[-1], 0]))
             step_counts.append(own_counts)
             states.append(states[-1] + own_counts.size)
             entries.append(entries[-1] + own_entries.shape[0])
-        items, entry, target = np.ascontiguousarray(np.concatenate(steps).T)
+        entry, target = np.ascontiguousarray(np.concatenate(steps).T)
         parent, seat = np.ascontiguousarray(np.concatenate(chains).T)
         step_ptr = np.concatenate([[0], np.cumsum(np.concatenate(step_counts))])
-        ends = np.array(states), step_ptr, items, entry, target, np.array(entries), parent, seat
+        ends = np.array(states), step_ptr, entry, target, np.array(entries), parent, seat
         return Lattices(slot_ptr, seat_ptr, none, slot_of, where, *ends)
 
     def _link(self, group: list[int], starts: Codes, most: int) -> tuple[Codes, Codes, Codes]:
-        """The number of steps of each state of a group, the steps (item, entry, target), and the entries."""
+        """The number of steps of each state of a group, the steps (entry, target), and the entries."""
         items, takes = self._takes(group)
         states = self._states(group, most)
         assert states is not None  # a group was grown only as far as its states allow
@@ -148,10 +148,7 @@ class Groups:
         met = {take: np.unique(states & np.uint64(take)).size * take.bit_count() for take in alike}
         size = 1 + sum(times * met[take] for take, times in alike.items())
         step_ptr = np.empty(states.size + 1, dtype=np.int64)
-        steps = np.empty((states.size * len(items), 3), dtype=np.int64)
+        steps = np.empty((states.size * len(items), 2), dtype=np.int64)
         entries = np.empty((size, 2), dtype=np.int64)
         count = link(takes, seat_of, states, step_ptr, steps, entries)
-        steps = steps[: step_ptr[-1]]
-        if items:
-            steps[:, 0] = np.array(items, dtype=np.int64)[steps[:, 0]]
-        return np.diff(step_ptr), steps, entries[:count]
+        return np.diff(step_ptr), steps[: step_ptr[-1]], entries[:count]

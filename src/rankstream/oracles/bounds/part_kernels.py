@@ -10,12 +10,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, released
+from rankstream._core.compilation import compiled, released
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.oracles.bounds.corral_kernels import SHARED, append, linear_term, mixture, settle
-from rankstream.oracles.bounds.subset_kernels import add_over_subsets, without
+from rankstream.oracles.bounds.corral_kernels import SHARED_SLOT, append, linear_term, mixture, settle
 
-LANES = 8  # sets of items that differ in the first three only are worked on together
+
+@compiled
+def without(items: int, item: int) -> int:
+    """The place of a set among the sets without an item."""
+    # bits below the item stay, those above it come down by one: half as many different sets are left
+    return (items & ((1 << item) - 1)) | (items >> (item + 1) << item)
+
+
+@compiled
+def add_over_subsets(sums: Vec) -> None:
+    """Replace the number of every set by the sum of those of its subsets."""
+    step = 1
+    while step < sums.size:
+        for start in range(0, sums.size, 2 * step):
+            # sets without the bit of this step, and the same sets with it
+            low, high = sums[start : start + step], sums[start + step : start + 2 * step]
+            for k in range(step):
+                high[k] += low[k]
+        step *= 2
+
+
+SETS_AT_ONCE = 8  # sets of items that differ in the first three only are worked on together
 
 
 class Events(NamedTuple):
@@ -136,7 +156,7 @@ def keep_strongest(events: Codes, order: Codes, kept: Codes) -> int:
 
 @compiled
 def most_gain(events: Events, gains: Vec, tables: Tables) -> float:
-    """The largest sum of gains that one ranking makes happen; fills the tables, ``LANES`` sets at a time."""
+    """The largest sum of gains that one ranking makes happen; fills the tables, ``SETS_AT_ONCE`` sets at a time."""
     first, none, to_go = tables
     first[:] = 0.0
     none[:] = 0.0
@@ -153,16 +173,16 @@ def most_gain(events: Events, gains: Vec, tables: Tables) -> float:
     full = 1 << events.n_items
     # start is a multiple of 8, and the first three items are the lowest bits: for any other item the eight places
     # and the eight sets that remain lie in a row, and the sets were done before
-    lanes = min(LANES, full)
-    best = np.empty(LANES)
+    lanes = min(SETS_AT_ONCE, full)
+    best = np.empty(SETS_AT_ONCE)
     for start in range(0, full, lanes):
         for k in range(lanes):
             best[k] = none[start + k]
         for item in range(3, events.n_items):
             if start >> item & 1:
                 place, after = without(start, item), start ^ (1 << item)
-                now, later = first[item, place : place + LANES], to_go[after : after + LANES]
-                for k in range(LANES):
+                now, later = first[item, place : place + SETS_AT_ONCE], to_go[after : after + SETS_AT_ONCE]
+                for k in range(SETS_AT_ONCE):
                     best[k] = max(best[k], now[k] + later[k])
         # within the eight, smaller sets first
         for k in range(lanes):
@@ -218,8 +238,8 @@ def add_corner(corral: Corral, happens: Codes, aim: Vec) -> bool:
     row = chosen[slots[count]]
     for k in range(happens.size):
         # an event that does not happen is not one that another corner has chosen, too
-        row[k] = k if happens[k] else SHARED + 1 + slots[count]
-    row[happens.size] = SHARED
+        row[k] = k if happens[k] else SHARED_SLOT + 1 + slots[count]
+    row[happens.size] = SHARED_SLOT
     linear = linear_term(row, aim, corral.squares)
     if not append(count, slots, chosen, linear, corral.squares, corral.factor, corral.sides):
         return False

@@ -2,22 +2,21 @@
 
 import numpy as np
 
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Codes, Vec
+from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.pool_kernels import CutRows
 
-IDLE = 8  # times that a cut may have no price before it is forgotten
+MAX_IDLE_CLIMBS = 8  # times that a cut may have no multiplier before it is forgotten (benchmarks/proofs.py)
 
 
 class CutPool:
     """Cuts <normal, x> >= least that hold every model x, and what they and the simplices prove of the data.
 
-    The point nearest to the data that keeps all cuts comes from Hildreth's method. Its multipliers, the ``prices``,
-    prove a bound at any time: with Y the sum of normals times prices and h that of the least values, no model is nearer
-    to the data p than (h - <Y, p>) / |Y|, in the norm that is dual to the weighted one.
+    The point nearest to the data that keeps all cuts comes from Hildreth's method. Its ``multipliers``
+    prove a bound at any time: with Y the sum of normals times multipliers and h that of the least values, no model is
+    nearer to the data p than (h - <Y, p>) / |Y|, in the norm that is dual to the weighted one.
 
     ``weights`` are one number > 0 per offer; within, coordinates are multiplied by them, so that the norm is Euclidean.
 
@@ -38,7 +37,7 @@ class CutPool:
         self._where: list[Codes] = []
         self._values: list[Vec] = []
         self._right: list[float] = []
-        self.prices: Vec = np.zeros(0)
+        self.multipliers: Vec = np.zeros(0)
         self._idle: Codes = np.zeros(0, dtype=np.int64)
         self._rows: CutRows | None = None
 
@@ -47,7 +46,7 @@ class CutPool:
 
     @property
     def point(self) -> Vec:
-        """The point that the prices belong to; the nearest one that keeps all cuts, once they are the best."""
+        """The point that the multipliers belong to; the nearest one that keeps all cuts, once they are the best."""
         shares: Vec = self._within / self._scale
         return shares
 
@@ -72,34 +71,34 @@ class CutPool:
             where = np.concatenate([*self._where, np.zeros(0, dtype=np.int64)])
             value = np.concatenate([*self._values, np.zeros(0)])
             square = np.array([float(value @ value) for value in self._values])
-            fresh = len(self) - self.prices.size
-            self.prices = np.concatenate([self.prices, np.zeros(fresh)])
+            fresh = len(self) - self.multipliers.size
+            self.multipliers = np.concatenate([self.multipliers, np.zeros(fresh)])
             self._idle = np.concatenate([self._idle, np.zeros(fresh, dtype=np.int64)])
             self._rows = CutRows(ptr, where, value, np.array(self._right), square)
         return self._rows
 
     def climb(self, passes: int, between: int = 4) -> None:
-        """Passes of Hildreth's method over all cuts, each with some more over those that have a price."""
+        """Passes of Hildreth's method over all cuts, each with some more over those that have a multiplier."""
         rows = self._laid_out()
         simplices = self.assortments.indptr, self._weights, self._levels, self._lifts
-        pool_kernels.climb(rows, self.prices, *simplices, self._within, passes, between)
-        self._idle = np.where(self.prices > 0.0, 0, self._idle + 1)
+        pool_kernels.climb(rows, self.multipliers, *simplices, self._within, passes, between)
+        self._idle = np.where(self.multipliers > 0.0, 0, self._idle + 1)
 
     def forget(self) -> None:
-        """Drop cuts that have not had a price for long: without one they prove nothing."""
+        """Drop cuts that have not had a multiplier for long: without one they prove nothing."""
         self._laid_out()
-        kept = np.flatnonzero((self._idle < IDLE) | (self.prices > 0.0)).tolist()
+        kept = np.flatnonzero((self._idle < MAX_IDLE_CLIMBS) | (self.multipliers > 0.0)).tolist()
         if len(kept) < len(self):
             self._where = [self._where[k] for k in kept]
             self._values = [self._values[k] for k in kept]
             self._right = [self._right[k] for k in kept]
-            self.prices, self._idle = self.prices[kept], self._idle[kept]
+            self.multipliers, self._idle = self.multipliers[kept], self._idle[kept]
             self._rows = None
 
     def _combined(self) -> tuple[Vec, float, float]:
-        """The sum Y of all normals times their prices, as <Y, x> <= right, and the room that rounding needs."""
+        """The sum Y of all normals times their multipliers, as <Y, x> <= right, and the slack that rounding needs."""
         total: Vec = np.zeros(self._data.size)
-        right, size = pool_kernels.add_up(self._laid_out(), self.prices, total)
+        right, size = pool_kernels.add_up(self._laid_out(), self.multipliers, total)
         pulls = self._levels[self.assortments.owner] - self._lifts
         total += pulls
         largest = np.maximum.reduceat(pulls, self.assortments.indptr[:-1])
@@ -108,7 +107,7 @@ class CutPool:
         return total, right, ROUNDING * (self._data.size + len(self)) * size
 
     def bound(self) -> float:
-        """The bound that the prices prove, less what rounding may have added; never below 0."""
+        """The bound that the multipliers prove, less what rounding may have added; never below 0."""
         total, right, rounding = self._combined()
         norm = float(np.linalg.norm(total))
         if norm == 0.0:
@@ -116,6 +115,6 @@ class CutPool:
         return max(0.0, (float(total @ self._data) - right - rounding) / (norm * (1.0 + ROUNDING * self._data.size)))
 
     def normal(self) -> Vec:
-        """The normal of the one cut that all of them make with their prices: what the bound is the depth of."""
+        """The normal of the one cut that all of them make with their multipliers: what the bound is the depth of."""
         normal: Vec = -self._combined()[0] * self._scale
         return normal

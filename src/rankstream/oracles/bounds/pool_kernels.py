@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 
 
@@ -33,11 +33,11 @@ def excess(rows: CutRows, number: int, point: Vec) -> float:
 
 
 @compiled
-def press(rows: CutRows, number: int, prices: Vec, point: Vec) -> None:
-    """Make the price of one half-space best: to its surface, or as far as the price can fall."""
-    step = max(-prices[number], excess(rows, number, point) / rows.square[number])
+def press(rows: CutRows, number: int, multipliers: Vec, point: Vec) -> None:
+    """Make the multiplier of one half-space best: to its surface, or as far as the multiplier can fall."""
+    step = max(-multipliers[number], excess(rows, number, point) / rows.square[number])
     if step != 0.0:
-        prices[number] += step
+        multipliers[number] += step
         for k in range(rows.ptr[number], rows.ptr[number + 1]):
             point[rows.where[k]] -= step * rows.value[k]
 
@@ -62,7 +62,7 @@ def level(indptr: Codes, radii: Vec, levels: Vec, lifts: Vec, point: Vec) -> Non
 @compiled
 def climb(
     rows: CutRows,
-    prices: Vec,
+    multipliers: Vec,
     indptr: Codes,
     radii: Vec,
     levels: Vec,
@@ -71,32 +71,32 @@ def climb(
     passes: int,
     between: int,
 ) -> None:
-    """``passes`` over all half-spaces and simplices, with ``between`` over those with a price alone after each."""
-    active = np.empty(prices.size, dtype=np.int64)
+    """``passes`` over all half-spaces and simplices, with ``between`` over those with a multiplier alone after each."""
+    active = np.empty(multipliers.size, dtype=np.int64)
     for _ in range(passes):
         count = 0
-        for number in range(prices.size):
-            press(rows, number, prices, point)
-            if prices[number] > 0.0:
+        for number in range(multipliers.size):
+            press(rows, number, multipliers, point)
+            if multipliers[number] > 0.0:
                 active[count] = number
                 count += 1
         level(indptr, radii, levels, lifts, point)
         for _ in range(between):
             for k in range(count):
-                press(rows, active[k], prices, point)
+                press(rows, active[k], multipliers, point)
             level(indptr, radii, levels, lifts, point)
 
 
 @compiled
-def add_up(rows: CutRows, prices: Vec, out: Vec) -> tuple[float, float]:
-    """Put the sum of rows times prices into ``out``; return that of the right-hand sides, and of all sizes."""
+def add_up(rows: CutRows, multipliers: Vec, out: Vec) -> tuple[float, float]:
+    """Put the sum of rows times multipliers into ``out``; return that of the right-hand sides, and of all sizes."""
     out[:] = 0.0
     right, size = 0.0, 0.0
-    for number in range(prices.size):
-        if prices[number] > 0.0:
-            right += prices[number] * rows.right[number]
-            size += prices[number] * abs(rows.right[number])
+    for number in range(multipliers.size):
+        if multipliers[number] > 0.0:
+            right += multipliers[number] * rows.right[number]
+            size += multipliers[number] * abs(rows.right[number])
             for k in range(rows.ptr[number], rows.ptr[number + 1]):
-                out[rows.where[k]] += prices[number] * rows.value[k]
-                size += prices[number] * abs(rows.value[k])
+                out[rows.where[k]] += multipliers[number] * rows.value[k]
+                size += multipliers[number] * abs(rows.value[k])
     return right, size

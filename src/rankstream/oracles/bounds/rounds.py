@@ -8,19 +8,19 @@ import numpy as np
 from rankstream._core.threads import crew
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds.cuts import Cut
-from rankstream.oracles.bounds.group_cuts import GroupCuts
+from rankstream.oracles.bounds.cuts import Cut, GroupCuts
 from rankstream.oracles.bounds.part_kernels import Tables
 from rankstream.oracles.bounds.parts import ItemParts, empty_tables
 
-SMALLEST, STEP = 8, 2  # items of the first parts, and how many more the later ones have
-QUICK = 16  # items of which all are one part from the beginning
-PATIENCE = 3  # passes with parts of the largest size that add next to nothing
-BATCH, FEWEST = 32, 4  # parts in a batch: of the smallest size, and of large ones
-SHALLOW, SHALLOWEST = 1e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are not worth their room
-MOST_GROUPED, GROUPING = 1000, 1e-3  # offers, and seconds per coordinate that must be left for groups to be made
-SLOWER = 5.0  # times as long as before, at most, for parts of the next size
-RISES, RISES_ALONE = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
+# tuned on other seeds than those of benchmarks/proofs.py
+MIN_PART_ITEMS, PART_ITEMS_STEP = 8, 2  # items of the first parts, and how many more the later ones have
+MAX_ITEMS_IN_ONE_PART = 16  # items of which all are one part from the beginning
+MAX_STALE_PASSES = 3  # passes with parts of the largest size that add next to nothing
+BATCH_PARTS, MIN_BATCH_PARTS = 32, 4  # parts in a batch: of the smallest size, and of large ones
+MIN_RELATIVE_DEPTH, MIN_DEPTH = 1e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are left out
+MAX_GROUPED_OFFERS, GROUPING_SECONDS = 1000, 1e-3  # groups need so few offers, and so many seconds per coordinate
+NEXT_SIZE_FACTOR = 5.0  # times as long as before, at most, for parts of the next size
+MIN_RISE, MIN_RISE_OF_ONE_PART = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
 
 
 class PartRounds:
@@ -44,7 +44,7 @@ class PartRounds:
         offered = np.unique(assortments.members).size - (assortments.no_choice_code is not None)
         self._all = offered
         self._largest = min(items, offered)
-        self.size = min(offered if offered <= min(QUICK, items) else SMALLEST, self._largest)
+        self.size = min(offered if offered <= min(MAX_ITEMS_IN_ONE_PART, items) else MIN_PART_ITEMS, self._largest)
         self.finished = self.size < 1
         self._parts = ItemParts(assortments, squares)
         self._tables: SimpleQueue[Tables] = SimpleQueue()
@@ -60,16 +60,16 @@ class PartRounds:
 
         ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far.
         """
-        shallow = max(SHALLOWEST, SHALLOW * bound)
+        shallow = max(MIN_DEPTH, MIN_RELATIVE_DEPTH * bound)
         if not self._left:
             self._next_pass(mass, bound)
             if not self.finished and self._may_group(until):
-                return self._groups_cuts(point, SHALLOWEST)
+                return self._groups_cuts(point, MIN_DEPTH)
         if self.finished:
             return []
         if perf_counter() + self._takes > until:
             return None
-        count = max(FEWEST, BATCH >> max(0, (self.size - SMALLEST) // STEP))
+        count = max(MIN_BATCH_PARTS, BATCH_PARTS >> max(0, (self.size - MIN_PART_ITEMS) // PART_ITEMS_STEP))
         batch, self._left = self._left[:count], self._left[count:]
         chosen = [self._chosen(offer, mass) for offer in batch]
         found: list[Cut | None] = [None] * len(batch)
@@ -94,8 +94,8 @@ class PartRounds:
         """Whether groups of offers are made, and soon enough: that takes a small part of the time, or nothing."""
         if self._groups is not None:
             return True
-        few = self.assortments.n_offers <= MOST_GROUPED
-        return few and until - perf_counter() > GROUPING * self.assortments.n_coordinates
+        few = self.assortments.n_offers <= MAX_GROUPED_OFFERS
+        return few and until - perf_counter() > GROUPING_SECONDS * self.assortments.n_coordinates
 
     def _groups_cuts(self, point: Vec, shallow: float) -> list[Cut]:
         """The cuts of groups of offers: at the beginning of every pass."""
@@ -106,12 +106,12 @@ class PartRounds:
     def _next_pass(self, mass: Vec, bound: float) -> None:
         """All offers as centres again, and larger parts if the last pass has added next to nothing."""
         alone = self.size >= self._all  # all items are one part, the same whatever the centre
-        if self._marked is not None and bound <= self._marked * (1.0 + (RISES_ALONE if alone else RISES)):
+        if self._marked is not None and bound <= self._marked * (1.0 + (MIN_RISE_OF_ONE_PART if alone else MIN_RISE)):
             self._stale += self.size >= self._largest
-            self.finished = self._stale >= PATIENCE
+            self.finished = self._stale >= MAX_STALE_PASSES
             if self.size < self._largest:
-                self.size = min(self.size + STEP, self._largest)
-                self._tables, self._takes = SimpleQueue(), self._takes * SLOWER
+                self.size = min(self.size + PART_ITEMS_STEP, self._largest)
+                self._tables, self._takes = SimpleQueue(), self._takes * NEXT_SIZE_FACTOR
         else:
             self._stale = 0
         self._marked = bound

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.order import refuse_order
-from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.protocol import Answer, check_costs
+from rankstream.oracles.protocol import Answer, finite_costs
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.ties import TieRule, Ties
 
 
 @compiled
@@ -58,7 +57,7 @@ def choose_winners(
             winner[v] = inner[over]
 
 
-class LaminarOracle:
+class LaminarOracle(TieRule):
     """Any two offers are nested or share no item (apart from no-choice): offers nested by revenue, clusters of items.
 
     If an item wins an offer, it wins every smaller offer inside that contains it, and the others inside are free: costs
@@ -72,9 +71,8 @@ class LaminarOracle:
     """
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
-        check_ties(ties, seed)
+        super().__init__(assortments, ties, seed)
         refuse_order(assortments.order, "The oracle for nested offers", "use LatticeOracle, or oracles.auto")
-        self.assortments, self.ties, self.seed = assortments, ties, seed
         self.reduced = reduce(assortments)
         if not self.reduced.is_laminar:
             raise ValueError("Some offers overlap without one containing the other: use oracles.auto.")
@@ -101,23 +99,16 @@ class LaminarOracle:
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """The cheapest ranking, proven: bound and value are equal."""
-        vector = check_costs(self.assortments, costs)
-        if not np.isfinite(vector).all():
-            raise ValueError("The costs contain NaN or infinity: every cost must be a finite number.")
-        base = np.where(self.reduced.base_at >= 0, vector[self.reduced.base_at], 0.0)
-        kept = self.reduced.entry_at >= 0
-        entries = np.bincount(
-            self.reduced.entry_at[kept], weights=(vector - base)[kept], minlength=self.reduced.n_entries
-        ).astype(np.float64)[self._moved]
+        vector = finite_costs(self.assortments, costs)
+        entries = self.reduced.fold(vector)[self._moved]
         n_offers = self._above.size
         winner = np.empty(n_offers, dtype=np.int64)
-        stop = 0.0 if self.reduced.no_choice_code >= 0 else np.inf
+        stop = 0.0 if self._universal >= 0 else np.inf
         choose_winners(
             entries, self._starts, self._above, self._inner, stop, np.zeros(n_offers), np.zeros(entries.size), winner
         )
         ranking = self._rank(winner)
-        offers, code, rule = self.assortments, self.reduced.no_choice_code, TIE_RULES[self.ties]
-        value = kernels.keep_by_rule(vector, offers.indptr, offers.members, code, rule, self.seed, True, ranking)
+        value = self.keep(vector, ranking)
         return Answer(ranking, value, value)
 
     def _rank(self, winner: Codes) -> Codes:
@@ -125,8 +116,8 @@ class LaminarOracle:
         # the winner of a larger offer comes before those inside that it does not win
         best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
         top = list(dict.fromkeys(best))
-        if self.reduced.no_choice_code >= 0:
-            top.append(self.reduced.no_choice_code)
+        if self._universal >= 0:
+            top.append(self._universal)
         rest = [item for item in range(self.assortments.n_items) if item not in set(top)]
         return np.array(top + rest, dtype=np.int64)
 

@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bits, Codes, Vec
-from rankstream.oracles.lattice_kernels import fold_costs
 
-PAD = 8  # numbers between two blocks
+BLOCK_GAP = 8  # numbers between two blocks
 
 
 class Chains(NamedTuple):
@@ -153,8 +152,8 @@ def fill_chains(costs: Vec, stop: float, chains: Chains, tables: Vec, rows: Code
     """Write the cost of the cheapest way to go on from every state, given the costs of the entries.
 
     ``stop`` is 0 where no-choice may end a ranking at any state, else infinity. Between two blocks there is a gap of
-    PAD numbers: without it, the blocks that a state leads to would lie whole powers of two apart, in the same few lines
-    of the processor's cache.
+    BLOCK_GAP numbers: without it, the blocks that a state leads to would lie whole powers of two apart, in the same few
+    lines of the processor's cache.
     """
     n_low, n_chains, radix, stride = chains.n_low, chains.radix.size, chains.radix, chains.stride
     field, starts = chains.field, chains.first
@@ -164,7 +163,7 @@ def fill_chains(costs: Vec, stop: float, chains: Chains, tables: Vec, rows: Code
     for c in range(n_chains):
         rows[level, c] = level * n_chains + c
         tables[rows[level, c]] = 0.0
-    for first in range(0, to_go.size, best.size + PAD):
+    for first in range(0, to_go.size, best.size + BLOCK_GAP):
         for s in range(best.size):
             best[s] = stop
         if first:
@@ -187,9 +186,3 @@ def fill_chains(costs: Vec, stop: float, chains: Chains, tables: Vec, rows: Code
         open_block(begin, end, level, word, chains.spare, field, *offers, costs, tables, rows)
         meet_high_chains(first, digits, n_low, level, stride, tables, rows, best, to_go)
         resolve_low_chains(first, n_low, level, radix, stride, tables, rows, best, to_go)
-
-
-@compiled
-def fold(costs: Vec, entry_at: Codes, base_at: Codes, entries: Vec) -> None:
-    """``fold_costs`` with a way in from Python."""
-    fold_costs(costs, entry_at, base_at, entries)

@@ -6,9 +6,11 @@ that this bit completes are added to tables of placing costs over the low bits, 
 of a block) and item. Rows that a bit does not touch are shared with the level above.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner, released
+from rankstream._core.compilation import compiled, inner, released
 from rankstream._core.types import Bits, Codes, Vec
 
 LOW_BITS = 7
@@ -17,6 +19,25 @@ OCTET = np.uint64(8)
 SHIFT = np.uint64(LOW_BITS)
 # uint64 with uint64 only: beside a signed number, numba and numpy go over to floats, which have no bits
 ZERO, ONE, TWO, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
+
+
+class SetProblem(NamedTuple):
+    """The offers as sets of bits, and the items by their bits.
+
+    ``order[starts[level] : starts[level + 1]]`` are the offers that are complete as soon as the bit of that level is,
+    the last level being the root, whose offers have low items only. ``low_places`` are the bits of ``low_items``.
+    """
+
+    indptr: Codes
+    members: Codes
+    offer_sets: Bits
+    order: Codes
+    starts: Codes
+    bit_of: Bits
+    high_items: Codes
+    low_items: Codes
+    low_places: Codes
+    universal: int
 
 
 @compiled
@@ -32,27 +53,17 @@ def lowest_bit(number: np.uint64, none: int) -> int:
 
 
 @compiled
-def add_offer(
-    offer: int,
-    level: int,
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    universal: int,
-    tables: Vec,
-    rows: Bits,
-) -> None:
+def add_offer(offer: int, level: int, costs: Vec, problem: SetProblem, tables: Vec, rows: Bits) -> None:
     """Add an offer's costs to the rows of its items, wherever the low bits contain the low items of the offer.
 
     That is the zeta transform of one number over the low bits. With hundreds of offers, a row gets one or two numbers
     at a time, and adding each at once takes a small part of the time that it takes to transform a row.
     """
     # the caller has seen that the block contains the high items of the offer
-    low = offer_sets[offer] & (WIDTH - ONE)
-    for k in range(indptr[offer], indptr[offer + 1]):
-        item = members[k]
-        if item != universal:
+    low = problem.offer_sets[offer] & (WIDTH - ONE)
+    for k in range(problem.indptr[offer], problem.indptr[offer + 1]):
+        item = problem.members[k]
+        if item != problem.universal:
             cost = costs[k]
             # of the table's own kind: beside a double, all sums of a table of single precision would be doubles
             nothing = cost - cost
@@ -70,12 +81,12 @@ def add_offer(
 
 @compiled
 def meet_high_items(
-    first: np.uint64, level: int, high_items: Codes, bit_of: Bits, tables: Vec, rows: Bits, to_go: Vec, best: Vec
+    first: np.uint64, level: int, problem: SetProblem, tables: Vec, rows: Bits, to_go: Vec, best: Vec
 ) -> None:
     """Lower ``best`` to the cheapest way to go on with an item whose bit is above the block."""
-    for h in range(high_items.size):
-        item = high_items[h]
-        bit = bit_of[item]
+    for h in range(problem.high_items.size):
+        item = problem.high_items[h]
+        bit = problem.bit_of[item]
         if first & bit:
             row = rows[level, item]
             # an earlier block, as it lacks the bit; s last, since both rows lie in its order
@@ -86,13 +97,13 @@ def meet_high_items(
 
 
 @compiled
-def find_low_rows(level: int, low_items: Codes, low_places: Codes, tables: Vec, rows: Bits, low_rows: Bits) -> None:
+def find_low_rows(level: int, problem: SetProblem, tables: Vec, rows: Bits, low_rows: Bits) -> None:
     """The row of placing costs of each low bit; for items that share a bit, a spare row with the least of theirs."""
-    for h in range(low_items.size):
-        place = low_places[h]
-        row = rows[level, low_items[h]]
+    for h in range(problem.low_items.size):
+        place = problem.low_places[h]
+        row = rows[level, problem.low_items[h]]
         # low_items are sorted by bit, so that those who share one stand side by side
-        if h > 0 and low_places[h - 1] == place:
+        if h > 0 and problem.low_places[h - 1] == place:
             old = low_rows[place]
             # the last rows of all, one per place, belong to no level and item
             spare = np.uint64(tables.shape[0] - 1 - place)
@@ -132,18 +143,7 @@ def resolve_low_items(first: np.uint64, tables: Vec, low_rows: Bits, best: Vec, 
 
 
 @inner
-def open_block(
-    block: np.uint64,
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    order: Codes,
-    starts: Codes,
-    universal: int,
-    tables: Vec,
-    rows: Bits,
-) -> int:
+def open_block(block: np.uint64, costs: Vec, problem: SetProblem, tables: Vec, rows: Bits) -> int:
     """Bring the rows of a block's level up to date: those of the block without its lowest bit, and what that bit adds.
 
     Returns the level. The block without its lowest bit must have been opened, and since then only blocks of lower
@@ -157,36 +157,21 @@ def open_block(
             rows[level, item] = rows[parent, item]
     # an offer with an item in these bits is not inside any set of the block
     outside = ~((block << SHIFT) | (WIDTH - ONE))
-    for place in range(starts[level], starts[level + 1]):
-        if not offer_sets[order[place]] & outside:
-            add_offer(order[place], level, costs, indptr, members, offer_sets, universal, tables, rows)
+    for place in range(problem.starts[level], problem.starts[level + 1]):
+        offer = problem.order[place]
+        if not problem.offer_sets[offer] & outside:
+            add_offer(offer, level, costs, problem, tables, rows)
     return level
 
 
 @released
 def fill_part(
-    part: np.uint64,
-    n_blocks: np.uint64,
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    offer_sets: Bits,
-    order: Codes,
-    starts: Codes,
-    bit_of: Bits,
-    high_items: Codes,
-    low_items: Codes,
-    low_places: Codes,
-    universal: int,
-    to_go: Vec,
-    tables: Vec,
-    rows: Bits,
+    part: np.uint64, n_blocks: np.uint64, costs: Vec, problem: SetProblem, to_go: Vec, tables: Vec, rows: Bits
 ) -> None:
     """Write the cost of the cheapest way to go on from every set of a part, given costs less those of no-choice.
 
     A part is ``n_blocks`` blocks, a power of two, that agree in the bits above; one part may be all. Parts with one
-    of those bits less must be done. ``order[starts[level] : starts[level + 1]]`` are the offers that are complete as
-    soon as the bit of that level is, the last level being the root, whose offers have low items only.
+    of those bits less must be done.
     """
     root = rows.shape[0] - 1
     low_rows = np.empty(LOW_BITS, dtype=np.uint64)
@@ -207,16 +192,16 @@ def fill_part(
     for back in range(root):
         bit = ONE << np.uint64(root - 1 - back)
         if first_block & bit:
-            open_block(opened, costs, indptr, members, offer_sets, order, starts, universal, tables, rows)
+            open_block(opened, costs, problem, tables, rows)
             opened |= bit
     for block in range(first_block, first_block + n_blocks):
-        level = open_block(np.uint64(block), costs, indptr, members, offer_sets, order, starts, universal, tables, rows)
+        level = open_block(np.uint64(block), costs, problem, tables, rows)
         for s in range(ZERO, WIDTH):
-            best[s] = 0.0 if universal >= 0 else np.inf
+            best[s] = 0.0 if problem.universal >= 0 else np.inf
         if block == ZERO:
             # nothing is left to pay for the empty set, with or without no-choice
             best[0] = 0.0
         first = block << SHIFT
-        meet_high_items(first, level, high_items, bit_of, tables, rows, to_go, best)
-        find_low_rows(level, low_items, low_places, tables, rows, low_rows)
+        meet_high_items(first, level, problem, tables, rows, to_go, best)
+        find_low_rows(level, problem, tables, rows, low_rows)
         resolve_low_items(first, tables, low_rows, best, to_go)

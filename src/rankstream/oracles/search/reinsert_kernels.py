@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
-from rankstream.oracles.search_kernels import Offers, below
+from rankstream.oracles.search.local_kernels import Offers, below
 from rankstream.oracles.tie_kernels import hashed
 
-BLOCK = 3  # sets of items are gone through in blocks of 2**3, so that at least as many items are taken out
+BLOCK_ITEMS = 3  # sets of items are gone through in blocks of 2**3, so that at least as many items are taken out
 NO_LAYER, NO_OFFER = -1, -2
 
 
@@ -150,7 +150,7 @@ def run_layer(sums: Vec, together: Vec, value: Vec) -> None:
     for u in range(value.size - 8, -1, -8):
         a, b, c, d = value[u], value[u + 1], value[u + 2], value[u + 3]
         e, f, g, h = value[u + 4], value[u + 5], value[u + 6], value[u + 7]
-        for bit in range(BLOCK, sums.size):
+        for bit in range(BLOCK_ITEMS, sums.size):
             if u >> bit & 1 == 0:
                 w, s, t = u | 1 << bit, sums[bit], together[bit]
                 a = lesser(a, t[u] + s + value[w])
@@ -277,7 +277,7 @@ def reinsert_neighbours(costs: Vec, offers: Offers, ranking: Codes, size: int, s
     """Take ``size`` neighbours out and put them back where they cost least, ``moves`` times; return what is saved."""
     n_items, saved = ranking.size, 0.0
     size = min(size, n_items)
-    if size < BLOCK:
+    if size < BLOCK_ITEMS:
         return saved
     position, removed = np.empty(n_items, dtype=np.int64), np.empty(size, dtype=np.int64)
     space = make_space(n_items, offers.indptr.size - 1, size)

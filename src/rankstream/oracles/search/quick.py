@@ -7,16 +7,16 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import quick_kernels, search_kernels
 from rankstream.oracles.protocol import Answer, finite_costs, meet
-from rankstream.oracles.search_kernels import Offers
+from rankstream.oracles.search import local_kernels as search_kernels
+from rankstream.oracles.search.local import index_offers
 from rankstream.oracles.tie_kernels import hashed
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.ties import TIE_RULES, TieRule, Ties
 
-WORK, LEAST = 6, 100_000  # coordinates that a call may look at, for each that there is, and at least
+LOOKS_PER_COORDINATE, MIN_LOOKS = 6, 100_000  # how many coordinates a call may look at, whichever is more
 
 
-class QuickOracle:
+class QuickOracle(TieRule):
     """Inserts items at their best positions, starting from the answer that it was to follow.
 
     Neither making it nor asking it takes more than a few passes over the coordinates, however the offers overlap. The
@@ -47,14 +47,12 @@ class QuickOracle:
     def __init__(
         self, assortments: Assortments, ties: Ties = "random", seed: int = 0, turn: int = 0, start: Codes | None = None
     ) -> None:
-        check_ties(ties, seed)
-        self.assortments, self.ties, self.seed, self.turn = assortments, ties, seed, turn
+        super().__init__(assortments, ties, seed)
+        self.turn = turn
         self.start: Codes = assortments.precedence.sequence.copy() if start is None else start
         assortments.precedence.check(np.atleast_2d(self.start))
         self._answered = self.start
-        begins, listed = quick_kernels.list_coordinates(assortments.members, assortments.n_items)
-        offers, pairs = assortments, assortments.precedence.pairs
-        self._offers = Offers(offers.indptr, offers.members, offers.owner, begins, listed, pairs)
+        self._offers = index_offers(assortments)
         self._sizes = np.diff(assortments.indptr)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
@@ -64,8 +62,8 @@ class QuickOracle:
         values = search_kernels.pool_costs(vector, self._offers, np.argsort(candidates, axis=1))
         order = np.ascontiguousarray(candidates[int(values.argmin())])
         seed, first = np.uint64(hashed(np.uint64(self.seed), np.uint64(self.turn))), self._first()
-        work = max(LEAST, WORK * offers.n_coordinates)
-        quick_kernels.improve(vector, self._offers, order, TIE_RULES[self.ties], seed, first, work)
+        work = max(MIN_LOOKS, LOOKS_PER_COORDINATE * offers.n_coordinates)
+        search_kernels.improve(vector, self._offers, order, TIE_RULES[self.ties], seed, first, work)
         value = float(search_kernels.pool_costs(vector, self._offers, np.argsort(order)[None, :])[0])
         self._answered = order
         least = float(np.minimum.reduceat(vector, offers.indptr[:-1]).sum())
@@ -103,9 +101,8 @@ class QuickOracle:
 
     def explain(self) -> str:
         """Why this oracle, in words."""
-        return (
-            f"by a search of {WORK} looks at each of {self.assortments.n_coordinates:,} coordinates, with a wide bound"
-        )
+        number = self.assortments.n_coordinates
+        return f"by a search of {LOOKS_PER_COORDINATE} looks at each of {number:,} coordinates, with a wide bound"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return QuickOracle, (self.assortments, self.ties, self.seed, self.turn, self.start)

@@ -8,15 +8,14 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.protocol import Answer, Oracle, finite_costs
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.ties import TieRule, Ties
 
 Make = Callable[[Assortments, Ties, int], Oracle]
 
 
-class ComponentsOracle:
+class ComponentsOracle(TieRule):
     """One oracle per group of offers; their rankings are put one after the other, and kept by the tie rule.
 
     The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway. Items
@@ -24,9 +23,8 @@ class ComponentsOracle:
     """
 
     def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
-        check_ties(ties, seed)
-        self.assortments, self.make, self.ties, self.seed = assortments, make, ties, seed
-        self._no_choice_code = -1 if assortments.no_choice_code is None else assortments.no_choice_code
+        super().__init__(assortments, ties, seed)
+        self.make = make
         self._parts: list[tuple[Oracle, Codes, Codes]] = []
         reduced = reduce(assortments)
         for component in reduced.components:
@@ -35,7 +33,7 @@ class ComponentsOracle:
             if assortments.order:  # an offer that can go only one way may have other items besides
                 touched &= reduced.entry_at >= 0
             numbers = np.unique(assortments.owner[touched]).tolist()
-            codes = np.array(sorted(own | ({self._no_choice_code} if self._no_choice_code >= 0 else set())))
+            codes = np.array(sorted(own | ({self._universal} if self._universal >= 0 else set())))
             labels = [assortments.items[code] for code in codes]
             order = [(assortments.items[a], assortments.items[b]) for a, b in assortments.precedence.among(codes)]
             part = Assortments([assortments.offers[number] for number in numbers], labels, order)
@@ -57,18 +55,16 @@ class ComponentsOracle:
             answer = oracle.cheapest(vector[where])
             slack += answer.value - answer.bound
             ranking = codes[answer.ranking].tolist()
-            end = ranking.index(self._no_choice_code) if self._no_choice_code >= 0 else len(ranking)
+            end = ranking.index(self._universal) if self._universal >= 0 else len(ranking)
             above += ranking[:end]
             below += ranking[end + 1 :]
-        middle = [self._no_choice_code] if self._no_choice_code >= 0 else []
+        middle = [self._universal] if self._universal >= 0 else []
         known = {*above, *middle, *below}
         rest = [code for code in range(self.assortments.n_items) if code not in known]
         whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
-        offers, rule = self.assortments, TIE_RULES[self.ties]
-        if offers.order:  # items of no group may have to come before others, or win an offer that can go only one way
-            whole = offers.precedence.lift(whole.tolist())
-        shape, pairs = (offers.indptr, offers.members), offers.precedence.pairs
-        value = kernels.keep_in_order(vector, *shape, self._no_choice_code, rule, self.seed, True, pairs, whole)
+        if self.assortments.order:  # items of no group may have to come first, or win an offer that can go one way only
+            whole = self.assortments.precedence.lift(whole.tolist())
+        value = self.keep(vector, whole)
         return Answer(whole, value, value if slack == 0.0 else value - slack)
 
     def explain(self) -> str:

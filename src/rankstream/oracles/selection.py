@@ -5,27 +5,28 @@ import numpy as np
 from rankstream._core.memory import available_memory
 from rankstream._core.threads import thread_count
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.chains import ChainOracle, n_states, used_chains
-from rankstream.oracles.components import ComponentsOracle
-from rankstream.oracles.dense import DenseOracle, table_bytes
-from rankstream.oracles.laminar import LaminarOracle
-from rankstream.oracles.lattice import MOST_STATES, LatticeOracle, TooManyUnionsError
-from rankstream.oracles.program_kernels import collect_unions
+from rankstream.oracles.bounds.group_kernels import collect_unions
 from rankstream.oracles.protocol import Explained
 from rankstream.oracles.reductions import Reduced, item_bits, reduce
-from rankstream.oracles.search import ROUNDS, SearchOracle, fewer
+from rankstream.oracles.search.local import SEARCH_ROUNDS, SearchOracle, fewer
+from rankstream.oracles.tables.chains import ChainOracle, n_states, used_chains
+from rankstream.oracles.tables.components import ComponentsOracle
+from rankstream.oracles.tables.dense import DenseOracle, table_bytes
+from rankstream.oracles.tables.laminar import LaminarOracle
+from rankstream.oracles.tables.lattice import MAX_STATES, LatticeOracle, TooManyUnionsError
 from rankstream.oracles.ties import Ties
 
-SMALL = 20
-DENSE_FROM = 13
-DENSE_TO = 26  # items whose sets one thread runs through in about half a second; twice the threads, one item more
-DENSE_MOST = 30  # beyond that, a call takes seconds however many threads there are
-SHARE = 0.5  # of the memory that is free, for a table
-CHAINS_FROM = 2**13  # states of a table for chains that takes less time than the unions of most offers
-CHAINS_TO = 2**25  # states that one thread runs through in about half a second
-CHAIN_UNIONS = 2**18  # beyond that, writing their program takes longer than making such a table
-MOST_UNIONS = 2**20  # beyond that, writing their program takes seconds
-MANY_UNIONS = 2**16  # of a quarter of the offers: then those of all are not counted
+# where one table takes over from another: benchmarks/oracle.py times all sizes, benchmarks/prices.py chains
+MAX_SMALL_OFFERS = 20  # nested offers so few that their unions take no longer
+MIN_DENSE_ITEMS = 13  # with fewer, there are too few sets for another table than that of unions
+DENSE_ITEMS_PER_THREAD = 26  # one thread takes about half a second for all their sets; twice the threads, one item more
+MAX_DENSE_ITEMS = 30  # beyond that, a call takes seconds however many threads there are
+MAX_MEMORY_SHARE = 0.5  # of the memory that is free, for a table
+MIN_CHAIN_STATES = 2**13  # states of a table for chains that takes less time than the unions of most offers
+MAX_CHAIN_STATES = 2**25  # states that one thread runs through in about half a second
+MAX_UNIONS_BESIDE_CHAINS = 2**18  # beyond that, writing their program takes longer than making such a table
+MAX_UNIONS = 2**20  # beyond that, writing their program takes seconds
+MAX_UNIONS_OF_A_QUARTER = 2**16  # of a quarter of the offers: then those of all are not counted
 UNION_BYTES = 700  # about what the program of a union of offers takes
 
 
@@ -58,54 +59,47 @@ def explain(assortments: Assortments) -> str:
 def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained, str]:
     """An oracle, and why this one."""
     reduced = reduce(assortments)
-    if assortments.order:
-        return _choose_in_order(reduced, ties, seed)
     laminar = "Any two offers are nested or share no item, and so need no table"
-    if reduced.is_laminar and assortments.n_offers > SMALL:
+    nested = reduced.is_laminar and not assortments.order
+    if nested and assortments.n_offers > MAX_SMALL_OFFERS:
         return LaminarOracle(assortments, ties, seed), laminar
-    _, offer_sets, n_items = item_bits(assortments, reduced.no_choice_code)
-    n_parts = len(reduced.components)
-    most, refused = MOST_STATES, ""
-    if n_parts == 1 and n_items >= DENSE_FROM:
-        refused = _no_table(n_items)
-        room = max(int(SHARE * available_memory() / UNION_BYTES), 1024)
-        if not refused:
-            most = min(2**n_items // 6, MOST_UNIONS, room)
-            most = most if most <= MANY_UNIONS or _few_unions(offer_sets) else MANY_UNIONS
+    one_part = len(reduced.components) == 1
+    most, table, why = _other_table(reduced) if one_part else (MAX_STATES, None, "")
     try:
         oracle = LatticeOracle(assortments, ties, seed, most)
         return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
     except TooManyUnionsError:
-        if reduced.is_laminar:
+        if nested:
             return LaminarOracle(assortments, ties, seed), laminar
-        if n_parts > 1:
+        if not one_part:
             return ComponentsOracle(assortments, auto, ties, seed), "Parts without a common item are solved one by one"
-        many = f"There are more than {most:,} unions of offers"
-        if refused:
-            rounds = fewer(ROUNDS, assortments)
-            return SearchOracle(assortments, ties, seed, rounds=rounds), f"{many}, and {refused}"
-        table = f"{_gigabytes(n_items)} of the {available_memory() / 1e9:.3g} GB of memory that are free"
-        return DenseOracle(assortments, ties, seed), f"{many}, and a table of all sets of items takes {table}"
+        why = f"There are more than {most:,} unions of offers, and {why}"
+        if table is not None:
+            return table(assortments, ties, seed), why
+        return SearchOracle(assortments, ties, seed, rounds=fewer(SEARCH_ROUNDS, assortments)), why
 
 
-def _choose_in_order(reduced: Reduced, ties: Ties, seed: int) -> tuple[Explained, str]:
-    """The same where there is an order: tables of unions, of chains, or the search."""
-    assortments, n_parts, most = reduced.assortments, len(reduced.components), MOST_STATES
-    states = 0 if assortments.chains is None or n_parts > 1 else n_states(used_chains(reduced))
-    fits = CHAINS_FROM <= states <= CHAINS_TO and 8 * states <= SHARE * available_memory()
-    if fits:
-        most = min(states // 6, CHAIN_UNIONS, max(int(SHARE * available_memory() / UNION_BYTES), 1024))
-    try:
-        oracle = LatticeOracle(assortments, ties, seed, most)
-        return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
-    except TooManyUnionsError:
-        if n_parts > 1:
-            return ComponentsOracle(assortments, auto, ties, seed), "Parts without a common item are solved one by one"
-        many = f"There are more than {most:,} unions of offers"
-        if fits:
-            return ChainOracle(assortments, ties, seed), f"{many}, and the order is made of chains"
+def _other_table(reduced: Reduced) -> tuple[int, type[ChainOracle | DenseOracle] | None, str]:
+    """Where there are too many unions of offers: how many that is, the table to take, if any, and why."""
+    assortments, memory_limit = reduced.assortments, MAX_MEMORY_SHARE * available_memory()
+    most_unions = max(int(memory_limit / UNION_BYTES), 1024)
+    if assortments.order:
+        states = 0 if assortments.chains is None else n_states(used_chains(reduced))
+        if MIN_CHAIN_STATES <= states <= MAX_CHAIN_STATES and 8 * states <= memory_limit:
+            most = min(states // 6, MAX_UNIONS_BESIDE_CHAINS, most_unions)
+            return most, ChainOracle, "the order is made of chains"
         rest = f"a table of its chains would have {states:,} states" if states else "the order is not made of chains"
-        return SearchOracle(assortments, ties, seed), f"{many}, and {rest}"
+        return MAX_STATES, None, rest
+    _, offer_sets, n_items = item_bits(assortments, reduced.no_choice_code)
+    refused = _no_table(n_items) if n_items >= MIN_DENSE_ITEMS else ""
+    if refused:
+        return MAX_STATES, None, refused
+    most = MAX_STATES
+    if n_items >= MIN_DENSE_ITEMS:
+        most = min(2**n_items // 6, MAX_UNIONS, most_unions)
+        most = most if most <= MAX_UNIONS_OF_A_QUARTER or _few_unions(offer_sets) else MAX_UNIONS_OF_A_QUARTER
+    table = f"{_gigabytes(n_items)} of the {available_memory() / 1e9:.3g} GB of memory that are free"
+    return most, DenseOracle, f"a table of all sets of items takes {table}"
 
 
 def proving_table(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> DenseOracle | None:
@@ -121,16 +115,16 @@ def proving_table(assortments: Assortments, ties: Ties = "random", seed: int = 0
     if assortments.order:
         return None
     n_items = item_bits(assortments, reduce(assortments).no_choice_code)[2]
-    room = SHARE * available_memory()
-    if n_items > DENSE_MOST or table_bytes(n_items, assortments.n_items, "single") > room:
+    memory_limit = MAX_MEMORY_SHARE * available_memory()
+    if n_items > MAX_DENSE_ITEMS or table_bytes(n_items, assortments.n_items, "single") > memory_limit:
         return None
-    return DenseOracle(assortments, ties, seed, memory=room, precision="single")
+    return DenseOracle(assortments, ties, seed, memory=memory_limit, precision="single")
 
 
 def _few_unions(offer_sets: list[int]) -> bool:
     """Whether a quarter of the offers, the small ones, has few unions: if not, counting those of all takes seconds."""
     small_first = np.array(sorted(set(offer_sets), key=int.bit_count), dtype=np.uint64)
-    return collect_unions(small_first[: small_first.size // 4], np.empty(MANY_UNIONS, dtype=np.uint64)) >= 0
+    return collect_unions(small_first[: small_first.size // 4], np.empty(MAX_UNIONS_OF_A_QUARTER, dtype=np.uint64)) >= 0
 
 
 def _gigabytes(n_items: int) -> str:
@@ -140,13 +134,13 @@ def _gigabytes(n_items: int) -> str:
 def _no_table(n_items: int) -> str:
     """Why a table of all sets of items will not do here; empty if it will."""
     free, threads = available_memory(), thread_count()
-    if n_items > DENSE_MOST:
-        return f"a table of all sets of {n_items} items takes too long: {DENSE_MOST} is the most"
-    if 8 * 2**n_items > SHARE * free:
+    if n_items > MAX_DENSE_ITEMS:
+        return f"a table of all sets of {n_items} items takes too long: {MAX_DENSE_ITEMS} is the most"
+    if 8 * 2**n_items > MAX_MEMORY_SHARE * free:
         needed = f"needs {_gigabytes(n_items)} of memory, more than half of the {free / 1e9:.3g} GB that are free"
         return f"a table of all sets of {n_items} items {needed}"
-    if 2**n_items > threads * 2**DENSE_TO:
-        slow = f"more than 2**{DENSE_TO} for each thread that may be used, of which there {_are(threads)}"
+    if 2**n_items > threads * 2**DENSE_ITEMS_PER_THREAD:
+        slow = f"more than 2**{DENSE_ITEMS_PER_THREAD} for each thread that may be used, of which there {_are(threads)}"
         return f"all sets of {n_items} items are {slow}"
     return ""
 

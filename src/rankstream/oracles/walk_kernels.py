@@ -1,11 +1,29 @@
-"""The compiled loops that read rankings off the table for chains: a walk from the state with everything left down."""
+"""The compiled loops that read rankings off tables of sets and chains: a walk from the state with everything left."""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.oracles.dense_walk_kernels import TOLERANCE
-from rankstream.oracles.tie_kernels import LAST, keep_in_order
+from rankstream.oracles.tie_kernels import LAST, keep_by_rule
+
+TIE_TOLERANCE = 1e-15  # ways to go on tie when they cost more than the cheapest by at most this times its size
+
+
+class WalkTable(NamedTuple):
+    """The cost to go from every state, and what the states are: a digit for every chain says how much of it is left.
+
+    ``chain_of`` is the chain of each item, -1 for those that win nothing wherever they are, and ``rest`` how much is
+    left of it when the turn of the item comes; items that are offered alike share a turn. A set of items is a chain of
+    one for each bit. ``radix`` are the sizes of the digits, ``stride`` what each is worth.
+    """
+
+    chain_of: Codes
+    rest: Codes
+    radix: Codes
+    stride: Codes
+    to_go: Vec
 
 
 @inner
@@ -28,7 +46,7 @@ def add_placing_costs(
     return kept
 
 
-@inner
+@compiled
 def next_item(waits: Codes, chain_of: Codes, universal: int, last: bool, reach: Vec) -> int:
     """The item to rank next: among ties the first or the last; no-choice as late as can be, or as soon."""
     # the next items of the chains, also those that wait for items which win nothing: else reach is infinite
@@ -36,8 +54,8 @@ def next_item(waits: Codes, chain_of: Codes, universal: int, last: bool, reach: 
     for item in range(waits.size):
         if chain_of[item] >= 0:
             least = min(least, reach[item])
-    # 0 is what ending costs from here
-    most = least + TOLERANCE * abs(least)
+    # 0 is what ending costs from here; the tolerance follows what is still to pay, not a huge cost that is avoided
+    most = least + TIE_TOLERANCE * abs(least)
     found = -1
     for item in range(waits.size):
         if (
@@ -53,71 +71,50 @@ def next_item(waits: Codes, chain_of: Codes, universal: int, last: bool, reach: 
 
 
 @compiled
-def walk_chains(
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    universal: int,
-    pairs: Codes,
-    chain_of: Codes,
-    rest: Codes,
-    radix: Codes,
-    stride: Codes,
-    to_go: Vec,
-    forced: Codes,
-    last: bool,
-    ranking: Codes,
-) -> None:
-    """Read one cheapest ranking that begins with ``forced`` off the table, from its last state on.
-
-    ``chain_of`` is -1 for items that win nothing wherever they are, and ``rest`` is how much is left of its chain when
-    the turn of an item comes. Once no-choice is ranked, no other item wins anything.
-    """
-    n_items, n_still = ranking.size, indptr.size - 1
-    left, still = np.ones(n_items, dtype=np.bool_), np.arange(n_still)
-    waits, free, reach = np.zeros(n_items, dtype=np.int64), chain_of.copy(), np.empty(n_items)
-    for pair in range(pairs.shape[0]):
-        waits[pairs[pair, 1]] += 1
-    s, digits = to_go.size - 1, radix - 1
-    for place in range(n_items):
-        n_still = add_placing_costs(still, n_still, left, costs, indptr, members, reach)
-        for item in range(n_items):
-            if free[item] >= 0:
-                turn = digits[free[item]] == rest[item]
-                reach[item] += to_go[s - stride[free[item]]] if turn else np.inf
-        item = forced[place] if place < forced.size else next_item(waits, free, universal, last, reach)
-        ranking[place] = item
-        left[item] = False
-        # too many ever to be free again
-        waits[item] = n_items
-        for pair in range(pairs.shape[0]):
-            waits[pairs[pair, 1]] -= 1 if pairs[pair, 0] == item else 0
-        if item == universal:
-            free[:] = -1
-        elif free[item] >= 0:
-            s -= stride[free[item]]
-            digits[free[item]] -= 1
-
-
-@compiled
-def read_chains(
+def read_ranking(
     raw_costs: Vec,
     costs: Vec,
     indptr: Codes,
     members: Codes,
     universal: int,
     pairs: Codes,
-    chain_of: Codes,
-    rest: Codes,
-    radix: Codes,
-    stride: Codes,
-    to_go: Vec,
+    table: WalkTable,
     forced: Codes,
     ties: int,
     seed: int,
     ranking: Codes,
 ) -> float:
-    """Write a cheapest ranking that begins with ``forced`` and return what it really costs."""
-    table = chain_of, rest, radix, stride, to_go
-    walk_chains(costs, indptr, members, universal, pairs, *table, forced, ties == LAST, ranking)
-    return keep_in_order(raw_costs, indptr, members, universal, ties, seed, forced.size == 0, pairs, ranking)
+    """Write a cheapest ranking that begins with ``forced`` and return what it really costs.
+
+    From the table's last state on; once no-choice is ranked, no other item wins anything.
+    """
+    n_items, n_still = ranking.size, indptr.size - 1
+    left, still = np.ones(n_items, dtype=np.bool_), np.arange(n_still)
+    waits, free, reach = np.zeros(n_items, dtype=np.int64), table.chain_of.copy(), np.empty(n_items)
+    for pair in range(pairs.shape[0]):
+        waits[pairs[pair, 1]] += 1
+    s, digits = table.to_go.size - 1, table.radix - 1
+    for place in range(n_items):
+        n_still = add_placing_costs(still, n_still, left, costs, indptr, members, reach)
+        for item in range(n_items):
+            if free[item] >= 0:
+                turn = digits[free[item]] == table.rest[item]
+                reach[item] += table.to_go[s - table.stride[free[item]]] if turn else np.inf
+        item = forced[place] if place < forced.size else next_item(waits, free, universal, ties == LAST, reach)
+        ranking[place] = item
+        left[item] = False
+        # too many ever to be free again
+        waits[item] = n_items
+        for pair in range(pairs.shape[0]):
+            waits[pairs[pair, 1]] -= 1 if pairs[pair, 0] == item else 0
+        chain = free[item]
+        if item == universal:
+            free[:] = -1
+        elif chain >= 0:
+            for other in range(n_items):
+                # whoever shares the turn can no longer win anything
+                if free[other] == chain and table.rest[other] == digits[chain]:
+                    free[other] = -1
+            s -= table.stride[chain]
+            digits[chain] -= 1
+    return keep_by_rule(raw_costs, indptr, members, universal, ties, seed, forced.size == 0, pairs, ranking)

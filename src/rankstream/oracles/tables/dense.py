@@ -1,7 +1,5 @@
 """The exact oracle for dense problems of up to about thirty items: one number per set of unranked items."""
 
-from collections.abc import Iterable
-from itertools import permutations
 from threading import Lock
 from typing import Any, Literal
 
@@ -9,31 +7,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
-from rankstream._core.rounding import ROUNDING
 from rankstream._core.threads import crew
-from rankstream._core.types import Bits, Vec
+from rankstream._core.types import ROUNDING, Bits, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.order import refuse_order
-from rankstream.oracles import dense_kernels, dense_walk_kernels
-from rankstream.oracles.protocol import Answer
+from rankstream.oracles.protocol import Answer, TableOracle, finite_costs
 from rankstream.oracles.reductions import item_bits, reduce
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.tables import dense_kernels
+from rankstream.oracles.tables.dense_kernels import SetProblem
+from rankstream.oracles.ties import Ties
+from rankstream.oracles.walk_kernels import WalkTable
 
-MOST_BITS = 62
-BLOCK = 2**dense_kernels.LOW_BITS
-SHARED_FROM = 2**18  # sets from which on two threads take less time than one
+MAX_BITS = 62
+BLOCK_SETS = 2**dense_kernels.LOW_BITS
+MIN_THREADED_SETS = 2**18  # sets from which on two threads take less time than one (benchmarks/threads.py)
 HALF_UNIT = 2.0**-24  # the most that single precision rounds off a number, as a part of it
 Precision = Literal["double", "single"]
 
 
-class DenseOracle:
+class DenseOracle(TableOracle):
     """The subset dynamic program with 8 bytes per set: W[R] = min over i in R of cost(i, R) + W[R minus i].
 
     cost(i, R) is what item i takes from the offers inside R. It is never stored for all sets: the rarest items take the
     lowest bits, and a walk over the other bits keeps tables over the low bits only. Items that are offered alike share
     a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
-    ``oracles.ties``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
-    (``dense_walk_kernels.TOLERANCE``), since sums differ by as much when taken in another order. Large tables are
+    ``TieRule``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
+    (``walk_kernels.TIE_TOLERANCE``), since sums differ by as much when taken in another order. Large tables are
     filled by all threads that numba may use, with the same answers whatever their number.
 
     Parameters
@@ -65,36 +64,35 @@ class DenseOracle:
         memory: float = 12e9,
         precision: Precision = "double",
     ) -> None:
-        check_ties(ties, seed)
+        super().__init__(assortments, ties, seed)
         if precision not in ("double", "single"):
             raise ValueError(f"The precision is {precision!r}: choose 'double' or 'single'.")
         refuse_order(assortments.order, "A table of all sets of items", "use ChainOracle, or oracles.auto")
-        self.assortments = assortments
-        self.ties = ties
-        self.seed = seed
         self.memory = number_between("memory", memory, 0.0)
         self.precision: Precision = precision
         kind = np.dtype(np.float64 if precision == "double" else np.float32)
-        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         bit_of, offer_sets, n_bits = item_bits(assortments, self._universal)
         n_levels = max(n_bits - dense_kernels.LOW_BITS, 0) + 1
         n_rows = n_levels * assortments.n_items + dense_kernels.LOW_BITS
         n_sets = 2 ** max(n_bits, dense_kernels.LOW_BITS)
         needed = table_bytes(n_bits, assortments.n_items, precision)
-        if n_bits > MOST_BITS or needed > memory:
-            size = f"{needed:,}" if n_bits <= MOST_BITS else f"2**{n_bits + 3}"
+        if n_bits > MAX_BITS or needed > memory:
+            size = f"{needed:,}" if n_bits <= MAX_BITS else f"2**{n_bits + 3}"
             raise ValueError(
                 f"{n_bits} items with different availability need {size} bytes in the dense oracle, which may take "
-                f"{min(memory, 8.0 * 2**MOST_BITS):,.0f}: leave out rare items, or raise memory if there is that much."
+                f"{min(memory, 8.0 * 2**MAX_BITS):,.0f}: leave out rare items, or raise memory if there is that much."
             )
         self._n_bits = n_bits
         bit_of, offer_sets = _rare_items_low(bit_of, offer_sets, n_bits)
-        self._bit_of = np.array(bit_of, dtype=np.uint64)
-        self._offer_sets = np.array(offer_sets, dtype=np.uint64)
-        self._plan(bit_of, offer_sets, n_levels)
+        self._problem = self._plan(bit_of, offer_sets, n_levels)
         numbers = np.empty((n_levels, assortments.n_items), dtype=np.uint64)
-        self._space = [(np.empty((n_rows, BLOCK), dtype=kind), numbers)]
+        self._space = [(np.empty((n_rows, BLOCK_SETS), dtype=kind), numbers)]
         self._to_go = np.empty(n_sets, dtype=kind)
+        places, ones = [_lowest_bit(bit, -1) for bit in bit_of], np.ones(n_bits, dtype=np.int64)
+        self._table = WalkTable(  # a bit is a chain of one, which items that are offered alike share
+            np.array(places, dtype=np.int64), np.ones(assortments.n_items, dtype=np.int64), 2 * ones,
+            ones << np.arange(n_bits), self._to_go[: 2**n_bits],
+        )  # fmt: skip
         self._lock = Lock()
 
     @property
@@ -102,51 +100,32 @@ class DenseOracle:
         """How many sets of items are in the table."""
         return self._to_go.size
 
-    def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> None:
+    def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> SetProblem:
         """Sort the offers by the lowest high bit, which completes them, and the items into high and low ones."""
-        levels = [_lowest_bit(offer_set // BLOCK, n_levels - 1) for offer_set in offer_sets]
-        self._order = np.argsort(levels, kind="stable").astype(np.int64)
-        self._starts = np.searchsorted(np.sort(levels), np.arange(n_levels + 1)).astype(np.int64)
+        levels = [_lowest_bit(offer_set // BLOCK_SETS, n_levels - 1) for offer_set in offer_sets]
         items = sorted((item for item, bit in enumerate(bit_of) if bit), key=lambda item: bit_of[item])
-        low = [item for item in items if bit_of[item] < BLOCK]
-        self._low_items = np.array(low, dtype=np.int64)
-        self._low_places = np.array([_lowest_bit(bit_of[item], 0) for item in low], dtype=np.int64)
-        self._high_items = np.array(items[len(low) :], dtype=np.int64)
+        low = [item for item in items if bit_of[item] < BLOCK_SETS]
         ends = np.flatnonzero(self.assortments.members == self._universal)
         self._ends = ends[self.assortments.owner] if ends.size else None
+        return SetProblem(
+            *self._shape,
+            offer_sets=np.array(offer_sets, dtype=np.uint64),
+            order=np.argsort(levels, kind="stable").astype(np.int64),
+            starts=np.searchsorted(np.sort(levels), np.arange(n_levels + 1)).astype(np.int64),
+            bit_of=np.array(bit_of, dtype=np.uint64),
+            high_items=np.array(items[len(low) :], dtype=np.int64),
+            low_items=np.array(low, dtype=np.int64),
+            low_places=np.array([_lowest_bit(bit_of[item], 0) for item in low], dtype=np.int64),
+            universal=self._universal,
+        )
 
-    def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking, proven: bound and value are equal."""
-        return self._best_beginning_with([()], costs)[0]
-
-    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item, in the order of the items, the cheapest ranking that begins with it.
-
-        The bound of each is that of the whole problem, the least of the values: only the best of them are exact.
-
-        >>> oracle = DenseOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
-        >>> [answer.value for answer in oracle.cheapest_by_first([0.0, 1.0, 1.0, 0.0])]
-        [1.0, 1.0, 0.0]
-        """
-        return self._best_beginning_with([(item,) for item in range(self.assortments.n_items)], costs)
-
-    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """The same for every ordered pair of items, in the order of ``itertools.permutations(range(n_items), 2)``."""
-        return self._best_beginning_with(permutations(range(self.assortments.n_items), 2), costs)
-
-    def _best_beginning_with(self, beginnings: Iterable[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
+    def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
         """Fill the table once and read the best completion of every beginning off it."""
-        vector = np.ascontiguousarray(costs, dtype=np.float64)
-        if vector.shape != (self.assortments.n_coordinates,):
-            raise ValueError(
-                f"There must be {self.assortments.n_coordinates} costs, one per coordinate; got {vector.shape}."
-            )
-        if not np.isfinite(np.abs(vector).sum()):
-            raise ValueError("The costs contain NaN or infinity: every cost must be a finite number.")
+        vector = finite_costs(self.assortments, costs)
         with self._lock:
-            return self._read_all(beginnings, vector)
+            return self._read_all(first, vector)
 
-    def _read_all(self, beginnings: Iterable[tuple[int, ...]], vector: Vec) -> list[Answer]:
+    def _read_all(self, first: list[tuple[int, ...]], vector: Vec) -> list[Answer]:
         """Fill the table and read every ranking off it; the table is one, so one thread at a time."""
         above_end = vector if self._ends is None else vector - vector[self._ends]
         scale = 1.0
@@ -155,24 +134,7 @@ class DenseOracle:
             scale = 2.0 ** -np.frexp(np.abs(above_end).max(initial=0.0))[1]
             above_end = above_end * scale
         self._fill(above_end.astype(self._to_go.dtype, copy=False))
-        found = []
-        for beginning in beginnings:
-            ranking = np.empty(self.assortments.n_items, dtype=np.int64)
-            value = dense_walk_kernels.read_ranking(
-                vector,
-                above_end,
-                self.assortments.indptr,
-                self.assortments.members,
-                self._offer_sets,
-                self._bit_of,
-                self._universal,
-                self._to_go,
-                np.array(beginning, dtype=np.int64),
-                TIE_RULES[self.ties],
-                self.seed,
-                ranking,
-            )
-            found.append((ranking, value))
+        found = self._read(first, vector, above_end, self._table)
         if self.precision == "single":
             ends = 0.0 if self._ends is None else float(vector[self._ends[self.assortments.indptr[:-1]]].sum())
             least = (float(self._to_go[2**self._n_bits - 1]) - self.margin(above_end)) / scale
@@ -197,10 +159,8 @@ class DenseOracle:
 
     def _fill(self, above_end: Vec) -> None:
         """Fill the table part by part, the parts of a layer on as many threads as there are."""
-        n_blocks, shape = self.n_states // BLOCK, (self.assortments.indptr, self.assortments.members, self._offer_sets)
-        items = (self._order, self._starts, self._bit_of, self._high_items, self._low_items, self._low_places)
-        fixed = (above_end, *shape, *items, self._universal, self._to_go)
-        with crew(self.n_states >= SHARED_FROM) as threads:
+        n_blocks, fixed = self.n_states // BLOCK_SETS, (above_end, self._problem, self._to_go)
+        with crew(self.n_states >= MIN_THREADED_SETS) as threads:
             layers = _layers(threads.size, self.n_states)
             size = np.uint64(n_blocks // sum(layer.size for layer in layers))
             while len(self._space) < threads.size:
@@ -231,7 +191,7 @@ def table_bytes(n_bits: int, n_items: int, precision: Precision = "double") -> i
     4.295354812
     """
     n_rows = (max(n_bits - dense_kernels.LOW_BITS, 0) + 1) * n_items + dense_kernels.LOW_BITS
-    numbers: int = (1 << max(n_bits, dense_kernels.LOW_BITS)) + n_rows * (BLOCK + 1)
+    numbers: int = (1 << max(n_bits, dense_kernels.LOW_BITS)) + n_rows * (BLOCK_SETS + 1)
     return numbers * (8 if precision == "double" else 4)
 
 

@@ -11,25 +11,27 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import reinsert_kernels, search_kernels
-from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.bounds.splitting import SplittingBound
+from rankstream.oracles.bounds.cost_splits import SplittingBound
 from rankstream.oracles.protocol import Answer, Oracle, finite_costs, meet
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.search_kernels import Offers
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.search import local_kernels as search_kernels
+from rankstream.oracles.search import reinsert_kernels
+from rankstream.oracles.search.local_kernels import Offers
+from rankstream.oracles.tie_kernels import hashed
+from rankstream.oracles.ties import TIE_RULES, TieRule, Ties
 
-CHUNK = 10
-ROUNDS, HURRIED = 250, 10
-LARGE = 50_000  # coordinates from which on a search has fewer rounds
-POOL = 256
-SEARCHES, BRIEF, NOISE = 16, 10, 0.3  # short searches at once, their rounds, and how noisy: they begin near the best
-FEW = 8  # short searches at once on a large problem, where they only insert
-PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
-MOVES, REMOVED = 10, 6  # what short searches begin with: how often items are taken out at once, and how many
+# tuned on other instances than those that benchmarks/quality.py prints
+CHUNK_ROUNDS = 10  # between two looks at the clock
+SEARCH_ROUNDS, HURRIED_ROUNDS = 250, 10  # of a call, and of one during the rounds of a fit
+LARGE_COORDINATES = 50_000  # coordinates from which on a search has fewer rounds
+MAX_POOL_RANKINGS = 256  # earlier answers to begin from: each is priced in every call
+SHORT_SEARCHES, SHORT_ROUNDS, SHORT_NOISE = 16, 10, 0.3  # short ones begin near the best, with less noise
+SHORT_SEARCHES_IF_LARGE = 8  # short searches at once on a large problem, where they only insert
+MIN_PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
+REMOVALS, REMOVED_ITEMS = 10, 6  # what short searches begin with: how often items are taken out at once, and how many
 
 
-class SearchOracle:
+class SearchOracle(TieRule):
     """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
 
     Around given rankings (``around``), it also takes several items out at once and puts them back optimally. That does
@@ -45,7 +47,7 @@ class SearchOracle:
         The offers.
     ties : "random", "first" or "last"
         Where an item goes among equally good positions; and which of the rankings with the last vertex is kept, as
-        everywhere (``oracles.ties``).
+        everywhere (``TieRule``).
     seed : int
         Seed of the search and of ties.
     budget : float, optional
@@ -72,21 +74,17 @@ class SearchOracle:
         ties: Ties = "random",
         seed: int = 0,
         budget: float | None = None,
-        rounds: int = ROUNDS,
+        rounds: int = SEARCH_ROUNDS,
         sweeps: int = 1,
         states: int = 500,
     ) -> None:
-        check_ties(ties, seed)
-        self.assortments = assortments
-        self.ties = ties
-        self.seed = seed
+        super().__init__(assortments, ties, seed)
         self.budget = None if budget is None else number_between("budget", budget, 0.0)
         self.rounds = whole_number("rounds", rounds, least=1)
         self.sweeps = whole_number("sweeps", sweeps)
         self.states = states
         self.splitting = SplittingBound(assortments, states)
         self._offers = index_offers(assortments)
-        self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._pool: Codes = assortments.precedence.sequence[None, :].copy()  # all items as they are, without an order
         self._places = self._pool.copy()
         self._last: tuple[bytes, Answer] | None = None
@@ -97,10 +95,8 @@ class SearchOracle:
         asked = vector.tobytes()
         if self._last is not None and self._last[0] == asked:
             return self._last[1]
-        ranking, offers = self.search(vector), self.assortments
-        rule, code = TIE_RULES[self.ties], self._universal
-        shape, pairs = (offers.indptr, offers.members), offers.precedence.pairs
-        value = kernels.keep_in_order(vector, *shape, code, rule, self.seed, True, pairs, ranking)
+        ranking = self.search(vector)
+        value = self.keep(vector, ranking)
         answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
         ranking.flags.writeable = False
         self._last = asked, answer
@@ -114,13 +110,13 @@ class SearchOracle:
         current, held, stale, done = best.copy(), np.inf, 0, 0
         draw = np.uint64(self.seed)
         while done < self.rounds and (not done or perf_counter() < stop):
-            turns = min(CHUNK, self.rounds - done)
-            draw = np.uint64(kernels.hashed(draw, np.uint64(done)))
+            turns = min(CHUNK_ROUNDS, self.rounds - done)
+            draw = np.uint64(hashed(draw, np.uint64(done)))
             start = costs, self._offers, self._universal, best, current, held, stale, TIE_RULES[self.ties]
             held, stale = search_kernels.search(*start, draw, turns, 1.0, -np.inf)
             done += turns
         if not (self._pool == best).all(axis=1).any():
-            self._pool = np.vstack([self._pool, best])[-POOL:]
+            self._pool = np.vstack([self._pool, best])[-MAX_POOL_RANKINGS:]
             self._places = np.argsort(self._pool, axis=1)
         return best
 
@@ -134,17 +130,18 @@ class SearchOracle:
         """
         random = np.random.default_rng([self.seed, turn])
         rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
-        searches, moves = (SEARCHES, MOVES) if shape.n_coordinates <= LARGE else (FEW, 0)
+        large = shape.n_coordinates > LARGE_COORDINATES
+        searches, moves = (SHORT_SEARCHES_IF_LARGE, 0) if large else (SHORT_SEARCHES, REMOVALS)
         values = search_kernels.pool_costs(costs, offers, np.argsort(rankings, axis=1))
         starts = random.choice(len(rankings), searches, replace=len(rankings) < searches)
         starts[0] = values.argmin()
         found: Codes = rankings[starts]
-        enough = float(values.min()) - PROGRESS * float(np.abs(costs).sum())
+        enough = float(values.min()) - MIN_PROGRESS * float(np.abs(costs).sum())
         for best in found:
             draw = np.uint64(random.integers(2**62))
-            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED, draw, moves)
+            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED_ITEMS, draw, moves)
             start = costs, offers, self._universal, best, best.copy(), np.inf, 0
-            search_kernels.search(*start, rule, draw, fewer(BRIEF, shape), NOISE, enough)
+            search_kernels.search(*start, rule, draw, fewer(SHORT_ROUNDS, shape), SHORT_NOISE, enough)
         found = np.unique(found, axis=0)
         return found[np.argsort(search_kernels.pool_costs(costs, offers, np.argsort(found, axis=1)), kind="stable")]
 
@@ -187,7 +184,7 @@ def hurried(oracle: Oracle) -> Iterator[None]:
         yield
         return
     before = oracle.rounds, oracle.sweeps
-    oracle.rounds, oracle.sweeps = min(oracle.rounds, fewer(HURRIED, oracle.assortments)), 0
+    oracle.rounds, oracle.sweeps = min(oracle.rounds, fewer(HURRIED_ROUNDS, oracle.assortments)), 0
     try:
         yield
     finally:
@@ -200,17 +197,10 @@ def fewer(rounds: int, assortments: Assortments) -> int:
     >>> fewer(250, Assortments([("tea", "pie")]))
     250
     """
-    return max(1, int(rounds * min(1.0, LARGE / assortments.n_coordinates) ** 2))
+    return max(1, int(rounds * min(1.0, LARGE_COORDINATES / assortments.n_coordinates) ** 2))
 
 
 def index_offers(assortments: Assortments) -> Offers:
     """The offers with the coordinates of each item, and the order."""
-    counts = np.bincount(assortments.members, minlength=assortments.n_items)
-    return Offers(
-        assortments.indptr,
-        assortments.members,
-        assortments.owner,
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.argsort(assortments.members, kind="stable"),
-        assortments.precedence.pairs,
-    )
+    lists = search_kernels.list_coordinates(assortments.members, assortments.n_items)
+    return Offers(assortments.indptr, assortments.members, assortments.owner, *lists, assortments.precedence.pairs)

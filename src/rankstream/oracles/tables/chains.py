@@ -1,6 +1,5 @@
 """The exact oracle for chains, such as price levels: one number for each way to have come so far in every chain."""
 
-from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
@@ -10,21 +9,22 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import chain_kernels, chain_walk_kernels
-from rankstream.oracles.chain_kernels import Chains
-from rankstream.oracles.protocol import Answer, beginnings, finite_costs
+from rankstream.oracles.protocol import Answer, TableOracle, finite_costs
 from rankstream.oracles.reductions import Reduced, reduce
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.tables import chain_kernels
+from rankstream.oracles.tables.chain_kernels import Chains
+from rankstream.oracles.ties import Ties
+from rankstream.oracles.walk_kernels import WalkTable
 
-BLOCK = 128  # the most states of a block
-MOST_DIGITS = 2**30  # states from which on neither memory nor time will do
+MAX_BLOCK_STATES = 128  # the most states of a block
+MAX_STATES = 2**30  # states from which on neither memory nor time will do
 
 
-class ChainOracle:
+class ChainOracle(TableOracle):
     """The dynamic program over progress: with levels of an item ranked cheapest first, a state is how many are left.
 
     That is a product of (levels + 1) over items in place of 2**(items * levels). Items outside of the order are chains
-    of one; levels that can win no offer are left out. ``ties`` and ``seed`` decide among ties (see ``oracles.ties``);
+    of one; levels that can win no offer are left out. ``ties`` and ``seed`` decide among ties (see ``TieRule``);
     ways to go on tie as in ``DenseOracle``. ``memory`` is the most bytes to take, 8 for each state.
 
     >>> order = [("tea @ 3.00", "tea @ 4.00")]
@@ -35,19 +35,16 @@ class ChainOracle:
     """
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float = 12e9) -> None:
-        check_ties(ties, seed)
-        self.assortments, self.ties, self.seed = assortments, ties, seed
+        super().__init__(assortments, ties, seed)
         self.memory = number_between("memory", memory, 0.0)
         self.reduced = reduce(assortments)
-        self._universal = self.reduced.no_choice_code
         chains = _by_offers(self.reduced, used_chains(self.reduced))
         self.n_states = n_states(chains)
-        if 8 * self.n_states > memory or self.n_states > MOST_DIGITS:
+        if 8 * self.n_states > memory or self.n_states > MAX_STATES:
             raise ValueError(
                 f"{len(chains)} chains have {self.n_states:,} states of 8 bytes, and {memory:,.0f} bytes may be taken: "
                 "use fewer levels, or oracles.auto."
             )
-        self._chain_of, self._rest = _turns(assortments.n_items, chains)
         self._chains = lay_out(self.reduced, chains)
         n_low, block = self._chains.n_low, self._chains.shapes.shape[1]
         n_levels = len(chains) - n_low + 1
@@ -57,49 +54,27 @@ class ChainOracle:
             np.empty(block),
         )
         n_blocks = self.n_states // block
-        self._to_go = np.zeros(n_blocks * block + (n_blocks - 1) * chain_kernels.PAD)
+        self._to_go = np.zeros(n_blocks * block + (n_blocks - 1) * chain_kernels.BLOCK_GAP)
+        turns = _turns(assortments.n_items, chains)
+        self._table = WalkTable(*turns, self._chains.radix, self._chains.stride, self._to_go)
         self._lock = Lock()
 
-    def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking, proven: bound and value are equal."""
-        return self._beginning_with([()], costs)[0]
-
-    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item that may come first, in the order of the items, the cheapest ranking that begins with it.
-
-        The bound of each is that of the whole problem, the least of the values: only the best of them are exact.
-        """
-        return self._beginning_with(beginnings(self.assortments, 1), costs)
-
-    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """The same for every pair of items that may come first."""
-        return self._beginning_with(beginnings(self.assortments, 2), costs)
-
-    def _beginning_with(self, first: Iterable[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
+    def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
         """Fill the table once and read the best completion of every beginning off it."""
-        vector, offers = finite_costs(self.assortments, costs), self.assortments
+        vector = finite_costs(self.assortments, costs)
         base = np.where(self.reduced.base_at >= 0, vector[self.reduced.base_at], 0.0)
         # less no-choice, and without the offers that can go only one way: what the table is made of
         above_end = np.where(self.reduced.entry_at >= 0, vector - base, 0.0)
-        shape = above_end, offers.indptr, offers.members, self._universal, offers.precedence.pairs
-        found = []
         with self._lock:  # the table is one
             self._fill(vector)
-            table = self._chain_of, self._rest, self._chains.radix, self._chains.stride, self._to_go
-            for beginning in first:
-                ranking, forced = np.empty(offers.n_items, np.int64), np.array(beginning, dtype=np.int64)
-                rule = TIE_RULES[self.ties], self.seed
-                value = chain_walk_kernels.read_chains(vector, *shape, *table, forced, *rule, ranking)
-                found.append((ranking, value))
+            found = self._read(first, vector, above_end, self._table)
         bound = min((value for _, value in found), default=0.0)
         return [Answer(ranking, value, bound) for ranking, value in found]
 
     def _fill(self, costs: Vec) -> None:
-        entries = np.zeros(self.reduced.n_entries + 1)
-        chain_kernels.fold(costs, self.reduced.entry_at, self.reduced.base_at, entries)
         stop = 0.0 if self._universal >= 0 else np.inf
         if self._chains.radix.size:
-            chain_kernels.fill_chains(entries, stop, self._chains, *self._work, self._to_go)
+            chain_kernels.fill_chains(self.reduced.fold(costs), stop, self._chains, *self._work, self._to_go)
 
     def explain(self) -> str:
         """Why this oracle, in words."""
@@ -146,7 +121,7 @@ def lay_out(reduced: Reduced, chains: list[Codes]) -> Chains:
     """Digits, fields and blocks of the chains, and the offers in the order in which they come in."""
     radix = np.array([chain.size + 1 for chain in chains], dtype=np.int64)
     stride = np.cumprod(np.append(1, radix))
-    n_low = min(max(1, int(np.searchsorted(stride, BLOCK, side="right")) - 1), len(chains))
+    n_low = min(max(1, int(np.searchsorted(stride, MAX_BLOCK_STATES, side="right")) - 1), len(chains))
     chain_of, rest = _turns(reduced.assortments.n_items, chains)
     need = np.zeros((len(reduced.offers), len(chains)), dtype=np.int64)
     for j, offer in enumerate(reduced.offers):
@@ -161,7 +136,7 @@ def lay_out(reduced: Reduced, chains: list[Codes]) -> Chains:
     size = int(stride[n_low])
     return Chains(
         radix=radix,
-        stride=np.append(stride[:n_low], stride[n_low:-1] // size * (size + chain_kernels.PAD)),
+        stride=np.append(stride[:n_low], stride[n_low:-1] // size * (size + chain_kernels.BLOCK_GAP)),
         field=field,
         spare=spare,
         n_low=n_low,

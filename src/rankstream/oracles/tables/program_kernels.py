@@ -4,17 +4,16 @@ The program is an array of unsigned 32-bit words, the states in ascending order 
 number of its transitions; then per transition, one for each move of the state in ascending order (its items; where
 there is an order, those of them that no other one must come before): the next state, the value that is inherited (a
 transition's, or the zero), and the entries that are added to it (at least one, if only the zero), each with the bit
-MORE if another one follows. So most transitions are one sum of two values, without a branch. ``lattice_kernels`` runs
-it.
+MORE_ENTRIES if another one follows. So most transitions are one sum of two values, without a branch.
+``lattice_kernels`` runs it.
 """
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bits, Bytes, Codes, Words
-from rankstream.oracles.bounds import group_kernels
 
-MORE = np.uint32(0x80000000)  # no entry has this bit: there are fewer than 2**31
+MORE_ENTRIES = np.uint32(0x80000000)  # no entry has this bit: there are fewer than 2**31
 
 
 @inner
@@ -30,35 +29,6 @@ def find(states: Bits, wanted: np.uint64) -> int:
         else:
             high = middle
     return low
-
-
-@compiled
-def collect_unions(sets: Bits, states: Bits) -> int:
-    """Write every union of the given sets, the empty one first; returns how many, or -1 if there is no room.
-
-    A set that is a union of those before adds nothing and costs one look: give small sets first.
-    """
-    size = 4
-    while size < 2 * states.size:
-        size *= 2
-    keys, used = np.zeros(size, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
-    states[0] = 0
-    used[group_kernels.find(keys, used, states[0])] = 0
-    count = 1
-    for j in range(sets.size):
-        if used[group_kernels.find(keys, used, sets[j])] >= 0:
-            continue
-        # those written in this turn contain the set already
-        for s in range(count):
-            union = states[s] | sets[j]
-            place = group_kernels.find(keys, used, union)
-            if used[place] < 0:
-                if count == states.size:
-                    return -1
-                keys[place], used[place] = union, count
-                states[count] = union
-                count += 1
-    return count
 
 
 @inner
@@ -199,7 +169,7 @@ def write_program(
                 while bits:
                     program[at + added] = np.uint32(entry_of[64 * w + lowest(bits), i])
                     if added > 0:
-                        program[at + added - 1] |= MORE
+                        program[at + added - 1] |= MORE_ENTRIES
                     bits &= bits - one
                     added += 1
             at += max(added, 1)

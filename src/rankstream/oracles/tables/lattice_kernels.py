@@ -6,9 +6,9 @@ the program looks like, ``program_kernels`` says, which builds it.
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.oracles.program_kernels import MORE
+from rankstream.oracles.tables.program_kernels import MORE_ENTRIES
 from rankstream.oracles.tie_kernels import LAST, keep_within
 
 
@@ -16,7 +16,7 @@ from rankstream.oracles.tie_kernels import LAST, keep_within
 def run_program(program: Words, zero: int, stop: float, values: Vec, to_go: Vec) -> None:
     """One pass: the cost of every transition, and the cheapest way to go on from every state."""
     # unsigned places: for signed ones numba would first look whether they count from the end
-    one, more = np.uint64(1), np.uint64(MORE)
+    one, more = np.uint64(1), np.uint64(MORE_ENTRIES)
     at, transition = np.uint64(0), np.uint64(zero + 1)
     for s in range(to_go.size):
         members = program[at]
@@ -164,3 +164,27 @@ def cheapest_on_lattice(
     ways = here, first, items, following, costs_of, to_go
     walk_lattice(*ways, universal, ties == LAST, before, forced, ranking, space)
     return keep_within(costs, indptr, members, universal, ties, seed, forced.size == 0, before, ranking, space)
+
+
+@compiled
+def columns_on_lattice(
+    costs: Vec,
+    numbers: Codes,
+    shape: Codes,
+    program: Words,
+    work: Vec,
+    space: Codes,
+    beginnings: Codes,
+    rankings: Codes,
+) -> float:
+    """Write the cheapest ranking, then the cheapest with each beginning; returns the least cost, NaN for bad costs."""
+    unforced = np.empty(0, dtype=np.int64)
+    least = cheapest_on_lattice(costs, numbers, shape, program, work, space, unforced, rankings[0])
+    # the tables have not been filled, so there is nothing to read
+    if np.isnan(least):
+        return least
+    for row in range(beginnings.shape[0]):
+        beginning, ranking = beginnings[row], rankings[row + 1]
+        # no program: the tables of the first call are read again, since only the beginning is another
+        cheapest_on_lattice(costs, numbers, shape, program[:0], work, space, beginning, ranking)
+    return least

@@ -1,6 +1,5 @@
 """The default exact oracle: a dynamic program over unions of offers, laid out as one flat program."""
 
-from collections.abc import Iterable
 from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
@@ -10,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.oracles import lattice_kernels, program_kernels
-from rankstream.oracles.protocol import Answer, beginnings, check_costs
+from rankstream.oracles.bounds import group_kernels
+from rankstream.oracles.protocol import Answer, TableOracle, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
-from rankstream.oracles.ties import TIE_RULES, Ties, check_ties
+from rankstream.oracles.tables import lattice_kernels, program_kernels
+from rankstream.oracles.ties import TIE_RULES, Ties
 
-MOST_STATES = 2**17
+MAX_STATES = 2**17  # unions whose program is written in about a second
 NOT_FINITE = "The costs contain NaN or infinity: every cost must be a finite number."
 Tables: TypeAlias = tuple[Codes, Codes, Words, Vec, Codes]  # numbers, shape, program, and space to work in
 UNFORCED = np.zeros(0, dtype=np.int64)
@@ -25,12 +25,12 @@ class TooManyUnionsError(ValueError):
     """The offers have more unions than a table should have rows."""
 
 
-class LatticeOracle:
+class LatticeOracle(TableOracle):
     """Ranks from the top; once no offer with an item is untouched, the item no longer matters.
 
     So the only different sets of unranked items are unions of offers (without no-choice), a fraction of all
     subsets. They are enumerated once, and a call is a single pass over their transitions. Parts that share no item are
-    solved separately. Ties: see ``oracles.ties``. Where there is an order, of chains or not, offers count with all that
+    solved separately. Ties: see ``TieRule``. Where there is an order, of chains or not, offers count with all that
     must come after one of their items, and an item can be ranked when none that must come before it is left.
 
     >>> oracle = LatticeOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
@@ -40,10 +40,10 @@ class LatticeOracle:
     """
 
     def __init__(
-        self, assortments: Assortments, ties: Ties = "random", seed: int = 0, most_states: int = MOST_STATES
+        self, assortments: Assortments, ties: Ties = "random", seed: int = 0, most_states: int = MAX_STATES
     ) -> None:
-        check_ties(ties, seed)
-        self.assortments, self.ties, self.seed, self.most_states = assortments, ties, seed, most_states
+        super().__init__(assortments, ties, seed)
+        self.most_states = most_states
         self.reduced = reduce(assortments)
         self._lay_out(*_programs(self.reduced, most_states))
 
@@ -53,7 +53,7 @@ class LatticeOracle:
         self.n_states, self.n_transitions = first.size - 1, items.size
         sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries)
         pairs = offers.precedence.pairs
-        settings = (reduced.no_choice_code, TIE_RULES[self.ties], self.seed, len(pairs))
+        settings = (self._universal, TIE_RULES[self.ties], self.seed, len(pairs))
         numbers = np.array([*sizes, *settings], dtype=np.int64)
         ways = (tops, first, items, following, pairs.ravel())
         shape = (offers.indptr, offers.members, reduced.entry_at, reduced.base_at, *ways)
@@ -71,18 +71,8 @@ class LatticeOracle:
             raise ValueError(NOT_FINITE)
         return Answer(ranking, value, value)
 
-    def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item that may come first, in the order of the items, the cheapest ranking that begins with it.
-
-        Each bound is the minimum over all rankings. Column generation takes them all as columns.
-        """
-        return self._beginning_with(costs, beginnings(self.assortments, 1))
-
-    def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """For every pair of items that may come first, the cheapest ranking that begins with it."""
-        return self._beginning_with(costs, beginnings(self.assortments, 2))
-
-    def _beginning_with(self, costs: ArrayLike, first: Iterable[tuple[int, ...]]) -> list[Answer]:
+    def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
+        """Run the program once and read the best completion of every beginning off its tables."""
         vector = check_costs(self.assortments, costs)
         found = []
         with self._lock:  # the tables must stay those of the first call
@@ -106,11 +96,11 @@ def unions(sets: Bits, most: int) -> Bits:
     """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
     different = np.unique(sets)
     small_first = different[np.argsort(np.bitwise_count(different), kind="stable")]
-    room, count = 1, -1
-    while count < 0 and room < most:
-        room = min(max(1024, 8 * room), most)  # most programs are small, and room has to be cleared
-        states = np.empty(room, dtype=np.uint64)
-        count = program_kernels.collect_unions(small_first, states)
+    capacity, count = 1, -1
+    while count < 0 and capacity < most:
+        capacity = min(max(1024, 8 * capacity), most)  # most programs are small, and memory has to be cleared
+        states = np.empty(capacity, dtype=np.uint64)
+        count = group_kernels.collect_unions(small_first, states)
     if count < 0:
         raise TooManyUnionsError(f"There are more than {most:,} unions of offers: use another oracle (oracles.auto).")
     return np.sort(states[:count])

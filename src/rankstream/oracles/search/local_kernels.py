@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 from rankstream.data.order import NO_PAIRS
 from rankstream.oracles.tie_kernels import FIRST, LAST, hashed
 
-PATIENCE = 25  # rounds without progress before a new start
+MAX_STALE_ROUNDS = 25  # rounds without progress before a new start
 
 
 class Offers(NamedTuple):
@@ -96,13 +96,13 @@ def insert_best(
     item: int,
     ties: int,
     state: np.uint64,
-    room: float,
+    slack: float,
     change: Vec,
 ) -> float:
     """Move the item to its best position of all, in time O(sum of |A_j| over its offers + n); return what is saved.
 
-    Positions within ``room`` of the best count as equally good, and the tie rule picks one of them. Only those between
-    the items that must come before and after it count.
+    Positions within ``slack`` of the best count as equally good, and the tie rule picks one of them. Only
+    those between the items that must come before and after it count.
     """
     n_items = order.size
     weigh_slots(costs, offers, position, item, change)
@@ -120,7 +120,7 @@ def insert_best(
     for place in range(n_items, -1, -1):
         if place < n_items:
             run += change[place]
-        if top <= place <= bottom and run <= best + room:
+        if top <= place <= bottom and run <= best + slack:
             n_tied += 1
             # from the end to the front: the first rule takes the last place met, the last rule the first one
             if ties == FIRST or slot < 0:
@@ -136,7 +136,7 @@ def insert_best(
 
 @compiled
 def descend(
-    costs: Vec, offers: Offers, order: Codes, position: Codes, ties: int, state: np.uint64, room: float, change: Vec
+    costs: Vec, offers: Offers, order: Codes, position: Codes, ties: int, state: np.uint64, slack: float, change: Vec
 ) -> None:
     """Insert items at their best positions, in an order drawn anew for each pass, until nothing is saved.
 
@@ -157,7 +157,7 @@ def descend(
             if due[item]:
                 due[item] = False
                 # more than rounding, so that this comes to an end
-                if insert_best(costs, offers, order, position, item, ties, state, room, change) > room:
+                if insert_best(costs, offers, order, position, item, ties, state, slack, change) > slack:
                     saved = True
                     for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
                         offer = offers.owner[offers.item_coordinates[where]]
@@ -230,17 +230,17 @@ def search(
 ) -> tuple[float, int]:
     """Iterated local search: descend on noisy costs, then on the true ones, and keep what is no worse.
 
-    After ``PATIENCE`` rounds without progress it starts again from a random ranking. ``current``, which costs ``held``
-    (infinite: descend from it first), and ``best``, the best ranking seen, are improved in place. It ends before its
-    rounds once one costs less than ``enough``. Returns ``held`` and the number of rounds without progress, ``stale``,
-    for the next call. ``noise`` is how noisy, 1 being right for a search from nowhere.
+    After ``MAX_STALE_ROUNDS`` rounds without progress it starts again from a random ranking. ``current``, which costs
+    ``held`` (infinite: descend from it first), and ``best``, the best ranking seen, are improved in place. It ends
+    before its rounds once one costs less than ``enough``. Returns ``held`` and the number of rounds without progress,
+    ``stale``, for the next call. ``noise`` is how noisy, 1 being right for a search from nowhere.
     """
     n_items = best.size
     position, order = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
     change, noisy = np.empty(n_items + 1), np.empty(costs.size)
     scale = np.abs(costs).sum() / costs.size
     # what rounding can make of a sum over all coordinates
-    room = 1e-13 * scale * costs.size
+    slack = 1e-13 * scale * costs.size
     for place in range(n_items):
         position[best[place]] = place
     least = cost_of(costs, offers, position)
@@ -249,7 +249,7 @@ def search(
         for place in range(n_items):
             order[place] = current[place]
             position[order[place]] = place
-        if stale >= PATIENCE:
+        if stale >= MAX_STALE_ROUNDS:
             state = shuffle(order, position, state)
             put_in_order(offers.pairs, order, position)
             stale, held = 0, np.inf
@@ -257,12 +257,12 @@ def search(
         # a ranking from outside is first brought to rest on the true costs
         if held < np.inf or turn > 0:
             state = wobble(costs, offers, universal, noise * scale, state, noisy)
-            descend(noisy, offers, order, position, ties, state, room, change)
-        descend(costs, offers, order, position, ties, state, room, change)
+            descend(noisy, offers, order, position, ties, state, slack, change)
+        descend(costs, offers, order, position, ties, state, slack, change)
         value = cost_of(costs, offers, position)
         # as good as the one kept is not progress, but replaces it: so the search drifts along a plateau
-        stale = 0 if value < held - room else stale + 1
-        if value <= held + room:
+        stale = 0 if value < held - slack else stale + 1
+        if value <= held + slack:
             held = value
             current[:] = order
         if value < least:
@@ -280,3 +280,41 @@ def pool_costs(costs: Vec, offers: Offers, places: Codes) -> Vec:
     for row in range(out.size):
         out[row] = cost_of(costs, offers, places[row])
     return out
+
+
+@compiled
+def list_coordinates(members: Codes, n_items: int) -> tuple[Codes, Codes]:
+    """Where each item's list begins, and all lists of coordinates one after the other: a sort in one pass."""
+    begins = np.zeros(n_items + 1, dtype=np.int64)
+    for k in range(members.size):
+        begins[members[k] + 1] += 1
+    for item in range(n_items):
+        begins[item + 1] += begins[item]
+    free, listed = begins[:-1].copy(), np.empty(members.size, dtype=np.int64)
+    for k in range(members.size):
+        listed[free[members[k]]] = k
+        free[members[k]] += 1
+    return begins, listed
+
+
+@compiled
+def improve(costs: Vec, offers: Offers, order: Codes, ties: int, seed: np.uint64, first: int, work: int) -> None:
+    """Insert items at their best positions, from ``first`` on in the order of their codes, until the work is done.
+
+    The work is how many coordinates and places are looked at. It ends before where a pass over all items saves nothing.
+    """
+    n_items, item, done, idle = order.size, first, 0, 0
+    position, change = np.empty(n_items, dtype=np.int64), np.empty(n_items + 1)
+    for place in range(n_items):
+        position[order[place]] = place
+    # what rounding can make of a sum over all coordinates
+    slack = 1e-13 * np.abs(costs).sum()
+    while done < work and idle < n_items:
+        for where in range(offers.item_ptr[item], offers.item_ptr[item + 1]):
+            offer = offers.owner[offers.item_coordinates[where]]
+            done += offers.indptr[offer + 1] - offers.indptr[offer]
+        # an insertion looks at every place, too
+        done += n_items
+        saved = insert_best(costs, offers, order, position, item, ties, hashed(seed, np.uint64(done)), slack, change)
+        idle = 0 if saved > slack else idle + 1
+        item = item + 1 if item + 1 < n_items else 0

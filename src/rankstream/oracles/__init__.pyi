@@ -1,0 +1,20 @@
+"""The public names; `lazy_loader` imports each when it is first used."""
+
+from .milp import MilpOracle as MilpOracle
+from .protocol import Answer as Answer
+from .protocol import CachingOracle as CachingOracle
+from .protocol import CountingOracle as CountingOracle
+from .protocol import Explained as Explained
+from .protocol import Oracle as Oracle
+from .search.local import SearchOracle as SearchOracle
+from .search.quick import QuickOracle as QuickOracle
+from .selection import auto as auto
+from .selection import explain as explain
+from .tables.chains import ChainOracle as ChainOracle
+from .tables.components import ComponentsOracle as ComponentsOracle
+from .tables.dense import DenseOracle as DenseOracle
+from .tables.laminar import LaminarOracle as LaminarOracle
+from .tables.lattice import LatticeOracle as LatticeOracle
+from .ties import Ties as Ties
+
+__all__: list[str]

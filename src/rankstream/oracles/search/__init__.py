@@ -1,0 +1,1 @@
+"""Oracles beyond tables: local search, reinsertion and branch and bound, with their compiled loops."""

@@ -1,0 +1,1 @@
+"""Exact oracles: dynamic programs over sets of items, with their compiled loops."""

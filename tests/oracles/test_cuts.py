@@ -1,0 +1,215 @@
+"""Sets of items that exclude each other, and the pool of cuts, against enumeration and plain formulas."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+import naive_bounds
+import strategies
+from rankstream import Assortments
+from rankstream._core.types import Vec
+from rankstream.oracles.bounds import exclusion_kernels, exclusions, pool_kernels
+from rankstream.oracles.bounds.cuts import Cut, GroupCuts
+from rankstream.oracles.bounds.exclusions import Exclusions
+from rankstream.oracles.bounds.pool import CutPool
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@strategies.examples(80)
+@given(strategies.assortments(), st.data())
+def test_every_set_that_excludes_holds_at_every_ranking(offers: Assortments, data: st.DataObject) -> None:
+    shares = data.draw(strategies.frequencies(offers))
+    vertices = naive.all_vertices(offers)
+    for cut in Exclusions(offers).violated(shares, 20):
+        assert (vertices[:, cut.where] @ cut.normal >= cut.least).all()
+        assert cut.depth == pytest.approx((shares[cut.where].sum() - 1.0) / np.sqrt(cut.where.size))
+        assert cut.depth > 0.0
+
+
+@strategies.examples(60)
+@given(strategies.assortments(), st.data())
+def test_the_worst_sets_are_found(offers: Assortments, data: st.DataObject) -> None:
+    """Of all sets of up to three items, or of all that two offers share, none is worse than the worst one found."""
+    shares = data.draw(strategies.frequencies(offers))
+    others = [item for item in range(offers.n_items) if item != offers.no_choice_code]
+    codes = naive_bounds.codes_of(offers)
+    several = [
+        items
+        for size in (1, 2, 3)
+        for items in combinations(others, size)
+        if sum(set(items) <= set(has) for has in codes) > 1
+    ]
+    several += [tuple(sorted(set(one) & set(other) & set(others))) for one, other in combinations(codes, 2)]
+    worst = max((naive_bounds.exclusion(offers, items, shares)[0] for items in several if items), default=0.0)
+    found = [float(shares[cut.where].sum()) for cut in Exclusions(offers).violated(shares, 50)]
+    assert bool(found) == (worst > 1.0 + 1e-6)
+    assert max(found, default=worst) >= worst - 1e-12
+    once = Exclusions(offers).violated(shares, 1)
+    assert len(once) == min(1, len(found))
+
+
+@strategies.examples(60)
+@given(strategies.assortments(), SEEDS)
+def test_sets_are_scored_and_widened_like_by_enumeration(offers: Assortments, seed: int) -> None:
+    shares = np.random.default_rng(seed).uniform(size=offers.n_coordinates)
+    found = Exclusions(offers)
+    none = -1 if offers.no_choice_code is None else offers.no_choice_code
+    for items, ptr, seats in found._tables:
+        scores = np.empty(items.shape[0])
+        exclusion_kernels.score_sets(ptr, seats, shares, scores)
+        for number, score in enumerate(scores):
+            expected, where = naive_bounds.exclusion(offers, tuple(items[number].tolist()), shares)
+            assert score == pytest.approx(expected)
+            assert found._largest(shares, items[number]).tolist() == sorted(where)
+            chosen = np.full(offers.n_items, -1, dtype=np.int64)
+            chosen[: items.shape[1]] = items[number]
+            count = exclusion_kernels.widen(found._place, shares, chosen, items.shape[1], none, found._room)
+            best = float(score)
+            for size in range(items.shape[1], count + 1):  # each step is the best, the last has no next
+                grown = [
+                    naive_bounds.exclusion(offers, (*chosen[:size].tolist(), item), shares)[0]
+                    for item in set(range(offers.n_items)) - {*chosen[:size].tolist(), none}
+                ]
+                assert max(grown, default=0.0) > best or size == count
+                best = max(grown, default=0.0) if size < count else best
+            assert naive_bounds.exclusion(offers, tuple(chosen[:count].tolist()), shares)[0] == pytest.approx(best)
+
+
+@given(strategies.assortments(), SEEDS, st.integers(1, 30))
+def test_pairs_of_offers_are_scored_like_by_enumeration(offers: Assortments, seed: int, most: int) -> None:
+    shares, codes = np.random.default_rng(seed).uniform(size=offers.n_coordinates), naive_bounds.codes_of(offers)
+    place = Exclusions(offers)._place
+    pairs, scores = np.empty((most, 2), dtype=np.int64), np.empty(most)
+    count = exclusion_kernels.score_pairs(place, offers.indptr, offers.members, shares, 0.9, pairs, scores)
+    expected = {}
+    for one, other in combinations(range(offers.n_offers), 2):
+        both = set(codes[one]) & set(codes[other])
+        expected[other, one] = sum(float(max(shares[place[one, item]], shares[place[other, item]])) for item in both)
+    assert count == min(most, sum(score > 0.9 for score in expected.values()))
+    for pair, score in zip(pairs[:count].tolist(), scores, strict=False):
+        assert score == pytest.approx(expected[tuple(pair)])
+        assert score > 0.9
+
+
+@strategies.examples(40)
+@given(strategies.assortments(5), st.data(), st.sampled_from([2, 8, 300]))
+def test_every_cut_of_a_group_holds_at_every_ranking(offers: Assortments, data: st.DataObject, states: int) -> None:
+    shares = data.draw(strategies.frequencies(offers))
+    vertices, found = naive.all_vertices(offers), GroupCuts(offers, states).violated(shares, 1e-6)
+    for cut in found:
+        assert (vertices[:, cut.where] @ cut.normal >= cut.least).all()
+        beyond = cut.least - float(cut.normal @ shares[cut.where])
+        assert beyond / float(np.linalg.norm(cut.normal)) == pytest.approx(cut.depth)
+        assert cut.depth > 1e-6
+    if states == 300:  # offers that are connected are one group: it has a cut if they are no mixture of rankings
+        least = naive.least_distance("l2", vertices, shares)
+        assert found or least < 1e-2
+        assert sum(cut.depth**2 for cut in found) <= least**2 + 1e-6
+
+
+def test_where_there_are_too_many_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b", "x"), ("a", "b", "c", "x"), ("a", "b", "c", "d", "x")])
+    shares = np.array([0.9, 0.0, 0.1, 0.0, 0.9, 0.0, 0.1, 0.0, 0.0, 0.9, 0.0, 0.1])
+    assert {cut.where.size for cut in Exclusions(offers).violated(shares, 20)} > {4}
+    monkeypatch.setattr(exclusions, "MAX_SETS_TIMES_OFFERS", 8)
+    monkeypatch.setattr(exclusions, "MAX_OFFERS_TIMES_ITEMS", 1)
+    assert {cut.where.size for cut in Exclusions(offers).violated(shares, 20)} == {3}
+
+
+def some_pool(seed: int) -> tuple[CutPool, Assortments, Vec, Vec, Vec]:
+    """A pool over three offers with random cuts that hold all rankings; their vertices, data and weights."""
+    random = np.random.default_rng(seed)
+    offers = Assortments([("a", "b", "x"), ("b", "c", "x"), ("c", "a"), ("c", "b", "a", "x")])
+    data = np.concatenate([random.dirichlet(np.full(len(offer), 0.5)) for offer in offers.offers])
+    weights, vertices = random.uniform(0.1, 1.0, offers.n_offers), naive.all_vertices(offers)
+    pool = CutPool(offers, data, weights)
+    for _ in range(int(random.integers(1, 30))):
+        where = np.flatnonzero(random.random(data.size) < 0.7)
+        towards = random.dirichlet(np.ones(len(vertices))) @ vertices - data
+        normal = (towards[where] + 0.1 * random.normal(size=where.size)) * 10.0 ** random.integers(-3, 4)
+        pool.add(Cut(where, normal, float((vertices[:, where] @ normal).min(initial=np.inf)) if where.size else 0.0))
+    return pool, offers, data, weights, vertices
+
+
+@strategies.examples(40)
+@given(SEEDS, st.integers(0, 8))
+def test_any_prices_prove_a_bound(seed: int, passes: int) -> None:
+    """Whatever the multipliers, levels and lifts are: by the formula, and below the least distance of any model."""
+    pool, offers, data, weights, vertices = some_pool(seed)
+    scale = weights[offers.owner]
+    least = naive.least_distance("l2", vertices * scale, data * scale)
+    pool.climb(passes)
+    assert 0.0 <= pool.bound() <= least + 1e-9
+    random = np.random.default_rng(seed)
+    pool.multipliers += random.exponential(size=pool.multipliers.size) * random.choice([0.0, 0.01, 1.0])
+    pool._levels += random.normal(size=offers.n_offers) * random.choice([0.0, 0.1])
+    pool._lifts += random.exponential(size=data.size) * random.choice([0.0, 0.1])
+    total, worth = np.zeros(data.size), 0.0
+    for multiplier, where, value, right in zip(pool.multipliers, pool._where, pool._values, pool._right, strict=True):
+        total[where] += multiplier * value
+        worth -= multiplier * right
+    for offer in range(offers.n_offers):
+        own = offers.owner == offer
+        pulls = pool._levels[offer] - pool._lifts[own]
+        total[own] += pulls
+        worth -= weights[offer] * max(pulls)
+    norm = float(np.linalg.norm(total))
+    expected = max(0.0, (worth + float(total @ (data * scale))) / norm) if norm > 0.0 else 0.0
+    assert pool.bound() == pytest.approx(expected, abs=1e-9)
+    assert pool.bound() <= least + 1e-9
+
+
+@strategies.examples(30)
+@given(SEEDS)
+def test_passes_are_hildreths_method_and_come_to_the_nearest_point(seed: int) -> None:
+    pool, offers, data, weights, _ = some_pool(seed)
+    rows, scale = pool._laid_out(), weights[offers.owner]
+    dense = np.zeros((len(pool), data.size))
+    for number, (where, value) in enumerate(zip(pool._where, pool._values, strict=True)):
+        dense[number, where] = value
+    ones = np.zeros((offers.n_offers, data.size))
+    ones[offers.owner, np.arange(data.size)] = 1.0
+    multipliers, point = np.zeros(len(pool)), data * scale
+    for _ in range(2):
+        multipliers, point = naive_bounds.hildreth(dense, rows.right, multipliers, point)
+        for number in range(len(pool)):
+            pool_kernels.press(rows, number, pool.multipliers, pool._within)
+        np.testing.assert_allclose(pool.multipliers, multipliers, atol=1e-9)
+        np.testing.assert_allclose(pool._within, point, atol=1e-9)
+    levels, lifts, within = np.zeros(offers.n_offers), np.zeros(data.size), point.copy()
+    pool_kernels.level(offers.indptr, weights, levels, lifts, within)
+    flat = point - ones.T @ ((ones @ point - weights) / ones.sum(axis=1))
+    np.testing.assert_allclose(levels, (ones @ point - weights) / ones.sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(within, np.maximum(flat, 0.0), atol=1e-9)
+    np.testing.assert_allclose(lifts, np.maximum(-flat, 0.0), atol=1e-9)
+    pool.climb(2000)
+    total = np.empty(data.size)
+    right, size = pool_kernels.add_up(rows, pool.multipliers, total)
+    np.testing.assert_allclose(total, pool.multipliers @ dense, atol=1e-12)
+    assert right == pytest.approx(pool.multipliers @ rows.right)
+    assert size == pytest.approx(pool.multipliers @ (np.abs(rows.right) + np.abs(dense).sum(axis=1)))
+    inside = pool.point
+    assert (dense @ (inside * scale) <= rows.right + 1e-6).all()
+    assert inside.min() >= -1e-6
+    np.testing.assert_allclose(ones @ inside, 1.0, atol=1e-6)
+    assert pool.bound() == pytest.approx(pool.distance(), abs=1e-5)
+
+
+def test_cuts_without_a_price_are_forgotten_and_prove_nothing() -> None:
+    pool, data = next((pool, data) for pool, _, data, _, _ in map(some_pool, range(99)) if len(pool) > 20)
+    pool.climb(50)
+    before, count = pool.bound(), len(pool)
+    for _ in range(10):
+        pool.climb(50)
+        pool.forget()
+    assert 0 < len(pool) < count
+    assert (pool.multipliers > 0.0).all()
+    assert pool.bound() >= before - 1e-9
+    pool.add(Cut(np.arange(data.size), np.zeros(data.size), 0.0))
+    pool.add(Cut(np.arange(data.size), np.ones(data.size), -np.inf))
+    assert len(pool._right) == len(pool.multipliers)

@@ -1,0 +1,221 @@
+import pickle
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+import strategies
+from rankstream import Assortments, checks
+from rankstream._core.types import Codes, Vec
+from rankstream.columns.corrective import fit_nearest
+from rankstream.oracles import DenseOracle, Ties
+from rankstream.oracles.bounds import groups
+from rankstream.oracles.bounds.cost_splits import SplittingBound
+from rankstream.oracles.bounds.groups import Groups
+from rankstream.oracles.search import local as search
+from rankstream.oracles.search.local import SearchOracle, hurried
+from waits import Ticks
+
+TIES: list[Ties] = ["first", "last", "random"]
+
+
+def random_problem(seed: int, n: int, m: int, largest: int, no_choice: bool = True) -> tuple[Assortments, Vec]:
+    generator = np.random.default_rng(seed)
+    offers: set[tuple[int, ...]] = set()
+    while len(offers) < m:
+        size = int(generator.integers(2, largest + 1))
+        offers.add(tuple(sorted(generator.choice(n - 1, size=size, replace=False).tolist())))
+    held = [(*offer, n - 1) if no_choice else offer for offer in sorted(offers)]
+    assortments = Assortments(held, items=range(n))
+    return assortments, generator.normal(size=assortments.n_coordinates)
+
+
+def room(costs: Vec) -> float:
+    return 1e-12 * (1.0 + float(np.abs(costs).sum()))
+
+
+@given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(2, 12), st.integers(0, 3))
+def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Ties, states: int, sweeps: int) -> None:
+    offers, costs = problem
+    answer = SearchOracle(offers, ties, rounds=3, sweeps=sweeps, states=states).cheapest(costs)
+    least = naive.cheapest_value(offers, costs)
+    assert sorted(answer.ranking) == list(range(offers.n_items))
+    assert answer.value == pytest.approx(costs @ naive.vertex(offers, list(answer.ranking)), abs=room(costs))
+    assert answer.bound <= least + room(costs)
+    assert least <= answer.value + room(costs)
+
+
+@strategies.examples(15)
+@given(strategies.problems(most_items=6))
+def test_a_hurried_search_brackets_the_minimum_too(problem: tuple[Assortments, Vec]) -> None:
+    offers, costs = problem
+    oracle, room = SearchOracle(offers), 1e-9 * (1.0 + np.abs(costs).sum())
+    least, settings_before = naive.cheapest_value(offers, costs), (oracle.rounds, oracle.sweeps)
+    with hurried(oracle):
+        assert (oracle.rounds, oracle.sweeps) == (10, 0)
+        quick = oracle.cheapest(costs)
+    assert quick.bound - room <= least <= quick.value + room
+    assert (oracle.rounds, oracle.sweeps) == settings_before
+
+
+@strategies.examples(15)
+@given(strategies.problems(most_items=7), st.integers(2, 40))
+def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: int) -> None:
+    offers, costs = problem
+    least = naive.cheapest_value(offers, costs)
+    splitting = SplittingBound(offers, states, overlap=2)
+    for sweeps in (0, 1, 5):
+        assert splitting.lower(costs, sweeps) <= least + room(costs)
+
+
+@strategies.examples(30)
+@given(problem=strategies.problems(most_items=6), limit=st.sampled_from(["MAX_COORDINATES", "MAX_OFFERS"]))
+def test_bounds_of_large_problems_hold(problem: tuple[Assortments, Vec], limit: str) -> None:
+    offers, costs = problem
+    with patch.object(groups, limit, 0):
+        found = SplittingBound(offers)
+    assert found.groups.offers == [[offer] for offer in range(offers.n_offers)]
+    least = sum(float(part.min()) for part in np.split(costs, offers.indptr[1:-1]))
+    assert found.lower(costs) == pytest.approx(least)  # every offer by itself
+
+
+@given(strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3))
+def test_every_offer_is_in_a_group(offers: Assortments, states: int, overlap: int) -> None:
+    cover = Groups(offers, states, overlap)
+    assert {offer for group in cover.offers for offer in group} == set(range(offers.n_offers))
+    has = [set(offer) - {offers.no_choice_code} for offer in naive.codes_of(offers)]
+    for offer in range(offers.n_offers):  # in several groups, unless one has all that is tied to it
+        groups_with = [group for group in cover.offers if offer in group]
+        tied = [{other for one in group for other in range(len(has)) if has[one] & has[other]} for group in groups_with]
+        assert len(groups_with) >= overlap or any(map(set.issubset, tied, map(set, groups_with)))
+    assert (np.diff(cover.lattices.state_ptr) <= states).all()
+
+
+def test_a_group_that_holds_everything_proves_the_minimum() -> None:
+    offers, costs = random_problem(3, 9, 25, 4)
+    least = DenseOracle(offers).cheapest(costs).value
+    assert SplittingBound(offers, states=2**9).lower(costs, 0) == pytest.approx(least)
+
+
+def test_shares_add_up_and_sweeps_raise_the_bound() -> None:
+    offers, costs = random_problem(4, 12, 40, 5)
+    splitting = SplittingBound(offers, states=60)
+    before = splitting.lower(costs, 0)
+    after = splitting.lower(costs, 30)
+    added = np.bincount(splitting.groups.lattices.where, weights=splitting.shares)
+    np.testing.assert_allclose(added, costs, atol=1e-9)
+    assert before < after <= DenseOracle(offers).cheapest(costs).value + room(costs)
+
+
+def test_search_is_within_a_percent_on_most_instances() -> None:
+    good = 0
+    for seed in range(20):
+        offers, costs = random_problem(seed, 14, 60, 5)
+        least = DenseOracle(offers).cheapest(costs).value
+        good += SearchOracle(offers, rounds=100, sweeps=0).cheapest(costs).value <= least + 0.01 * abs(least)
+    assert good >= 18
+
+
+def test_the_search_passes_the_checks() -> None:
+    for no_choice in (True, False):
+        offers, _ = random_problem(5, 7, 8, 3, no_choice)
+        checks.check_oracle(SearchOracle(offers), offers)
+
+
+def test_the_same_calls_get_the_same_answers() -> None:
+    offers, costs = random_problem(6, 16, 50, 5)
+    first, second = SearchOracle(offers, seed=3), pickle.loads(pickle.dumps(SearchOracle(offers, seed=3)))
+    for vector in (costs, costs[::-1].copy(), costs):
+        one, other = first.cheapest(vector), second.cheapest(vector)
+        assert one.ranking.tolist() == other.ranking.tolist()
+        assert one[1:] == other[1:]
+    assert pickle.loads(pickle.dumps(SearchOracle(offers, budget=3.0))).budget == 3.0
+
+
+@strategies.examples(25)
+@given(strategies.problems(most_items=6), st.integers(0, 5))
+def test_searches_around_rankings_lead_to_cheaper_ones(problem: tuple[Assortments, Vec], turn: int) -> None:
+    offers, costs = problem
+    oracle = SearchOracle(offers, seed=3)
+    starts = np.random.default_rng(turn).permuted(np.tile(np.arange(offers.n_items), (3, 1)), axis=1)
+    found = oracle.around(costs, starts, turn)
+    values = [float(costs @ offers.vertex(ranking)) for ranking in found]
+    assert np.sort(found, axis=1).tolist() == [list(range(offers.n_items))] * len(found)
+    assert len(np.unique(found, axis=0)) == len(found)
+    assert values == pytest.approx(sorted(values))
+    assert min(values) <= min(float(costs @ offers.vertex(ranking)) for ranking in starts) + room(costs)
+    assert found.tolist() == SearchOracle(offers, seed=3).around(costs, starts, turn).tolist()
+
+
+def test_searches_begin_at_the_cheaper_rankings(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers, costs = random_problem(2, 18, 60, 4)
+    best = DenseOracle(offers).cheapest(costs)
+    others = np.random.default_rng(0).permuted(np.tile(np.arange(18), (40, 1)), axis=1)
+    monkeypatch.setattr(search, "SHORT_ROUNDS", 1)  # one descent: from most rankings it does not lead to the least cost
+    monkeypatch.setattr(search, "REMOVALS", 0)
+    monkeypatch.setattr(search, "SHORT_SEARCHES", 1)
+    found = SearchOracle(offers).around(costs, np.vstack([best.ranking, others]), 0)
+    assert float(costs @ offers.vertex(found[0])) == pytest.approx(best.value)
+    missed = SearchOracle(offers).around(costs, others, 0)
+    assert float(costs @ offers.vertex(missed[0])) > best.value + 1e-6
+
+
+class Hesitant(SearchOracle):
+    """Finds nothing new for some turns."""
+
+    def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
+        return rankings[:1].copy() if turn % 7 else super().around(costs, rankings, turn)
+
+
+@pytest.mark.parametrize(("kind", "enough"), [(SearchOracle, 10), (Hesitant, 40)])
+def test_a_fit_goes_on_where_a_search_finds_nothing_for_a_while(kind: type[SearchOracle], enough: int) -> None:
+    offers, _ = random_problem(1, 9, 25, 5)
+    p = np.concatenate([np.random.default_rng(5).dirichlet(np.ones(size)) for size in np.diff(offers.indptr)])
+    best = fit_nearest(offers, p, tolerance=1e-9).certificate
+    found = fit_nearest(offers, p, oracle=kind(offers), tolerance=1e-9)
+    assert found.certificate.upper == pytest.approx(best.upper, rel=1e-4)
+    assert found.certificate.lower <= best.upper
+    assert found.rounds > enough
+
+
+def test_the_pool_never_lets_a_good_ranking_go() -> None:
+    offers, costs = random_problem(7, 20, 80, 5)
+    oracle = SearchOracle(offers, rounds=200, sweeps=0)
+    value = oracle.cheapest(costs).value
+    oracle.rounds = 1
+    oracle.cheapest(-costs)
+    assert oracle.cheapest(costs).value <= value
+
+
+def test_budgets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers, costs = random_problem(8, 40, 150, 6)
+    clock = Ticks(0.05)
+    monkeypatch.setattr(search, "perf_counter", clock)
+    answer = SearchOracle(offers, budget=0.5, rounds=10**9, sweeps=0).cheapest(costs)
+    assert 0.5 / 0.05 <= clock.readings <= 2 * 0.5 / 0.05
+    assert answer.bound <= answer.value
+
+
+def test_bad_options_are_refused() -> None:
+    offers = Assortments([("a", "b")])
+    with pytest.raises(ValueError, match="no tie rule 'middle'"):
+        SearchOracle(offers, ties="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seed is -1"):
+        SearchOracle(offers, seed=-1)
+    with pytest.raises(ValueError, match="too large"):
+        SearchOracle(offers, seed=2**63)
+    with pytest.raises(ValueError, match=r"budget is -1\.0: it must be at least 0"):
+        SearchOracle(offers, budget=-1.0)
+    with pytest.raises(ValueError, match="rounds is 0"):
+        SearchOracle(offers, rounds=0)
+    with pytest.raises(ValueError, match="states is 1"):
+        SearchOracle(offers, states=1)
+    with pytest.raises(ValueError, match="overlap is 0"):
+        Groups(offers, overlap=0)
+    with pytest.raises(ValueError, match="must be 2 costs"):
+        SearchOracle(offers).cheapest(np.zeros(3))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        SearchOracle(offers).cheapest([0.0, np.nan])
