@@ -12,7 +12,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.distances.bilinear import LEAST, Bilinear, EuclideanPotential
+from rankstream.distances.bilinear import MIN_WEIGHT, Bilinear, EuclideanPotential
 from rankstream.distances.high_norms import L2, HighNorm
 from rankstream.distances.kl import KL
 from rankstream.distances.low_norms import L1, LowNorm
@@ -111,4 +111,4 @@ def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "
         raise ValueError("There are no observations to take weights from: observe some choices first.")
     relative = totals * (counts.assortments.n_offers / totals.sum())
     weights = np.sqrt(relative) if kind == "root" else relative
-    return tuple(np.where(totals > 0.0, np.maximum(weights, LEAST), 0.0).tolist())
+    return tuple(np.where(totals > 0.0, np.maximum(weights, MIN_WEIGHT), 0.0).tolist())

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 
@@ -11,14 +12,46 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Mask, Vec
 from rankstream.data.assortments import Assortments
 
-LEAST, MOST = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow
+MIN_LOG_ARGUMENT = 1e-300  # what a logarithm is taken of instead of 0
+
+
+def softmax(scores: Vec) -> Vec:
+    """Positive numbers that sum to 1, proportional to exp(scores)."""
+    out: Vec = scores - scores.max()
+    np.exp(out, out=out)
+    out *= 1.0 / np.add.reduce(out)
+    return out
+
+
+def norm_of(vector: Vec, q: float) -> float:
+    """The l_q norm, scaled so that no power overflows."""
+    if q == 2.0:
+        return sqrt(float(vector @ vector))
+    sizes = np.abs(vector)
+    top = float(sizes.max())
+    if top == 0.0:
+        return 0.0
+    return top * float(np.power(((sizes / top) ** q).sum(), 1.0 / q))
+
+
+def norm_direction(vector: Vec, q: float) -> Vec:
+    """The gradient of the l_q norm: a vector of unit l_(q / (q - 1)) norm; 0 at 0."""
+    norm = norm_of(vector, q)
+    if norm == 0.0:
+        return np.zeros_like(vector)
+    direction: Vec = np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
+    return direction
+
+
+MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow
 
 
 def zero_or_moderate(name: str, value: float) -> float:
     """A number >= 0 whose square is a number too, or a ValueError."""
     checked = number_between(name, value, 0.0)
-    if checked and not LEAST <= checked <= MOST:
-        raise ValueError(f"{name} is {value!r}: it must be 0 or between {LEAST:g} and {MOST:g}, as squares are taken.")
+    if checked and not MIN_WEIGHT <= checked <= MAX_WEIGHT:
+        limits = f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
+        raise ValueError(f"{name} is {value!r}: it must be 0 or {limits}, as squares are taken.")
     return checked
 
 
@@ -28,7 +61,7 @@ def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> 
         return None
     given = tuple(weights)
     sizes = np.array(given) if set(map(type, given)) == {float} else np.zeros(1)
-    fine = bool(((sizes >= LEAST) & (sizes <= MOST)).all())  # as nearly always: then nothing is looked at one by one
+    fine = bool(((sizes >= MIN_WEIGHT) & (sizes <= MAX_WEIGHT)).all())  # nearly always: none is checked alone
     checked = given if fine else tuple(zero_or_moderate("A weight", weight) for weight in given)
     if len(checked) != assortments.n_offers:
         raise ValueError(f"There are {len(checked)} weights for {assortments.n_offers} offers: give one for each.")
@@ -111,8 +144,16 @@ class Bilinear(ABC):
         return self.largest(self.lift(vertex - frequencies), self.smoothing)
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """Zero prices on what was not seen."""
+        """0 on what was not seen."""
         return np.where(seen, dual, 0.0)
+
+    def restrict(self, dual: Vec, seen: Mask) -> Vec:
+        """A dual of the same distance over the seen offers alone, with 0 on all others."""
+        return np.where(seen, dual, 0.0)
+
+    def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
+        """The distance over the seen offers alone; on the others, the two points must agree."""
+        return self.value(vertex, frequencies)
 
     def data_change(self, frequencies: Vec, other: Vec) -> float:
         """The support function of the dual domain at B (p - p')."""
@@ -139,14 +180,15 @@ class Bilinear(ABC):
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
 
 
-@dataclass(frozen=True)
-class EuclideanPotential(Bilinear):
-    """Those with the potential |y|^2 / 2 on a domain around 0, whose prox is a projection onto it."""
+class HalfSquare(ABC):
+    """The potential |y|^2 / 2 on a domain that contains 0."""
+
+    assortments: Assortments
 
     @property
-    def grad_bound(self) -> float:
-        """The Euclidean diameter of the choice probabilities, sqrt(2 m) without weights."""
-        return self.diameter(2.0)
+    @abstractmethod
+    def width(self) -> float:
+        """Half the squared norm of the longest dual."""
 
     @property
     def largest_potential(self) -> float:
@@ -159,7 +201,7 @@ class EuclideanPotential(Bilinear):
         return float(np.sqrt(2.0 * self.width))
 
     def start(self) -> Vec:
-        """No price at all."""
+        """The dual 0."""
         return np.zeros(self.assortments.n_coordinates)
 
     def potential(self, dual: Vec) -> float:
@@ -169,6 +211,20 @@ class EuclideanPotential(Bilinear):
     def mirror(self, dual: Vec) -> Vec:
         """The dual itself."""
         return dual
+
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """The dual itself."""
+        return dual
+
+
+@dataclass(frozen=True)
+class EuclideanPotential(HalfSquare, Bilinear):
+    """Distances with the potential |y|^2 / 2, whose prox is a projection onto the dual domain."""
+
+    @property
+    def grad_bound(self) -> float:
+        """The Euclidean diameter of the choice probabilities, sqrt(2 m) without weights."""
+        return self.diameter(2.0)
 
     def prox(self, slope: Vec) -> Vec:
         """The projection of -slope."""
@@ -182,11 +238,6 @@ class EuclideanPotential(Bilinear):
         """The payoff of the best dual."""
         best = self.project(lifted / smoothing) if smoothing else self.farthest(lifted)
         return float(lifted @ best) - smoothing * self.potential(best)
-
-    @property
-    @abstractmethod
-    def width(self) -> float:
-        """Half the squared norm of the longest dual."""
 
     @abstractmethod
     def project(self, point: Vec) -> Vec:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankstream._core.compiling import inner
+from rankstream._core.compilation import inner
 from rankstream._core.types import Vec
 
 BALL, BOX, SIMPLEX = 0, 1, 2

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream._core.types import Vec
-from rankstream.distances.bilinear import Bilinear
-from rankstream.distances.vectors import norm_direction, norm_of
+from rankstream.distances.bilinear import Bilinear, norm_direction, norm_of
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class HighNorm(Bilinear):
         return np.zeros(self.assortments.n_coordinates)
 
     def trivial_dual(self) -> Vec:
-        """No price at all."""
+        """The dual 0, by which all models pay the same."""
         return self.start()
 
     def potential(self, dual: Vec) -> float:
@@ -138,21 +137,9 @@ class HighNorm(Bilinear):
 class L2(HighNorm):
     """The Euclidean norm: the dual domain is the unit ball, the potential |y|^2 / 2.
 
-    Parameters
-    ----------
-    assortments : Assortments
-        The offers whose frequencies are compared.
-    smoothing : float
-        How much of the potential is taken from the payoff; 0 is the plain norm.
-    weights : tuple of floats, optional
-        One number >= 0 per offer, with which its differences count; all 1 without it.
-    q : float
-        Leave it at 2: ``HighNorm`` is for the others.
-    squared : bool
-        Whether it is |x - p|^2 / 2, with its own smoothing of 1.
+    The parameters are those of ``HighNorm``; leave ``q`` at 2. ``squared`` makes it |x - p|^2 / 2, smoothed by 1.
 
     >>> from rankstream import Assortments
     >>> round(L2(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.4243
-
     """

@@ -8,11 +8,11 @@ import numpy as np
 
 from rankstream._core.types import Mask, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.distances.bilinear import LEAST, check_weights
+from rankstream.distances.bilinear import MIN_WEIGHT, HalfSquare, check_weights
 
 
 @dataclass(frozen=True)
-class KL:
+class KL(HalfSquare):
     """The sum over offers of weight_j * KL(p_j, x_j), the maximum-likelihood distance of van Ryzin and Vulcano.
 
     Below ``floor``, -log(x) goes on as its tangent, so that gradients, and with them the dual domain, stay bounded:
@@ -32,8 +32,8 @@ class KL:
     floor: float = 0.01
 
     def __post_init__(self) -> None:
-        if not LEAST <= self.floor < 1.0:
-            raise ValueError(f"floor is {self.floor}: it must lie between {LEAST:g} and 1.")
+        if not MIN_WEIGHT <= self.floor < 1.0:
+            raise ValueError(f"floor is {self.floor}: it must lie between {MIN_WEIGHT:g} and 1.")
         object.__setattr__(self, "weights", check_weights(self.assortments, self.weights))
 
     @property
@@ -64,44 +64,18 @@ class KL:
         return 0.5 * float((self.scale**2).sum()) / self.floor**2
 
     @property
-    def largest_potential(self) -> float:
-        """The same: the potential is 0 at the start."""
-        return self.width
-
-    @property
     def grad_bound(self) -> float:
         """sqrt(N): the pull is a difference of numbers between 0 and 1."""
         return sqrt(self.assortments.n_coordinates)
-
-    @property
-    def mirror_bound(self) -> float:
-        """The longest dual."""
-        return sqrt(2.0 * self.width)
 
     @property
     def lipschitz(self) -> float:
         """The largest weight times 1 + log(1 / floor), up to the entropy of p, which cancels."""
         return float(self.scale.max()) * (1.0 - log(self.floor))
 
-    def start(self) -> Vec:
-        """No price at all."""
-        return np.zeros(self.assortments.n_coordinates)
-
-    def potential(self, dual: Vec) -> float:
-        """|y|^2 / 2."""
-        return 0.5 * float(dual @ dual)
-
-    def mirror(self, dual: Vec) -> Vec:
-        """The dual itself."""
-        return dual
-
     def prox(self, slope: Vec) -> Vec:
         """The projection of -slope onto the box."""
         return np.minimum(np.maximum(-slope, -self.scale / self.floor), 0.0)
-
-    def image(self, slope: Vec, dual: Vec) -> Vec:
-        """The dual itself."""
-        return dual
 
     def costs(self, dual: Vec) -> Vec:
         """The dual itself."""

@@ -6,8 +6,7 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream.distances import projection_kernels as kernels
-from rankstream.distances.bilinear import EuclideanPotential
-from rankstream.distances.vectors import norm_direction, norm_of
+from rankstream.distances.bilinear import EuclideanPotential, norm_direction, norm_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class L1(EuclideanPotential):
         return 0.5 * self.assortments.n_coordinates
 
     def trivial_dual(self) -> Vec:
-        """No price at all."""
+        """The dual 0, by which all models pay the same."""
         return self.start()
 
     def project(self, point: Vec) -> Vec:
@@ -70,7 +69,7 @@ class LowNorm(EuclideanPotential):
         return 0.5 * float(self.assortments.n_coordinates ** ((2.0 - self.q) / self.q))
 
     def trivial_dual(self) -> Vec:
-        """No price at all."""
+        """The dual 0, by which all models pay the same."""
         return self.start()
 
     def project(self, point: Vec) -> Vec:

@@ -8,8 +8,7 @@ import numpy as np
 
 from rankstream._core.types import Mask, Vec
 from rankstream.distances import projection_kernels as kernels
-from rankstream.distances.bilinear import Bilinear
-from rankstream.distances.vectors import TINY
+from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, Bilinear
 
 Kind = Literal["entropy", "euclidean"]
 
@@ -68,11 +67,11 @@ class MaxDifference(Bilinear):
 
     def potential(self, dual: Vec) -> float:
         """The sum of y log y, or |y|^2 / 2."""
-        return float(dual @ np.log(np.maximum(dual, TINY))) if self._entropic else 0.5 * float(dual @ dual)
+        return float(dual @ np.log(np.maximum(dual, MIN_LOG_ARGUMENT))) if self._entropic else 0.5 * float(dual @ dual)
 
     def mirror(self, dual: Vec) -> Vec:
         """1 + log y, or y."""
-        return 1.0 + np.log(np.maximum(dual, TINY)) if self._entropic else dual
+        return 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT)) if self._entropic else dual
 
     def prox(self, slope: Vec) -> Vec:
         """Offer by offer, the softmax of -slope, or its projection onto the simplex."""
@@ -111,8 +110,12 @@ class MaxDifference(Bilinear):
         return float(lifted @ best) - smoothing * self.potential(best)
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """Uniform prices on the offers that were not seen: shares sum to 1, so they pay nothing."""
+        """Uniform duals on the offers that were not seen: shares sum to 1, so they pay nothing."""
         return np.where(seen, dual, self.start())
+
+    def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
+        """The distance less what smoothing adds for each of the other offers."""
+        return self.value(vertex, frequencies) + self.smoothing * self.potential(self.start()[~seen])
 
     def data_norm(self, change: Vec) -> float:
         """The sum over offers of the largest absolute change."""

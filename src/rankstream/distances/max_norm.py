@@ -6,8 +6,7 @@ from math import log
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
-from rankstream.distances.bilinear import Bilinear
-from rankstream.distances.vectors import TINY, softmax
+from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, Bilinear, softmax
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,11 @@ class LInf(Bilinear):
 
     def potential(self, dual: Vec) -> float:
         """The sum of y log y."""
-        return float(dual @ np.log(np.maximum(dual, TINY)))
+        return float(dual @ np.log(np.maximum(dual, MIN_LOG_ARGUMENT)))
 
     def mirror(self, dual: Vec) -> Vec:
         """1 + log y."""
-        logs: Vec = np.log(np.maximum(dual, TINY))
+        logs: Vec = np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
         logs += 1.0
         return logs
 
@@ -97,6 +96,16 @@ class LInf(Bilinear):
         positive, negative = dual.reshape(2, -1)
         mean = 0.5 * (positive + negative)
         return np.concatenate((np.where(seen, positive, mean), np.where(seen, negative, mean)))
+
+    def restrict(self, dual: Vec, seen: Mask) -> Vec:
+        """The distribution given that a seen offer is drawn."""
+        kept: Vec = dual * np.concatenate((seen, seen))
+        total = float(kept.sum())
+        return kept / total if total > 0.0 else kept  # the dual 0 proves 0, which no distance is below
+
+    def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
+        """The distance of the coordinates that count; 0 where none does."""
+        return self.largest(self.lift(vertex - frequencies)[np.tile(seen, 2)], self.smoothing) if seen.any() else 0.0
 
     def data_norm(self, change: Vec) -> float:
         """The largest absolute change."""

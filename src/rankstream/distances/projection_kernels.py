@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 
 
@@ -10,9 +10,9 @@ from rankstream._core.types import Codes, Vec
 def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
     """The Euclidean projection onto the unit ball of the l_power norm, power > 2, to machine precision.
 
-    Solves y_i + price * y_i^(power - 1) = |point_i| for every i, and log(sum of y_i^power) = 0 for the price, by Newton
-    steps in its logarithm, where the equation is nearly straight for large prices. A Newton step from price 0 and the
-    price at which the y_i without their first term would do are the first bracket.
+    Solves y_i + multiplier * y_i^(power - 1) = |point_i| for every i, and log(sum of y_i^power) = 0 for the multiplier,
+    by Newton steps in its logarithm, where the equation is nearly straight for large multipliers. A Newton step from 0
+    and the multiplier at which the y_i without their first term would do are the first bracket.
     """
     q = power / (power - 1.0)
     total, slope, high = 0.0, 0.0, 0.0
@@ -24,45 +24,45 @@ def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
         high += size**q
     if total > 1.0:
         high = high ** (1.0 / q)
-        # a point so far out that its powers overflow has no Newton step from price 0
+        # a point so far out that its powers overflow has no Newton step from multiplier 0
         low = total * np.log(total) / slope if slope < np.inf else 0.0
-        price = low if 0.0 < low < high else high
+        multiplier = low if 0.0 < low < high else high
         low = 0.0
         for _ in range(100):
             total, slope = 0.0, 0.0
             for i in range(point.size):
-                y = shrink(abs(point[i]), price, power)
+                y = shrink(abs(point[i]), multiplier, power)
                 out[i] = y
                 if y > 0.0:
                     inner = y ** (power - 2.0)
                     total += inner * y * y
-                    slope += power * inner * inner * y * y / (1.0 + price * (power - 1.0) * inner)
+                    slope += power * inner * inner * y * y / (1.0 + multiplier * (power - 1.0) * inner)
             excess = np.log(total)
-            # still outside the ball: the price is too low
+            # still outside the ball: the multiplier is too low
             if excess > 0.0:
-                low = price
+                low = multiplier
             else:
-                high = price
+                high = multiplier
             if abs(excess) <= 1e-15 or high - low <= 1e-16 * high:
                 break
-            # the step in log price, cut so that exp cannot overflow
-            price *= np.exp(min(50.0, excess * total / (price * slope)))
-            if not low < price < high:
+            # the step in log multiplier, cut so that exp cannot overflow
+            multiplier *= np.exp(min(50.0, excess * total / (multiplier * slope)))
+            if not low < multiplier < high:
                 # outside the bracket: its middle on the scale of logarithms
-                price = np.sqrt(low * high) if low > 0.0 else 0.01 * high
+                multiplier = np.sqrt(low * high) if low > 0.0 else 0.01 * high
     for i in range(point.size):
         if point[i] < 0.0:
             out[i] = -out[i]
 
 
 @compiled
-def shrink(size: float, price: float, power: float) -> float:
-    """The y >= 0 with y + price * y^(power - 1) = size: Newton's method from above, where it falls without fail."""
-    if size == 0.0 or price == 0.0:
+def shrink(size: float, multiplier: float, power: float) -> float:
+    """The y >= 0 with y + multiplier * y^(power - 1) = size: by Newton's method from above, where it always falls."""
+    if size == 0.0 or multiplier == 0.0:
         return size
-    y = min(size, (size / price) ** (1.0 / (power - 1.0)))
+    y = min(size, (size / multiplier) ** (1.0 / (power - 1.0)))
     for _ in range(100):
-        curved = price * y ** (power - 2.0)
+        curved = multiplier * y ** (power - 2.0)
         step = (y + curved * y - size) / (1.0 + (power - 1.0) * curved)
         y -= step
         if abs(step) <= 4e-16 * y:

@@ -78,7 +78,10 @@ class Distance(Protocol):
         """The distance: the largest payoff."""
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """A dual of the domain that prices the seen offers alike, and the others so that no ranking can earn there."""
+        """A dual of the domain that weighs the seen offers alike, and the others so that no ranking can earn there.
+
+        Where the smoothing counts those offers all the same, ``restrict`` and ``value_on`` leave them out as well.
+        """
 
     def data_norm(self, change: Vec) -> float:
         """The norm in which changes of the frequencies are measured."""
