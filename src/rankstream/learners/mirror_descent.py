@@ -12,7 +12,7 @@ from rankstream.distances.protocol import Distance
 from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
 from rankstream.learners.rounds import Round
 
-MANY = 100_000
+MAX_SUMMED_ROUNDS = 100_000  # with more, an integral stands for the sum over rounds
 
 
 class Moved(NamedTuple):
@@ -35,7 +35,16 @@ def prox_step(distance: Distance, state: Moved, played: Round, step: float) -> M
 
 
 @dataclass(frozen=True)
-class MirrorDescent(PowerWeights):
+class _Stepper(PowerWeights):
+    """A learner whose state has the dual to play."""
+
+    def play(self, state: Moved) -> Vec:
+        """The current dual."""
+        return state.dual
+
+
+@dataclass(frozen=True)
+class MirrorDescent(_Stepper):
     """Online mirror descent with the textbook constant step for a horizon T, and any weights (Theorem "OMD").
 
     After t rounds the dual regret is at most
@@ -70,10 +79,6 @@ class MirrorDescent(PowerWeights):
         start = distance.start()
         return Moved(start, distance.mirror(start), self.step_size(distance))
 
-    def play(self, state: Moved) -> Vec:
-        """The current dual."""
-        return state.dual
-
     def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
         """One prox step along the payoff's gradient."""
         return prox_step(distance, state, played, state.step * played.weight)
@@ -86,7 +91,7 @@ class MirrorDescent(PowerWeights):
 
 
 @dataclass(frozen=True)
-class StronglyConvexMirrorDescent(PowerWeights):
+class StronglyConvexMirrorDescent(_Stepper):
     """Mirror descent for smoothed distances with steps weight / (smoothing * total_weight) (Theorem "s-OMD").
 
     With weights t the step is 2 / (smoothing * (t + 1)) and the dual regret at most 2 G^2 / (smoothing * (T + 1)),
@@ -101,10 +106,6 @@ class StronglyConvexMirrorDescent(PowerWeights):
         require_smoothing(self, distance)
         start = distance.start()
         return Moved(start, distance.mirror(start))
-
-    def play(self, state: Moved) -> Vec:
-        """The current dual."""
-        return state.dual
 
     def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
         """One prox step along the payoff's gradient."""
@@ -180,7 +181,7 @@ def strong_regret_bound(weights: PowerWeights, bound: float, smoothing: float, r
     """
     if weights.power == 1.0 and weights.weighting is None:
         return 2.0 * bound**2 / (smoothing * (rounds + 1.0))
-    if rounds <= MANY or weights.weighting is not None:
+    if rounds <= MAX_SUMMED_ROUNDS or weights.weighting is not None:
         each = weights.round_weights(rounds)
         ratios = float((each**2 / np.cumsum(each)).sum())
     else:

@@ -13,7 +13,7 @@ from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.prices import PriceLevels
-from rankstream.models.answers import Substitution, substitution
+from rankstream.models.answers import Substitution, missing_no_choice, substitution
 from rankstream.models.prices import (
     Elasticities,
     demand_curve,
@@ -30,16 +30,20 @@ NO_MODEL = "is not a rankstream model: if it is a file of choices, make a model 
 
 
 class Model(ABC):
-    """A choice model: choice probabilities for any offer of its items, and a file format."""
+    """A choice model: choice probabilities for any offer of its items, and a file format.
+
+    Several threads may ask one model at once; only ``note`` changes it.
+    """
 
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int] = 1
     items: tuple[Label, ...]
+    no_choice_code: int | None
 
     @property
-    @abstractmethod
     def no_choice(self) -> Label | None:
-        """The item that stands for taking nothing, if one is in every offer."""
+        """The item that stands for taking nothing, if there is one."""
+        return None if self.no_choice_code is None else self.items[self.no_choice_code]
 
     @abstractmethod
     def probabilities(self, assortments: Assortments) -> Vec:
@@ -58,15 +62,25 @@ class Model(ABC):
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """The model that ``to_content`` described; anything that is wrong with it is a ValueError or KeyError."""
 
-    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
+    def predict(self, offer: Iterable[Label], *, forced: bool = False) -> dict[Label, float]:
         """The choice probabilities of one offer, seen before or not; they sum to 1.
+
+        If the model has an outside option, such as "nothing", and the offer lacks it, it is added: customers can always
+        take nothing. With ``forced=True`` they have to take one of the items named.
 
         A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``: shares come back under the
         items' own names. A price between two levels gives what lies between their shares; beyond them it is refused.
+
+        >>> from rankstream import RankingModel
+        >>> model = RankingModel(["tea", "no"], [("tea", "no"), ("no", "tea")], [0.75, 0.25], no_choice_code=1)
+        >>> model.predict(["tea"]), model.predict(["tea"], forced=True)
+        ({'tea': 0.75, 'no': 0.25}, {'tea': 1.0})
         """
-        if isinstance(offer, Mapping):
-            return predict_at(self, offer)
-        single = Assortments([as_offer("The offer", offer)])
+        labels = offer if isinstance(offer, Mapping) else as_offer("The offer", offer)
+        added = None if forced or not labels else missing_no_choice(self, labels)
+        if isinstance(labels, Mapping):
+            return predict_at(self, labels if added is None else {**labels, added: None})
+        single = Assortments([labels if added is None else (*labels, added)])
         return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
 
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
@@ -80,7 +94,7 @@ class Model(ABC):
     def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
         """Where each item's buyers go when it is gone from an offer (of everything, if none is given).
 
-        Of a model with price levels, everything is every item at its middle level. With ``gone`` only the rows of
+        Of a model with price levels, everything is every item at its usual price. With ``gone`` only the rows of
         these items are computed.
         """
         return substitution(self, offer, gone)

@@ -1,23 +1,71 @@
-"""Model files: whichever kind of model is in a file."""
+"""Model files: the kinds of models, what each is called and how it is usually fitted; and reading them."""
 
 import os
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rankstream.models.base import read_content
+from rankstream._core.terminal import plural
+
+if TYPE_CHECKING:
+    from rankstream.models.entropy.model import EntropyModel
+    from rankstream.models.parametric.base import Fitted
+    from rankstream.models.rankings import RankingModel
+
+    Model: TypeAlias = RankingModel | EntropyModel | Fitted
+
+
+class Kind(NamedTuple):
+    """Where the class is, what the kind is called, the method where a file does not say which it was, a few words."""
+
+    place: str
+    name: str
+    method: str
+    words: str
+
 
 KINDS = {
-    "rankstream-model": ("rankings", "RankingModel"),
-    "rankstream-entropy-model": ("entropy.model", "EntropyModel"),
-    "rankstream-logit-model": ("parametric.mnl", "LogitModel"),
-    "rankstream-latent-class-model": ("parametric.latent_class", "LatentClassModel"),
-    "rankstream-markov-chain-model": ("parametric.markov_chain", "MarkovChainModel"),
-    "rankstream-priced-logit-model": ("parametric.priced", "PricedModel"),
-    "rankstream-falling-class-model": ("parametric.falling", "FallingClassModel"),
-}
-"""Formats, and where the classes that read them live; only the one that is needed is imported."""
+    "model": Kind("rankings:RankingModel", "rankings", "nearest", ""),
+    "entropy-model":
+        Kind("entropy.model:EntropyModel", "max-entropy", "max-entropy", "all rankings, by maximum entropy"),
+    "logit-model": Kind("parametric.mnl:LogitModel", "mnl", "mnl", "a multinomial logit"),
+    "latent-class-model":
+        Kind("parametric.latent_class:LatentClassModel", "latent-class", "latent-class", "a mixture of logits"),
+    "markov-chain-model":
+        Kind("parametric.markov_chain:MarkovChainModel", "markov-chain", "markov-chain", "a Markov chain"),
+    "priced-logit-model":
+        Kind("parametric.priced:PricedModel", "priced-logit", "latent-class-price", "logits with a price coefficient"),
+    "falling-class-model":
+        Kind("parametric.falling_demand:FallingClassModel", "falling-class", "max-entropy",
+             "logits whose demand falls with the price"),
+}  # fmt: skip
+"""Every kind by its format, without "rankstream-"; only the class that is needed is imported."""
+SEVERAL_METHODS = {"rankings": None, "priced-logit": ("mnl-price", "latent-class-price")}
+"""Kinds that several methods make: any, or these."""
+
+
+def kind_of(model: "Model") -> str:
+    """What kind of model it is, in a word."""
+    return _kind(model).name
+
+
+def method_of(model: "Model") -> str:
+    """How it was fitted: as its file says, else as such models usually are."""
+    noted, kind = model.about.get("method"), _kind(model)
+    known = SEVERAL_METHODS.get(kind.name, (kind.method,))
+    return noted if isinstance(noted, str) and (known is None or noted in known) else kind.method
+
+
+def words_of(kind: str, rankings: int | None) -> str:
+    """A kind of model in a few words."""
+    if rankings is not None:
+        return plural(rankings, "ranking")
+    return next(known.words for known in KINDS.values() if known.name == kind)
+
+
+def _kind(model: "Model") -> Kind:
+    return KINDS[model.FORMAT.removeprefix("rankstream-")]
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
@@ -38,13 +86,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ...     load_model(f"{folder}/model.json")
     RankingModel(1 rankings of 2 items)
     """
+    from rankstream.models.base import read_content  # with numpy, which words about models do not need
+
     return model_in(read_content(path), path)
 
 
 def model_in(content: dict[str, Any], path: str | os.PathLike[str]) -> Any:
     """The model of a file that was parsed already; ``path`` is what sentences call it."""
-    if content["format"] not in KINDS:
-        known = ", ".join(map(repr, KINDS))
+    kind = KINDS.get(str(content["format"]).removeprefix("rankstream-"))
+    if kind is None:
+        known = ", ".join(f"'rankstream-{name}'" for name in KINDS)
         raise ValueError(f"{path} says format {content['format']!r}, which is none of {known}: update rankstream.")
-    place, name = KINDS[content["format"]]
-    return getattr(import_module(f"rankstream.models.{place}"), name).read(content, path)
+    module, name = kind.place.split(":")
+    return getattr(import_module(f"rankstream.models.{module}"), name).read(content, path)

@@ -11,10 +11,11 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, plain
-from rankstream.data.prices import ROUNDING, PriceLevels
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.prices import PRICE_ROUNDING, PriceLevels
 from rankstream.models.protocol import Predicts
 
-MOST_OFF = 10
+MAX_ITEMS_BETWEEN_LEVELS = 10
 """Items that may be between two levels at once: the offers around them are 2 to this power."""
 Offer = Mapping[Any, Any]
 Ends = tuple[float, float]
@@ -94,21 +95,57 @@ def own_items(model: Any) -> tuple[Label, ...]:
     return tuple(dict.fromkeys(levels.of(label)[0] for label in model.items))
 
 
-def middle_prices(model: Any) -> dict[Label, Any]:
-    """Every item of a model with prices, at its middle level: of an even number, the cheaper one."""
+def most_frequent_prices(counts: ChoiceCounts, levels: PriceLevels) -> list[list[Any]]:
+    """Pairs of an item and the level at which it was offered to most customers; of equals, the dearest.
+
+    A model remembers them as ``usual_prices`` (``model.note``).
+
+    >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
+    >>> most_frequent_prices(ChoiceCounts(offers, [5, 5, 50, 40]), PriceLevels({"tea": [3, 4]}))
+    [['tea', 4.0]]
+    """
+    offers = counts.assortments
+    shown = np.bincount(offers.members, counts.totals[offers.owner], offers.n_items)
+    times = dict(zip(offers.items, shown.tolist(), strict=True))
+    found = []
+    for item, prices in levels.levels.items():
+        _, price = max((times.get(levels.label(item, price), 0.0), price) for price in prices)
+        found.append([item, price])
+    return found
+
+
+def usual_prices(model: Any) -> dict[Label, Any]:
+    """Every item of a model with prices, at its most frequent price in the data.
+
+    Where the model does not remember that, it is the middle level; of an even number the dearer one, as the cheaper one
+    of two is often a promotion.
+    """
     levels = require_levels(model).levels
-    return {item: levels[item][(len(levels[item]) - 1) // 2] if item in levels else None for item in own_items(model)}
+    noted = getattr(model, "about", {}).get("usual_prices")
+    pairs = noted if isinstance(noted, list) else []
+    whole = (pair for pair in pairs if isinstance(pair, list) and len(pair) == 2)
+    usual: dict[Label, float] = {
+        item: price for item, price in whole if isinstance(item, str) and isinstance(price, float | int)
+    }
+    found: dict[Label, Any] = {}
+    for item in own_items(model):
+        prices = levels.get(item)
+        if prices is None:
+            found[item] = None
+        else:
+            found[item] = usual[item] if usual.get(item) in prices else prices[len(prices) // 2]
+    return found
 
 
 def everything(model: Any) -> tuple[Label, ...]:
-    """All items that can be on offer at once: of a model with prices, each at its middle level.
+    """All items that can be on offer at once: of a model with prices, each at its usual price.
 
     >>> from rankstream import RankingModel
     >>> everything(RankingModel(["tea @ 3.00", "tea @ 4.00", "no"], [("tea @ 3.00", "tea @ 4.00", "no")], [1.0]))
-    ('tea @ 3.00', 'no')
+    ('tea @ 4.00', 'no')
     """
     levels = levels_of(model)
-    return tuple(model.items) if levels is None else levels.offer(middle_prices(model))
+    return tuple(model.items) if levels is None else levels.offer(usual_prices(model))
 
 
 def curves_of(
@@ -162,9 +199,10 @@ def nearby_offers(levels: PriceLevels, items: Iterable[Label], offer: Offer) -> 
         names = ", ".join(dict.fromkeys(repr(levels.of(label)[0]) for label in items))
         raise ValueError(f"The model does not know the item {unknown!r}: its items are {names}.")
     between = tuple(plain(item) for item, side in zip(offer, sides, strict=True) if len(side) > 1)
-    if len(between) > MOST_OFF:
+    if len(between) > MAX_ITEMS_BETWEEN_LEVELS:
         raise ValueError(
-            f"{len(between)} items are between two of their levels, more than {MOST_OFF}: give prices that are levels."
+            f"{len(between)} items are between two of their levels, more than {MAX_ITEMS_BETWEEN_LEVELS}: give prices "
+            "that are levels."
         )
     picked = list(product(*sides))
     return NearbyOffers(
@@ -181,7 +219,7 @@ def _sides(levels: PriceLevels, item: Label, price: Any) -> list[tuple[Label, fl
         return [(item, 1.0)]
     ends = levels.levels[item]
     value = min(max(float(price), ends[0]), ends[-1])  # of quantiles, a bin may reach beyond its level
-    room = ROUNDING * max(ends[-1], 1.0)
+    room = PRICE_ROUNDING * max(ends[-1], 1.0)
     nearest = next((level for level in ends if abs(level - value) <= room), None)
     if nearest is not None:
         return [(levels.label(item, nearest), 1.0)]
@@ -202,7 +240,8 @@ def predict_at(model: Predicts, offer: Offer) -> dict[Label, float]:
 def demand_offers(model: Any, item: Label, others: Offer) -> dict[float, NearbyOffers]:
     """An offer for each level of an item, beside others at their prices."""
     levels = _require_levels_of(model, item)
-    if not isinstance(others, Mapping) or not others:
+    given: object = others  # whatever the caller gave
+    if not isinstance(given, Mapping) or not given:
         raise ValueError(f"The other items are {others!r}: give their prices, as in {{'cake': 4.0, 'nothing': None}}.")
     if item in others:
         raise ValueError(f"The other items contain {item!r} itself: leave it out, as it is at each of its levels.")
@@ -237,7 +276,9 @@ def elasticity_steps(levels: PriceLevels, offer: Offer) -> dict[Label, Ends]:
     for item, price in offer.items():
         ends = levels.levels.get(plain(item), ())
         if len(ends) > 1:
-            below = [place for place, level in enumerate(ends) if level <= float(price) + ROUNDING * max(ends[-1], 1.0)]
+            below = [
+                place for place, level in enumerate(ends) if level <= float(price) + PRICE_ROUNDING * max(ends[-1], 1.0)
+            ]
             place = min(max(below, default=0), len(ends) - 2)
             steps[plain(item)] = ends[place], ends[place + 1]
     return steps

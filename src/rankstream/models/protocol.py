@@ -19,15 +19,8 @@ class Predicts(Protocol):
 
 
 @runtime_checkable
-class ChoiceModel(Protocol):
+class ChoiceModel(Predicts, Protocol):
     """Anything that answers with choice probabilities: a RankingModel, an EntropyModel, a logit, or yours."""
-
-    @property
-    def items(self) -> tuple[Label, ...]:
-        """The items it knows."""
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
         """The choice probabilities of one offer; they sum to 1."""
-
-    def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate."""

@@ -1,13 +1,13 @@
 """RankingModel: a sparse probability distribution over rankings, and what can be asked of it."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.optional import optional
+from rankstream._core.arguments import optional, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, plain
 from rankstream.models.answers import Segment, preflib, segments
@@ -22,7 +22,7 @@ class RankingModel(Model):
     """Rankings of all items, best first, and their probabilities: the non-parametric choice model of Section 2.1.
 
     Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice_code`` is the number of the
-    item that ends a ranking, if there is one; it changes how rankings are shown, never what they predict.
+    item that ends a ranking, if there is one; ``predict`` adds it to offers that lack it.
 
     >>> rankings = [("tea", "nothing", "pie"), ("pie", "tea", "nothing")]
     >>> model = RankingModel(["tea", "pie", "nothing"], rankings, weights=[0.6, 0.4])
@@ -91,11 +91,6 @@ class RankingModel(Model):
             array.flags.writeable = False
 
     @property
-    def no_choice(self) -> Label | None:
-        """The item that ends a ranking, if there is one."""
-        return None if self.no_choice_code is None else self.items[self.no_choice_code]
-
-    @property
     def rankings(self) -> list[tuple[Label, ...]]:
         """The rankings as tuples of labels, best first, in the order of the weights."""
         return [tuple(self.items[code] for code in order) for order in self.orders.tolist()]
@@ -139,7 +134,7 @@ class RankingModel(Model):
     def segments(self, top: int | None = None, offer: Iterable[Label] | None = None) -> list[Segment]:
         """Types of customers, largest first; rankings that differ only below the no-choice item are one type.
 
-        They are about the items of ``offer``; without it about all, of which those with prices are at middle levels.
+        They are about the items of ``offer``; without it about all, of which those with prices are at usual ones.
         """
         whole = everything(self) if offer is None else tuple(offer)
         asked = None if len(whole) == len(self.items) else whole
@@ -232,6 +227,28 @@ class RankingModel(Model):
 
     def __repr__(self) -> str:
         return f"RankingModel({len(self.weights)} rankings of {len(self.items)} items)"
+
+
+class DenseModel(Model):
+    """A model of more rankings than can be listed: they are drawn."""
+
+    @abstractmethod
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """Independent rankings that the model stands for, best first: one row of item codes each."""
+
+    def draw(self, size: int, seed: int = 0) -> RankingModel:
+        """Independent rankings from the model, as a model."""
+        orders = self.draw_orders(whole_number("size", size, least=1), np.random.default_rng(seed))
+        rows, times = np.unique(orders, axis=0, return_counts=True)
+        return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
+
+    def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
+        """At most ``size`` rankings with nearly the same probabilities: independent draws."""
+        return self.draw(size, seed)
+
+    def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
+        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
+        return self.draw(size, seed).segments(top)
 
 
 def _are_permutations(orders: Any, size: int) -> bool:

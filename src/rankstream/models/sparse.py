@@ -11,8 +11,8 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import NearestMixture, winning_coordinates
 
-MOST_OFFERS = 2000
-NO_ERROR = 1e-12
+MAX_OFFERS = 2000  # of three items: with more, pairs are compared alone, since time grows with offers
+NO_ERROR = 1e-12  # only rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Frontier:
 
 def small_offers(items: tuple[Label, ...]) -> Assortments:
     """All offers of two and of three items (only of two where there are many), and the offer of everything."""
-    most = 3 if comb(len(items), 3) <= MOST_OFFERS else 2
+    most = 3 if comb(len(items), 3) <= MAX_OFFERS else 2
     offers = [offer for size in range(2, most + 1) for offer in combinations(items, size)]
     return Assortments(dict.fromkeys([*offers, items]), items)
 

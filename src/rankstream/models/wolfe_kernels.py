@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.oracles.bounds.corral_kernels import append, dot, linear_term, mixture, settle
 
-WORTHWHILE = 0.1  # of the best column's slope
+MIN_SLOPE_SHARE = 0.1  # of the best column's slope: flatter ones are weighed for nothing, as most are dropped again
 
 
 @compiled
@@ -52,7 +52,7 @@ def correct(
         for j in range(columns.shape[1]):
             slopes[row] += slope[columns[row, j]]
     # with no vertex yet there is no point to come from: every column is welcome
-    enough = min(WORTHWHILE * slopes.min(), 0.0) if count else np.inf
+    enough = min(MIN_SLOPE_SHARE * slopes.min(), 0.0) if count else np.inf
     before = count
     for row in np.argsort(slopes):
         if not slopes[row] < enough:

@@ -1,17 +1,20 @@
 """What the data leave open of a ranking: whole rankings from a tilted prior, or within a class of equal vertices."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.models.entropy.laws import Prior
+from rankstream.models.entropy.ranking_laws import Prior
 from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.models.lifting import lift
+from rankstream.models.lifts import lift
 from rankstream.models.parametric.em_kernels import next_visit
 from rankstream.models.rankings import RankingModel
 
-NEVER = 1e6
+FORBIDDING_DUAL = 1e6  # exp(-dual) is 0: rankings that choose otherwise are never drawn
 
 
 class TiltedRankings:
@@ -30,46 +33,42 @@ class TiltedRankings:
         """``size`` rankings, best first, one per row."""
         kinds = generator.choice(len(self.lattice.posterior), size=size, p=self.lattice.posterior)
         n_classes = len(self.lattice.prior.class_weights)
-        rows = [
-            self._by_class(kind, generator) if kind < n_classes else self._by_chain(kind - n_classes, generator)
-            for kind in kinds.tolist()
-        ]
+        classes = [partial(self._class_weights, kind) for kind in range(n_classes)]
+        chains = [partial(self._chain_weights, number) for number in range(len(self.lattice.chain_values))]
+        rows = [self._ranking([*classes, *chains][kind], generator) for kind in kinds.tolist()]
         orders = np.array(rows, dtype=np.int64).reshape(size, self.lattice.assortments.n_items)
         return lift(orders, self.lattice.prior.order)
 
-    def _by_class(self, kind: int, generator: np.random.Generator) -> list[int]:
+    def _ranking(self, weigh: Callable[[int, list[int], list[int]], Vec], generator: np.random.Generator) -> list[int]:
+        """One ranking from the top; ``weigh`` gives what each item weighs after those before it, in a state."""
         lattice = self.lattice
-        attraction = np.maximum(lattice.prior.attraction[kind], 1e-300)
-        left, state = list(range(attraction.size)), lattice.states.size - 1
         order: list[int] = []
+        left, state = list(range(lattice.assortments.n_items)), lattice.states.size - 1
         while left:
-            moves = slice(lattice.first[state], lattice.first[state + 1])
-            inside = lattice.items[moves]
-            weights = attraction.copy()
-            weights[inside] = lattice.shares_at(state, kind) * attraction[inside].sum()
-            item = self._pick(left, weights, generator)
+            chances = np.maximum(weigh(state, order, left)[left], 0.0)
+            item = left[int(generator.choice(len(left), p=chances / chances.sum()))]
             left.remove(item)
             order.append(item)
             state = self._next(state, item)
         return order
 
-    def _by_chain(self, number: int, generator: np.random.Generator) -> list[int]:
+    def _class_weights(self, kind: int, state: int, *_: list[int]) -> Vec:
+        """Of a Plackett-Luce class: attractions, tilted for the items that the state decides about."""
         lattice = self.lattice
-        values, n_items = lattice.chain_values[number], lattice.assortments.n_items
-        left, state = list(range(n_items)), lattice.states.size - 1
-        order: list[int] = []
-        while left:
-            weights = self._next_visit(number, order)
-            gains = values[state, :n_items].copy()
-            moves = slice(lattice.first[state], lattice.first[state + 1])
-            inside, following = lattice.items[moves], lattice.following[moves]
-            gains[inside] = values[following, inside] - lattice.costs[moves]
-            weights *= np.exp(gains - gains[left].max())
-            item = self._pick(left, weights, generator)
-            left.remove(item)
-            order.append(item)
-            state = self._next(state, item)
-        return order
+        weights: Vec = np.maximum(lattice.prior.attraction[kind], 1e-300)
+        inside = lattice.items[lattice.first[state] : lattice.first[state + 1]]
+        weights[inside] = lattice.shares_at(state, kind) * weights[inside].sum()
+        return weights
+
+    def _chain_weights(self, number: int, state: int, order: list[int], left: list[int]) -> Vec:
+        """Of a Markov chain: where it goes next, tilted by what it expects from there."""
+        lattice, values = self.lattice, self.lattice.chain_values[number]
+        gains = values[state, : lattice.assortments.n_items].copy()
+        moves = slice(lattice.first[state], lattice.first[state + 1])
+        inside, following = lattice.items[moves], lattice.following[moves]
+        gains[inside] = values[following, inside] - lattice.costs[moves]
+        weights: Vec = self._next_visit(number, order) * np.exp(gains - gains[left].max())
+        return weights
 
     def _next_visit(self, number: int, order: list[int]) -> Vec:
         """Where the chain, now at the last item of the order, first meets one that is left."""
@@ -88,11 +87,6 @@ class TiltedRankings:
         if found < last - first and lattice.items[first + found] == item:
             return int(lattice.following[first + found])
         return state
-
-    @staticmethod
-    def _pick(left: list[int], weights: Vec, generator: np.random.Generator) -> int:
-        chances = np.maximum(weights[left], 0.0)
-        return left[int(generator.choice(len(left), p=chances / chances.sum()))]
 
 
 def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: int = 3, seed: int = 0) -> RankingModel:
@@ -114,7 +108,7 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
     seed : int
         Seed of the draws.
 
-    >>> from rankstream.models.entropy.laws import plackett_luce
+    >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "no"), ("pie", "no")])
     >>> model = RankingModel(offers.items, [("tea", "pie", "no")], [1.0])
     >>> guided = redraw(model, offers, plackett_luce(offers.items, [1.0, 1.0, 9.0]), draws=200)
@@ -136,7 +130,7 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
         classes[vertex] = classes.get(vertex, 0.0) + weight
     repeats = max(1, round(draws * len(model.weights) / len(classes)))
     for vertex, weight in classes.items():
-        law = TiltedRankings(lattice, NEVER * (1.0 - np.frombuffer(vertex)))
+        law = TiltedRankings(lattice, FORBIDDING_DUAL * (1.0 - np.frombuffer(vertex)))
         for row in law.draw(repeats, generator):
             weights[row.tobytes()] = weights.get(row.tobytes(), 0.0) + weight / repeats
     orders = np.frombuffer(b"".join(weights), dtype=np.int64).reshape(-1, len(model.items))

@@ -6,28 +6,28 @@ from typing import Any, Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
+from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_stack, fit_stack
 from rankstream.models.entropy.guides import GUIDES
-from rankstream.models.entropy.laws import Prior
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.pooled import PoolGuide, guides_with
-from rankstream.models.entropy.priors import fit_prior, stacked_prior
-from rankstream.models.entropy.problem import TiltProblem
-from rankstream.models.entropy.sampled import SampledLaw
-from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice
-from rankstream.models.entropy.stacking import Stack, fit_stack
+from rankstream.models.entropy.pool import PoolGuide, guides_with
+from rankstream.models.entropy.problem import Curvature, TiltProblem
+from rankstream.models.entropy.ranking_laws import Prior, SampledLaw
+from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice, program_of
 from rankstream.models.entropy.trust import choose_trust
-from rankstream.models.lifting import chains_of
+from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles.lattice import TooManyUnionsError
+from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 TRUST = 30.0
 EXACT = 100_000.0
 SAMPLES = 20_000
+CURVATURE_SAMPLES = 1000  # two or three steps to a gap of 0.01 nats; with 3,000 it is two, and takes longer
 QUICK_STATES = 2**13  # of a program that is to be run some dozens of times without being asked for
 MOST_OFFERS, MOST_ITEMS = 400, 64
 
@@ -74,6 +74,14 @@ class EntropyFit:
     stack: Stack | None = None
     trusts: dict[str, float] = field(default_factory=dict)
 
+    def curvature(self, counts: ChoiceCounts, seed: int = 0) -> Curvature | None:
+        """Sample the curvature for refits to counts like these; None where there is no exact program to be solved."""
+        offers = counts.assortments
+        if self.trust is None or not isinstance(self.model, EntropyModel) or self.model.items != offers.items:
+            return None
+        vertices = [offers.vertex(order) for order in self.model.prior.sample(CURVATURE_SAMPLES, seed)]
+        return Curvature(np.array(vertices), counts.totals[offers.owner] / self.trust)
+
     def describe(self) -> dict[str, Any]:
         """What its predictions rest on, as what JSON can write."""
         found: dict[str, Any] = {"trust": self.trust, "approximate": self.approximate}
@@ -82,14 +90,16 @@ class EntropyFit:
         return found | ({"held_out_by_trust": self.trusts} if self.trusts else {})
 
 
+@old_keywords(max_evaluations="max_rounds")
 def fit_max_entropy(
     counts: ChoiceCounts,
     prior: Prior | Stack | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out",
     *,
     trust: float | Literal["auto"] | None = "auto",
     tolerance: float = 1e-3,
-    max_evaluations: int = 1000,
+    max_rounds: int = 1000,
     start: EntropyFit | None = None,
+    curvature: Curvature | None = None,
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> EntropyFit:
@@ -112,10 +122,12 @@ def fit_max_entropy(
         ``"auto"`` is chosen on held-out offers, 30 for priors of other kinds; None keeps the prior as it is.
     tolerance : float
         The duality gap at which the fit ends, in nats.
-    max_evaluations : int
+    max_rounds : int
         How often the program is run at most.
     start : EntropyFit, optional
         An earlier fit to the same offers, as when a stream refreshes its model.
+    curvature : Curvature, optional
+        That of a fit to nearly the same counts (``EntropyFit.curvature``).
     seed : int
         Folds, random starts, and sampled rankings.
     watch : Watch
@@ -133,7 +145,7 @@ def fit_max_entropy(
     if trust not in ("auto", None):
         number_between("trust", trust, 1e-9)
     number_between("tolerance", tolerance, 0.0)
-    whole_number("max_evaluations", max_evaluations, least=1)
+    whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
     law_of, stack = _prior(data, prior, seed, until(watch, 0.5))
     offers = data.assortments
@@ -151,7 +163,7 @@ def fit_max_entropy(
         law = program or SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
         weights = data.totals[offers.owner] / trust
         problem = TiltProblem(law, data.frequencies(), weights, tolerance, watch)
-        problem.solve(begin, max_evaluations)
+        problem.solve(begin, max_rounds, curvature)
         found = EntropyFit(
             law.model(problem.duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, problem.duals),
             offers, problem.duals, problem.fitted, problem.gap, problem.evaluations,
@@ -164,7 +176,7 @@ def fit_max_entropy(
 def _program(offers: Assortments, prior: Prior, most_states: int) -> SoftLattice | None:
     """The exact program over all rankings, where it is not too large."""
     try:
-        return SoftLattice(offers, prior, most_states)
+        return program_of(offers, prior, most_states)
     except TooManyUnionsError:
         return None
 
@@ -193,7 +205,9 @@ def _prior(
         stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
     if prior in ("default", "stacked"):
-        return (stacked_prior if prior == "stacked" else fit_prior)(data, seed=seed, watch=watch), None
+        weighed = prior == "stacked"
+        stack = fit_stack(data, QUICK_GUIDES, seed, watch) if weighed else fit_quick_stack(data, seed, watch)
+        return stack.prior, None
     raise ValueError(f"There is no prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")
 
 

@@ -11,18 +11,21 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.models.entropy.laws import Prior, markov_chain, mix, plackett_luce
-from rankstream.models.lifting import chains_of
-from rankstream.models.parametric.falling import fit_falling_class
+from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.lifts import chains_of
+from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 from rankstream.models.parametric.priced import fit_priced_class
 
-COARSE = 1e-6  # nats per choice at which EM ends with few choices
+# chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
+MAX_NATS_PER_CHOICE = 1e-6  # at which a fit ends where there are few choices
+MAX_EXACT_CHOICES = 500_000.0  # up to which a fit ends by its nats; beyond, by nats per choice: less is noise
+MAX_ROUNDS = 3000  # steps of one climb of EM
 PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
-NEGLIGIBLE = 0.01  # an end of EM this much less likely than the best one is dropped
+MIN_RELATIVE_LIKELIHOOD = 0.01  # an end of EM this much less likely than the best one is dropped
 
 
 @dataclass(frozen=True)
@@ -46,29 +49,36 @@ class Guide:
         nats: float = 5e-4,
         watch: Watch = unwatched,
         before: "FittedGuide | None" = None,
+        max_rounds: int = MAX_ROUNDS,
     ) -> "FittedGuide":
         """Fit to counts; latent classes from several starts, or from where an earlier fit to nearly the same ended.
 
-        EM ends when three steps gain less than ``nats``, which is the same accuracy however many choices there are.
+        EM ends when three steps gain less than ``nats``, which is the same accuracy however many choices there are, up
+        to half a million.
         """
         options: dict[str, Any] = {"seed": seed, "watch": watch}
-        tolerance = min(COARSE, nats / max(counts.observations, 1.0))
+        tolerance = min(MAX_NATS_PER_CHOICE, nats / min(max(counts.observations, 1.0), MAX_EXACT_CHOICES))
         start = None if before is None else before.models[0]
         if self.family == "uniform":
             return FittedGuide(self, (_flat(counts.assortments),), np.ones(1))
         if counts.assortments.order:
-            return self._fit_falling(counts, seed, starts, tolerance, watch, before)
+            return self._fit_falling(counts, seed, starts, tolerance, watch, before, max_rounds)
         if self.family == "logit":
             return FittedGuide(self, (fit_mnl(counts),), np.ones(1))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         if self.family == "chain":
-            chain = fit_markov_chain(counts, starts=1, tolerance=tolerance, start=start, **options)
-            return FittedGuide(self, (chain,), np.ones(1))
+            options |= {"starts": 1, "tolerance": tolerance, "max_rounds": max_rounds}
+            return _by_likelihood(self, [fit_markov_chain(counts, start=start, **options)])
         options |= {"classes": self.classes, "smoothing": self.smoothing, "starts": 1, "tolerance": tolerance}
+        options["max_rounds"] = max_rounds
         if before is not None:
             return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
-        ends = [fit_latent_class(counts, **(options | {"seed": seed + number})) for number in range(starts)]
+        ends: list[Any] = []
+        for number in range(starts):
+            if number and watch(f"latent classes, start {number + 1}"):
+                break
+            ends.append(fit_latent_class(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
     def _fit_falling(
@@ -79,14 +89,17 @@ class Guide:
         tolerance: float,
         watch: Watch,
         before: "FittedGuide | None",
+        max_rounds: int,
     ) -> "FittedGuide":
         """The same where there is an order: logits and classes whose demand falls along its chains."""
         options: dict[str, Any]
         if self.family in PRICED_FAMILIES:
             options = {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
-            priced = fit_priced_class(counts, seed=seed, watch=watch, **options)
+            start = None if before is None else before.models[0]
+            priced = fit_priced_class(counts, seed=seed, watch=watch, start=start, **options)
             return FittedGuide(self, (priced.falling(chains_of(counts.assortments)),), np.ones(1))
-        options = {"smoothing": self.smoothing, "tolerance": tolerance, "watch": watch, "classes": max(self.classes, 1)}
+        options = {"smoothing": self.smoothing, "tolerance": tolerance, "watch": watch, "max_rounds": max_rounds}
+        options["classes"] = max(self.classes, 1)
         if before is not None:
             return _by_likelihood(self, [fit_falling_class(counts, start=model, **options) for model in before.models])
         ends = [fit_falling_class(counts, seed=seed + k, **options) for k in range(starts if self.classes else 1)]
@@ -101,18 +114,19 @@ def _by_likelihood(guide: Guide, ends: Sequence[Any]) -> "FittedGuide":
     """Several ends of EM, weighted by their likelihoods: the higher one is not always the better one."""
     heights = np.array([end.log_likelihood for end in ends])
     weights = np.exp(heights - heights.max())
-    kept = weights >= NEGLIGIBLE
+    kept = weights >= MIN_RELATIVE_LIKELIHOOD
     models = tuple(end for end, keep in zip(ends, kept.tolist(), strict=True) if keep)
-    return FittedGuide(guide, models, weights[kept] / weights[kept].sum())
+    return FittedGuide(guide, models, weights[kept] / weights[kept].sum(), sum(end.iterations for end in ends))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedGuide:
-    """A guide after its fit: one model, or several ends of EM with their weights."""
+    """A guide after its fit: one model, or several ends of EM with their weights, and the steps they took."""
 
     guide: Guide
     models: tuple[Any, ...]
     weights: Vec
+    steps: int = 0
 
     def law(self) -> Prior:
         """The rankings behind it."""
@@ -152,12 +166,12 @@ PRICED_FAMILIES = {guide.family for guide in PRICED}
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:
     """The guides that can be fitted to choices from these offers: all without an order.
 
-    With one, Markov chain and normal taste are left out; logits with a price coefficient join where the order is that
-    of the prices in the items' names.
+    With one, Markov chain and normal taste are left out; logits with a price coefficient come first where the order is
+    that of the prices in the items' names: they matter most, and what comes first is fitted even in little time.
     """
     if not offers.order:
         return guides
     chains_of(offers)  # which refuses other orders
     levels = PriceLevels.from_labels(offers.items)
     priced = levels is not None and set(offers.order) <= set(levels.order)
-    return [guide for guide in guides if guide not in (TASTE, CHAIN)] + list(PRICED if priced else ())
+    return [*(PRICED if priced else ()), *(guide for guide in guides if guide not in (TASTE, CHAIN))]

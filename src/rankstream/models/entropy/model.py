@@ -3,36 +3,37 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.types import Label, Vec
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.models.answers import Segment
-from rankstream.models.base import Model, finite_array
-from rankstream.models.entropy.laws import Prior
-from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.models.lifting import pairs_of
-from rankstream.models.rankings import RankingModel
-from rankstream.oracles.lattice import TooManyUnionsError
+from rankstream.models.base import finite_array
+from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.lifts import pairs_of
+from rankstream.models.rankings import DenseModel, RankingModel
 
-BROAD = 300
-SAMPLES = 4000
-MOST_KEPT = 100_000  # answers that a model remembers
-MOST_HERDED = 16
+if TYPE_CHECKING:
+    from rankstream.models.entropy.soft_lattice import SoftLattice
+
+N_RANDOM_OFFERS = 300  # that herding compares on, with the no-choice item and as many without
+N_SAMPLED_RANKINGS = 4000  # where a program is too large: shares with a standard error of at most 0.008
+MAX_REMEMBERED_ANSWERS = 100_000  # offers; some ten megabytes
+MAX_HERDED_ITEMS = 16  # with more, the table that herding asks in every round takes long
 
 
 @dataclass(frozen=True, eq=False)
-class EntropyModel(Model):
+class EntropyModel(DenseModel):
     """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
     dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
     model. ``to_rankings`` makes a sparse ``RankingModel``.
 
-    >>> from rankstream.models.entropy.laws import plackett_luce
+    >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
     >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))
     >>> model.predict(("tea", "pie"))
@@ -46,6 +47,8 @@ class EntropyModel(Model):
     prior: Prior
     assortments: Assortments
     duals: Vec
+    items: tuple[Label, ...] = field(init=False)
+    no_choice_code: int | None = field(init=False)
     _answers: dict[frozenset[Label], dict[Label, float]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -53,25 +56,12 @@ class EntropyModel(Model):
             total = np.abs(self.duals).sum()  # which a ranking's own sum cannot exceed
         if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(total):
             raise ValueError(f"The model needs {self.assortments.n_coordinates} finite duals, one per coordinate.")
+        object.__setattr__(self, "items", self.prior.items)
+        object.__setattr__(self, "no_choice_code", self.assortments.no_choice_code)
         object.__setattr__(self, "_answers", {})
 
     def __repr__(self) -> str:
         return f"EntropyModel({len(self.items)} items, fitted to {self.assortments.n_offers} offers)"
-
-    @property
-    def items(self) -> tuple[Label, ...]:  # type: ignore[override]
-        """The items it knows."""
-        return self.prior.items
-
-    @property
-    def no_choice(self) -> Label | None:
-        """The item that is in every offer, if there is one."""
-        return None if self.no_choice_code is None else self.items[self.no_choice_code]
-
-    @property
-    def no_choice_code(self) -> int | None:
-        """The number of the item that is in every offer, if there is one."""
-        return self.assortments.no_choice_code
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the model's items."""
@@ -81,39 +71,48 @@ class EntropyModel(Model):
                 raise ValueError(
                     f"The model does not know the item {item!r}: its items are {', '.join(map(repr, self.items))}."
                 )
-        asked = [frozenset(offer) for offer in assortments.offers]
-        new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in self._answers]
+        asked, answers = [frozenset(offer) for offer in assortments.offers], self._answers
+        new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in answers]
         if new:
-            if len(self._answers) + len(new) > MOST_KEPT:
-                self._answers.clear()
+            if len(answers) + len(new) > MAX_REMEMBERED_ANSWERS:  # another thread may still read those
+                object.__setattr__(self, "_answers", answers := {})
                 new = list(assortments.offers)
-            self._keep(list({frozenset(offer): offer for offer in new}.values()))
+            # making the program takes longer than running it, so that its answers are remembered
+            offers = list({frozenset(offer): offer for offer in new}.values())
+            shares = iter(self._probabilities(offers).tolist())
+            for offer in offers:
+                answers[frozenset(offer)] = {item: next(shares) for item in offer}
         pairs = zip(assortments.offers, asked, strict=True)
-        return np.array([self._answers[key][item] for offer, key in pairs for item in offer])
+        return np.array([answers[key][item] for offer, key in pairs for item in offer])
 
-    def _keep(self, offers: list[tuple[Label, ...]]) -> None:
-        """Ask the program for some offers, and remember its answers: making it takes longer than running it."""
-        shares = iter(self._probabilities(offers).tolist())
-        for offer in offers:
-            self._answers[frozenset(offer)] = {item: next(shares) for item in offer}
+    def remember(self, shares: Vec) -> None:
+        """Keep the probabilities of the offers that it was fitted to, as its fit has computed them."""
+        numbers = iter(shares.tolist())
+        for offer in self.assortments.offers:
+            self._answers[frozenset(offer)] = {item: next(numbers) for item in offer}
 
     def _probabilities(self, offers: list[tuple[Label, ...]]) -> Vec:
         """With the offers added to the program at cost 0; in halves where all at once are too many."""
+        from rankstream.models.entropy.soft_lattice import program_of  # compiled, and not needed to load a model
+        from rankstream.oracles.tables.lattice import TooManyUnionsError
+
         if not self.duals.any():
             return self.prior.probabilities(Assortments(offers, self.items))
         both = Assortments([*self.assortments.offers, *offers], self.items, self.assortments.order)
         duals = np.zeros(both.n_coordinates)
         duals[: self.duals.size] = self.duals
         try:
-            return SoftLattice(both, self.prior).evaluate(duals)[1][self.duals.size :]
+            return program_of(both, self.prior).evaluate(duals)[1][self.duals.size :]
         except TooManyUnionsError:
             if len(offers) == 1:
-                return self.draw(SAMPLES).probabilities(Assortments(offers, self.items))
+                return self.draw(N_SAMPLED_RANKINGS).probabilities(Assortments(offers, self.items))
         half = len(offers) // 2
         return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
 
-    def program(self) -> tuple[SoftLattice, Vec]:
+    def program(self) -> "tuple[SoftLattice, Vec]":
         """The program of the offers that tilt the prior, and their duals: offers without a dual change nothing."""
+        from rankstream.models.entropy.soft_lattice import SoftLattice
+
         offers, starts = self.assortments, self.assortments.indptr[:-1]
         tilting = np.logical_or.reduceat(self.duals != 0.0, starts)
         if tilting.all():
@@ -126,11 +125,11 @@ class EntropyModel(Model):
         """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
 
         By herding: ranking after ranking, the one that best makes up for the errors so far on the fitted and on other
-        random offers, which is Frank-Wolfe with equal weights on the model's own probabilities. With many items, where
-        that takes too long, they are independent draws.
+        offers, with and without the no-choice item, which is Frank-Wolfe with equal weights on the model's own
+        probabilities. With many items, where that takes too long, they are independent draws.
         """
         rounds = whole_number("size", size, least=1)
-        if len(self.items) > MOST_HERDED:
+        if len(self.items) > MAX_HERDED_ITEMS:
             return self.draw(rounds, seed)
         from rankstream.oracles import auto
 
@@ -146,14 +145,11 @@ class EntropyModel(Model):
         weights = np.array(list(picked.values())) / rounds
         return RankingModel.from_codes(self.items, orders, weights, self.no_choice_code)
 
-    def draw(self, size: int, seed: int = 0) -> RankingModel:
-        """Independent rankings from the model, as a model."""
+    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
+        """Exact draws from the tilted prior."""
         from rankstream.models.entropy.completion import TiltedRankings
 
-        law = TiltedRankings(*self.program())
-        orders = law.draw(whole_number("size", size, least=1), np.random.default_rng(seed))
-        rows, times = np.unique(orders, axis=0, return_counts=True)
-        return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
+        return TiltedRankings(*self.program()).draw(size, random)
 
     def relabel(self, items: Iterable[Label]) -> "EntropyModel":
         """The same model with other names for its items."""
@@ -164,12 +160,8 @@ class EntropyModel(Model):
         same = EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels, order), self.duals)
         return same.note(**self.about)
 
-    def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
-        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
-        return self.draw(size, seed).segments(top)
-
     def _broad_offers(self, seed: int) -> Assortments:
-        """The fitted offers, and random ones of all sizes; the no-choice item is in all of them.
+        """The fitted offers, all pairs, and random offers of all sizes, half of them with the no-choice item.
 
         Of a chain, such as an item's price levels, at most one is in a random offer.
         """
@@ -178,11 +170,13 @@ class EntropyModel(Model):
         level_of = {chain[0]: chain for chain in self.prior.order}
         later = [code for chain in self.prior.order for code in chain[1:]]
         others = np.setdiff1d(np.arange(n_items), [*always, *later])
+        picks = [list(pair) for pair in combinations([*others.tolist(), *always], 2)]
+        sizes = np.resize(np.arange(1, len(others) + 1), N_RANDOM_OFFERS).tolist()
+        for more in (always, []):
+            picks += [generator.choice(others, size=size, replace=False).tolist() + more for size in sizes]
         found = dict.fromkeys(frozenset(offer) for offer in self.assortments.offers)
-        for size in np.resize(np.arange(1 if always else 2, len(others) + 1), BROAD).tolist():
-            picked = [*generator.choice(others, size=size, replace=False).tolist(), *always]
-            if level_of:
-                picked = [int(generator.choice(level_of.get(code, (code,)))) for code in picked]
+        for pick in picks:
+            picked = [int(generator.choice(level_of.get(code, (code,)))) for code in pick] if level_of else pick
             found.setdefault(frozenset(self.items[code] for code in picked))
         offers = [[item for item in self.items if item in offer] for offer in found]
         return Assortments(offers, self.items, self.assortments.order)

@@ -7,9 +7,9 @@ A *part* lists states whose turn it is: all in a row, or some of those that do n
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, in_any_order, released
+from rankstream._core.compilation import compiled, in_any_order, released
 from rankstream._core.types import Bits, Codes, Vec, Words
-from rankstream.oracles.program_kernels import find
+from rankstream.oracles.tables.program_kernels import find
 
 
 @compiled

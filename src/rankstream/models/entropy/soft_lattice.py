@@ -1,7 +1,10 @@
 """Expectations over tilted rankings, exactly: the dynamic program of the maximum-entropy model."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +12,9 @@ from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
-from rankstream.models.entropy.laws import Prior
-from rankstream.models.lifting import chains_of, closed_offers
-from rankstream.oracles.lattice import TooManyUnionsError, unions
+from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.lifts import chains_of, closed_offers
+from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
 MOST_STATES = 2**16
 MOST_BYTES = 2**31
@@ -213,6 +216,36 @@ class SoftLattice:
         weights: Vec = self.class_tilts[moves] * self.attraction[self.items[moves], kind] * after
         weights /= weights.sum()
         return weights
+
+
+MAX_SHARED_PROGRAMS = 2
+"""Programs that ``shared_programs`` keeps: that of the data, and that of what is asked of one refit after the other."""
+_SHARED: "ContextVar[dict[Any, SoftLattice] | None]" = ContextVar("_SHARED", default=None)
+
+
+@contextmanager
+def shared_programs() -> Iterator[None]:
+    """Make the program of the same offers once for all priors within this block: making takes longer than running."""
+    token = _SHARED.set({} if _SHARED.get() is None else _SHARED.get())
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def program_of(assortments: Assortments, prior: Prior, most_states: int = MOST_STATES) -> SoftLattice:
+    """Return the program of offers for a prior; within ``shared_programs``, that of the same offers is made once."""
+    known = _SHARED.get()
+    if known is None:
+        return SoftLattice(assortments, prior, most_states)
+    key = assortments.offers, assortments.items, assortments.order, prior.order, most_states
+    if key in known:
+        known[key] = known.pop(key)  # the latest is the last
+        return known[key].with_prior(prior)
+    found = known[key] = SoftLattice(assortments, prior, most_states)
+    if len(known) > MAX_SHARED_PROGRAMS:
+        del known[next(iter(known))]
+    return found
 
 
 def _cut(states: Codes, blocks: Bits, most: int) -> list[Codes]:

@@ -5,20 +5,19 @@ import numpy as np
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.entropy.laws import Prior
+from rankstream.models.entropy.ensemble import Fold, Stack
 from rankstream.models.entropy.problem import Tilted, TiltProblem
-from rankstream.models.entropy.sampled import SampledLaw
+from rankstream.models.entropy.ranking_laws import Prior, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.models.entropy.stacking import Fold, Stack
 
-PATH = (None, 300.0, 100.0, 30.0, 10.0, 3.0)
+TRIED_TRUSTS = (None, 300.0, 100.0, 30.0, 10.0, 3.0)
 """From not tilting at all to following the data closely."""
-MODERATE = 100.0
-FAR = 3.0  # nats below the best so far, where going on along the path ends
-MOST_STATES = 3000
-MOST_FOLDS = 5
-DRAWN = 4000  # rankings that stand for a prior where its program is too large
-ENOUGH = 0.02  # the duality gap of a tilt that is only to be compared, in nats
+# chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
+USUAL_TRUST = 100.0
+MAX_NATS_BEHIND = 3.0  # nats below the best so far, where going on along the path ends
+MAX_STATES, MAX_FOLDS = 3000, 5  # unions of offers, and folds: beyond, choosing would take longer than fitting
+N_DRAWN_RANKINGS = 4000  # rankings that stand for a prior where its program is too large
+COMPARED_GAP_NATS = 0.02  # the duality gap of a tilt that is only to be compared, in nats
 
 
 def choose_trust(
@@ -44,27 +43,31 @@ def choose_trust(
         When it says that it is enough, the steps so far decide.
 
     """
-    if not stack.folds or (program is not None and program.states.size > MOST_STATES):
-        return MODERATE, {}
+    if not stack.folds or (program is not None and program.states.size > MAX_STATES):
+        return USUAL_TRUST, {}
     settled = max(stack.logit_weight, stack.pool_weight) > 0.5
-    begin = 0 if program is None or settled else PATH.index(MODERATE)
-    step = max(1, len(stack.folds) // MOST_FOLDS)
+    begin = 0 if program is None or settled else TRIED_TRUSTS.index(USUAL_TRUST)
+    step = max(1, len(stack.folds) // MAX_FOLDS)
     tests = []
-    for fold in stack.folds[::step][:MOST_FOLDS]:
+    for fold in stack.folds[::step][:MAX_FOLDS]:
         prior = fold.prior(stack)
-        law = SampledLaw(counts.assortments, prior, DRAWN, seed) if program is None else program.with_prior(prior)
+        law: Tilted
+        if program is None:
+            law = SampledLaw(counts.assortments, prior, N_DRAWN_RANKINGS, seed)
+        else:
+            law = program.with_prior(prior)
         tests.append(_HeldOut(law, prior, counts, fold))
-    scores = {begin: sum(test.score(PATH[begin]) for test in tests)}
+    scores = {begin: sum(test.score(TRIED_TRUSTS[begin]) for test in tests)}
     for direction in (1, -1):
         place = begin + direction
-        while 0 <= place < len(PATH) and not watch("choosing the trust"):
-            scores[place] = sum(test.score(PATH[place]) for test in tests) - abs(place - begin)
-            if scores[place] < max(scores.values()) - FAR:
+        while 0 <= place < len(TRIED_TRUSTS) and not watch("choosing the trust"):
+            scores[place] = sum(test.score(TRIED_TRUSTS[place]) for test in tests) - abs(place - begin)
+            if scores[place] < max(scores.values()) - MAX_NATS_BEHIND:
                 break
             place += direction
     best = max(scores, key=lambda place: scores[place])
-    named = {"none" if PATH[place] is None else f"{PATH[place]:g}": scores[place] for place in sorted(scores)}
-    return PATH[best], {name: round(score - scores[best], 2) for name, score in named.items()}
+    words = ["none" if trust is None else f"{trust:g}" for trust in TRIED_TRUSTS]
+    return TRIED_TRUSTS[best], {words[place]: round(scores[place] - scores[best], 2) for place in sorted(scores)}
 
 
 class _HeldOut:
@@ -97,7 +100,7 @@ class _HeldOut:
         if trust is None:
             self.held = self.untilted
         else:
-            problem = TiltProblem(self, self.frequencies, self.totals / trust, ENOUGH)
+            problem = TiltProblem(self, self.frequencies, self.totals / trust, COMPARED_GAP_NATS)
             problem.solve(self.duals, 60)
             self.duals = problem.duals
             self.evaluate(problem.duals)

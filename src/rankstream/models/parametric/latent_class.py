@@ -7,38 +7,44 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed, restrict
-from rankstream.models.parametric.climb import Climb
-from rankstream.models.parametric.climb_kernels import climb_mixture
-from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood
+from rankstream.data.observations import observed, restrict
+from rankstream.models.parametric.base import Climb, Fitted, check_start, data_log_likelihood, fit_facts
 from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luce_orders
 
-SMOOTHING = 0.5
-TRIED = (1, 2, 3, 4, 5, 6, 8, 10)
-CHUNK = 300  # steps of EM between two looks at the watch
+SMOOTHING = 0.5  # as in the logit
+TRIED_CLASSES = (1, 2, 3, 4, 5, 6, 8, 10)
+CHUNK_STEPS = 300  # steps of EM between two looks at the watch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LatentClassModel(Fitted):
+class MixtureModel(Fitted):
+    """Classes of customers: ``mixture[k]`` is the share of class k."""
+
+    mixture: Vec
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.mixture)
+
+    def draw_classes(self, size: int, random: np.random.Generator) -> Codes:
+        """The classes of independent customers."""
+        classes: Codes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
+        return classes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LatentClassModel(MixtureModel):
     """A mixture of logits, one for each class of customers.
+
+    It also has the attributes of ``Fitted``.
 
     Attributes
     ----------
-    items : tuple of items
-        What the model knows.
-    log_likelihood : float
-        That of the choices it was fitted to, in nats, without any smoothing term.
-    iterations : int
-        How many steps the fit took, over all starts.
-    converged : bool
-        Whether the best start met the tolerance.
-    n_parameters : int
-        How many free numbers the model has.
-    no_choice_code : int or None
-        The number of the item that is in every offer, where there is one.
     mixture : array
         ``mixture[k]`` is the share of class k.
     attraction : array
@@ -50,14 +56,8 @@ class LatentClassModel(Fitted):
 
     FORMAT: ClassVar[str] = "rankstream-latent-class-model"
     ARRAYS: ClassVar[dict[str, str]] = {"mixture": "k", "attraction": "kn"}
-    mixture: Vec
     attraction: Vec
     heights: tuple[float, ...] = ()
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.mixture)
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """The classes' probabilities, mixed."""
@@ -65,19 +65,19 @@ class LatentClassModel(Fitted):
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
         """A class by its share, then from the top, in proportion to its attractions."""
-        classes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
-        return plackett_luce_orders(self.attraction[classes], random)
+        return plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random)
 
 
+@old_keywords(max_steps="max_rounds")
 def fit_latent_class(
     counts: ChoiceCounts,
     *,
     classes: int | Literal["bic", "cv"] = "cv",
-    tried: Sequence[int] = TRIED,
+    tried: Sequence[int] = TRIED_CLASSES,
     starts: int = 3,
     smoothing: float = SMOOTHING,
     tolerance: float = 1e-8,
-    max_steps: int = 3000,
+    max_rounds: int = 3000,
     folds: int = 4,
     seed: int = 0,
     watch: Watch = unwatched,
@@ -85,32 +85,10 @@ def fit_latent_class(
 ) -> LatentClassModel:
     """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
-    Parameters
-    ----------
-    counts : ChoiceCounts
-        The choices; offers without any are left out.
-    classes : int, "cv" or "bic"
-        How many classes; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with
-        the least Bayesian information criterion ("bic"), which prefers fewer.
-    tried : sequence of int
-        The numbers of classes that "cv" and "bic" try, until two in a row were worse.
-    starts : int
-        How many random starts; the best end counts. One while "cv" tries numbers.
-    smoothing : float
-        In each class every item gets this many imaginary choices from an offer of all items, as in ``fit_mnl``, and
-        each class as many customers.
-    tolerance : float
-        A start ends when three steps gain less than this, in nats per observation.
-    max_steps : int
-        The most steps of a start.
-    folds : int
-        How many parts of the offers "cv" holds out in turn.
-    seed : int
-        Seed for the starts and the folds.
-    watch : Watch
-        Asked every few steps whether that is enough; the fit then ends with what it has.
-    start : LatentClassModel, optional
-        A mixture fitted to nearly the same counts: the only start then, whose number of classes is kept.
+    The parameters are those of ``methods.LatentClass``, with ``tolerance`` for ``tolerance_nats``. Offers without
+    choices are left out. "cv" holds out ``folds`` parts of the offers in turn, with one start each. ``watch`` is asked
+    every few steps whether that is enough; the fit then ends with what it has. ``start`` is a mixture fitted to nearly
+    the same counts: the only start then, whose number of classes is kept.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -118,15 +96,14 @@ def fit_latent_class(
     >>> fit = fit_latent_class(counts, classes=2)
     >>> fit.n_classes, {item: round(share, 1) for item, share in fit.predict(("tea", "pie", "cake")).items()}
     (2, {'tea': 0.5, 'pie': 0.0, 'cake': 0.5})
-
     """
     number_between("smoothing", smoothing, 1e-9)
     number_between("tolerance", tolerance, 0.0)
     whole_number("starts", starts, least=1)
-    whole_number("max_steps", max_steps, least=1)
+    whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
     check_start(data, start)
-    options = _Options(starts, smoothing, tolerance, max_steps, seed, watch, start)
+    options = _Options(starts, smoothing, tolerance, max_rounds, seed, watch, start)
     if start is not None:
         return _fit(data, start.n_classes, options)
     if classes not in ("bic", "cv"):
@@ -145,7 +122,7 @@ class _Options(NamedTuple):
     starts: int
     smoothing: float
     tolerance: float
-    max_steps: int
+    max_rounds: int
     seed: int
     watch: Watch
     start: LatentClassModel | None
@@ -195,33 +172,26 @@ def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClassMode
     offers = data.assortments
     logit = fit_mnl(data, smoothing=options.smoothing).attraction
     generator = np.random.default_rng(options.seed)
-    problem = _Mixture(data, classes, options.smoothing)
-    limits = (options.tolerance * data.observations, options.max_steps, options.watch, "latent classes")
+    problem, start = MixtureProblem(data, classes, options.smoothing), options.start
+    limits = (options.tolerance * data.observations, options.max_rounds, options.watch, "latent classes")
     climbs: list[Climb] = []
-    for number in range(1 if classes == 1 or options.start else options.starts):
+    for number in range(1 if classes == 1 or start else options.starts):
         if number and options.watch(f"latent classes, start {number + 1}"):
             break
-        spread = generator.gumbel(size=(offers.n_items, classes)) if classes > 1 else np.zeros((offers.n_items, 1))
-        drawn = np.concatenate([np.ones(classes), (logit[:, None] * np.exp(spread)).ravel()])
-        begin = problem.normalise(drawn) if options.start is None else problem.point(options.start)
+        drawn = problem.random_point(logit, generator)
+        begin = drawn if start is None else problem.point(start.mixture, start.attraction)
         climbs.append(problem.climb(begin, *limits))
         if climbs[-1].stopped:
             break
     best = max(climbs, key=lambda end: end.heights[-1])
     mixture, attraction = problem.parts(best.point)
     attraction = np.ascontiguousarray(attraction.T)
-    value = data_log_likelihood(data, mixed_shares(mixture, attraction, offers.indptr, offers.members))
+    shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
     return LatentClassModel(
-        items=offers.items,
-        log_likelihood=value,
-        iterations=sum(end.steps for end in climbs),
-        converged=best.converged,
-        no_choice_code=offers.no_choice_code,
-        n_parameters=classes * (offers.n_items - 1) + classes - 1,
-        mixture=mixture,
-        attraction=attraction,
-        heights=tuple(best.heights),
-    )
+        **fit_facts(data, shares, sum(end.steps for end in climbs), best.converged),
+        n_parameters=classes * offers.n_items - 1,
+        mixture=mixture, attraction=attraction, heights=tuple(best.heights),
+    )  # fmt: skip
 
 
 def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes) -> Vec:
@@ -232,7 +202,7 @@ def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes) -
     return out
 
 
-class _Mixture:
+class MixtureProblem:
     """The EM step of a mixture; a point is the mixture followed by the attractions, items by classes."""
 
     def __init__(self, data: ChoiceCounts, classes: int, smoothing: float) -> None:
@@ -245,25 +215,33 @@ class _Mixture:
         """The mixture and the attractions."""
         return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
 
-    def point(self, model: LatentClassModel) -> Vec:
-        """The point of a mixture over the same items."""
-        return np.concatenate([model.mixture, model.attraction.T.ravel()])
+    def point(self, mixture: Vec, attraction: Vec) -> Vec:
+        """The point of a mixture over the same items, whose attractions are given class by class."""
+        return np.concatenate([mixture, attraction.T.ravel()])
+
+    def random_point(self, logit: Vec, generator: np.random.Generator) -> Vec:
+        """Classes of equal size with the logit's attractions, spread at random where there are several."""
+        spread = generator.gumbel(size=self.shape) if self.shape[1] > 1 else np.zeros(self.shape)
+        drawn = np.concatenate([np.ones(self.shape[1]), (logit[:, np.newaxis] * np.exp(spread)).ravel()])
+        return self.normalise(drawn)
 
     def normalise(self, point: Vec) -> Vec:
         """Scale the mixture, and the attractions of each class, to the sum 1."""
         mixture, attraction = self.parts(point)
         return np.concatenate([mixture / mixture.sum(), (attraction / attraction.sum(axis=0)).ravel()])
 
-    def climb(self, start: Vec, tolerance: float, max_steps: int, watch: Watch, name: str) -> Climb:
+    def climb(self, start: Vec, tolerance: float, max_rounds: int, watch: Watch, name: str) -> Climb:
         """EM with squared extrapolation until three steps gain no more than the tolerance, or ``watch`` ends it.
 
-        ``watch`` is asked after every ``CHUNK`` steps.
+        ``watch`` is asked after every ``CHUNK_STEPS`` steps.
         """
+        from rankstream.models.parametric.climb_kernels import climb_mixture  # compiled, for fits alone
+
         mixture, attraction = (part.copy() for part in self.parts(start))
         heights, longest, done, stopped = [np.zeros(0)], 1.0, False, False
         used = 0
-        while not done and not stopped and used < max_steps:
-            room = np.empty(2 * (min(CHUNK, max_steps - used + 2) // 3))
+        while not done and not stopped and used < max_rounds:
+            room = np.empty(2 * (min(CHUNK_STEPS, max_rounds - used + 2) // 3))
             size, longest, done = climb_mixture(
                 *self.data, self.smoothing, tolerance, mixture, attraction, longest, room
             )

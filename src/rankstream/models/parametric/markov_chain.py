@@ -6,16 +6,16 @@ from typing import ClassVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
-from rankstream.models.parametric.climb import climb
+from rankstream.data.observations import observed
+from rankstream.models.parametric.base import Fitted, check_start, climb, fit_facts
 from rankstream.models.parametric.em_kernels import chain_shares, chain_step, visiting_order
-from rankstream.models.parametric.fitted import Fitted, check_start, data_log_likelihood
 from rankstream.models.parametric.mnl import fit_mnl
 
-SMOOTHING = 3.0
+SMOOTHING = 3.0  # imaginary moves from each item: fewer follow noise, more follow the logit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,20 +25,10 @@ class MarkovChainModel(Fitted):
     A customer arrives at an item, and moves on from it while it is not on offer. The first offered item on the way is
     chosen.
 
+    It also has the attributes of ``Fitted``.
+
     Attributes
     ----------
-    items : tuple of items
-        What the model knows.
-    log_likelihood : float
-        That of the choices it was fitted to, in nats, without any smoothing term.
-    iterations : int
-        How many steps the fit took, over all starts.
-    converged : bool
-        Whether the best start met the tolerance.
-    n_parameters : int
-        How many free numbers the model has.
-    no_choice_code : int or None
-        The number of the item that is in every offer, where there is one.
     arrival : array
         ``arrival[i]`` is the probability of arriving at item i.
     transitions : array
@@ -75,13 +65,14 @@ def first_visits(arrival: Vec, transitions: Vec, random: np.random.Generator) ->
     return order
 
 
+@old_keywords(max_steps="max_rounds")
 def fit_markov_chain(
     counts: ChoiceCounts,
     *,
     starts: int = 2,
     smoothing: float = SMOOTHING,
     tolerance: float = 1e-8,
-    max_steps: int = 3000,
+    max_rounds: int = 3000,
     seed: int = 0,
     watch: Watch = unwatched,
     start: MarkovChainModel | None = None,
@@ -91,36 +82,19 @@ def fit_markov_chain(
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
     are random.
 
-    Parameters
-    ----------
-    counts : ChoiceCounts
-        The choices; offers without any are left out.
-    starts : int
-        How many starts; the best end counts.
-    smoothing : float
-        For each item, this many imaginary moves follow the logit's: there are many transitions, and what the data
-        leave open is then as in the logit, and the optimum exists.
-    tolerance : float
-        A start ends when three steps gain less than this, in nats per observation.
-    max_steps : int
-        The most steps of a start.
-    seed : int
-        Seed for the random starts.
-    watch : Watch
-        Asked every few steps whether that is enough; the fit then ends with what it has.
-    start : MarkovChainModel, optional
-        A chain fitted to nearly the same counts: the only start then.
+    The parameters are those of ``methods.MarkovChain``, with ``tolerance`` for ``tolerance_nats``. Offers without
+    choices are left out. ``watch`` is asked every few steps whether that is enough; the fit then ends with what it has.
+    ``start`` is a chain fitted to nearly the same counts: the only start then.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
     >>> fit = fit_markov_chain(ChoiceCounts(offers, [50, 30, 20, 80, 20, 30, 70]), smoothing=0.01)
     >>> {item: round(share, 2) for item, share in fit.predict(("tea", "no")).items()}
     {'tea': 0.8, 'no': 0.2}
-
     """
     number_between("smoothing", smoothing, 1e-9)
     number_between("tolerance", tolerance, 0.0)
-    whole_number("max_steps", max_steps, least=1)
+    whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
     check_start(data, start)
     offers = data.assortments
@@ -131,7 +105,7 @@ def fit_markov_chain(
         noise = np.exp(generator.gumbel(size=len(problem.start))) if number else 1.0
         begin = problem.normalise(problem.start * noise) if start is None else problem.point(start)
         enough = tolerance * data.observations
-        climbs.append(climb(problem.step, problem.normalise, begin, enough, max_steps, watch, "Markov chain"))
+        climbs.append(climb(problem.step, problem.normalise, begin, enough, max_rounds, watch, "Markov chain"))
         if climbs[-1].stopped:
             break
     best = max(climbs, key=lambda end: end.heights[-1])
@@ -142,16 +116,10 @@ def fit_markov_chain(
     chain_shares(offers.indptr, offers.members, arrival, transitions, shares)
     once_absent = int((np.bincount(offers.members, minlength=offers.n_items) < offers.n_offers).sum())
     return MarkovChainModel(
-        items=offers.items,
-        log_likelihood=data_log_likelihood(data, shares),
-        iterations=sum(end.steps for end in climbs),
-        converged=best.converged,
-        no_choice_code=offers.no_choice_code,
+        **fit_facts(data, shares, sum(end.steps for end in climbs), best.converged),
         n_parameters=offers.n_items - 1 + once_absent * max(0, offers.n_items - 2),
-        arrival=arrival,
-        transitions=transitions,
-        heights=tuple(best.heights),
-    )
+        arrival=arrival, transitions=transitions, heights=tuple(best.heights),
+    )  # fmt: skip
 
 
 class _Chain:

@@ -6,32 +6,23 @@ from typing import ClassVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
-from rankstream.models.parametric.fitted import Fitted, data_log_likelihood
+from rankstream.data.observations import observed
+from rankstream.models.parametric.base import Fitted, fit_facts
 
-SMOOTHING = 0.5
+SMOOTHING = 0.5  # imaginary choices of each item: see ``fit_mnl``
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogitModel(Fitted):
     """A multinomial logit: every item is chosen in proportion to its attraction.
 
+    It also has the attributes of ``Fitted``.
+
     Attributes
     ----------
-    items : tuple of items
-        What the model knows.
-    log_likelihood : float
-        That of the choices it was fitted to, in nats, without any smoothing term.
-    iterations : int
-        How many Newton steps the fit took.
-    converged : bool
-        Whether the last step was small enough.
-    n_parameters : int
-        How many free numbers the model has.
-    no_choice_code : int or None
-        The number of the item that is in every offer, where there is one.
     attraction : array
         ``attraction[i]`` belongs to ``items[i]``; they sum to 1.
 
@@ -50,7 +41,8 @@ class LogitModel(Fitted):
         return plackett_luce_orders(np.tile(self.attraction, (size, 1)), random)
 
 
-def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: int = 200, seed: int = 0) -> LogitModel:
+@old_keywords(max_steps="max_rounds")
+def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200, seed: int = 0) -> LogitModel:
     """The maximum-likelihood logit, by Newton steps on the tallies, whatever the number of observations.
 
     The optimum exists only if no group of items always beats the others. So every item also gets ``smoothing``
@@ -64,14 +56,14 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: in
     {'tea': 0.74..., 'cake': 0.25...}
     """
     number_between("smoothing", smoothing, 1e-9)
-    whole_number("max_steps", max_steps, least=1)
+    whole_number("max_rounds", max_rounds, least=1)
     whole_number("seed", seed)
     data = observed(counts)
     offered, chosen = _with_imaginary_offer(data, smoothing)
     utility = np.log(chosen.sum(axis=0) / offered.sum(axis=0))
     shown = chosen.sum(axis=1)
     converged, step_number = False, 0
-    while not converged and step_number < max_steps:
+    while not converged and step_number < max_rounds:
         step_number += 1
         step, decrease = _newton_step(utility, offered, chosen, shown)
         reach = float(np.ptp(step))
@@ -80,17 +72,9 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_steps: in
         utility -= utility.max()
         converged = decrease <= 1e-18 * max(1.0, shown.sum())
     attraction = np.exp(utility) / np.exp(utility).sum()
-    return LogitModel(
-        items=data.assortments.items,
-        attraction=attraction,
-        log_likelihood=data_log_likelihood(
-            data, logit_shares(attraction, data.assortments.indptr, data.assortments.members)
-        ),
-        iterations=step_number,
-        converged=bool(converged),
-        no_choice_code=data.assortments.no_choice_code,
-        n_parameters=len(attraction) - 1,
-    )
+    shares = logit_shares(attraction, data.assortments.indptr, data.assortments.members)
+    facts = fit_facts(data, shares, step_number, converged)
+    return LogitModel(**facts, n_parameters=len(attraction) - 1, attraction=attraction)
 
 
 def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:

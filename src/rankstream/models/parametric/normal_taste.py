@@ -8,9 +8,9 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
+from rankstream.models.parametric.base import fit_facts
 from rankstream.models.parametric.em_kernels import mixture_step
-from rankstream.models.parametric.fitted import data_log_likelihood
 from rankstream.models.parametric.latent_class import LatentClassModel, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl
 
@@ -43,7 +43,7 @@ def fit_normal_taste(
     *,
     factors: int = FACTORS,
     spread: float = SPREAD,
-    max_steps: int = 300,
+    max_rounds: int = 300,
     seed: int = 0,
     watch: Watch = unwatched,
     start: LatentClassModel | None = None,
@@ -89,7 +89,7 @@ def fit_normal_taste(
         return cost - value, -gradient
 
     begin = _begin(data, factors, seed) if start is None else _parameters(start, points)
-    limits = {"maxiter": max_steps, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6}
+    limits = {"maxiter": max_rounds, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6}
     steps = 0
 
     def look(_: Vec) -> None:
@@ -102,16 +102,8 @@ def fit_normal_taste(
     attraction = np.maximum(attraction_of(found.x), 1e-300)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
-    return LatentClassModel(
-        items=offers.items,
-        no_choice_code=offers.no_choice_code,
-        log_likelihood=data_log_likelihood(data, shares),
-        iterations=int(found.nit),
-        converged=bool(found.success),
-        n_parameters=n_items * (1 + factors) - 1,
-        mixture=mixture,
-        attraction=attraction,
-    )
+    facts = fit_facts(data, shares, int(found.nit), found.success)
+    return LatentClassModel(**facts, n_parameters=n_items * (1 + factors) - 1, mixture=mixture, attraction=attraction)
 
 
 def _begin(data: ChoiceCounts, factors: int, seed: int) -> Vec:

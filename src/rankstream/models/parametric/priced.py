@@ -11,38 +11,33 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import finite_array
-from rankstream.models.lifting import Chains, steps_down
-from rankstream.models.parametric.falling import FallingClassModel
-from rankstream.models.parametric.fitted import Fitted, data_log_likelihood, probabilities_of
-from rankstream.models.parametric.latent_class import SMOOTHING, TRIED, best_held_out, mixed_shares
-from rankstream.models.parametric.priced_fit import PricedProblem
+from rankstream.models.lifts import Chains, steps_down, tail_sums
+from rankstream.models.parametric.base import check_start, data_log_likelihood, probabilities_of
+from rankstream.models.parametric.falling_demand import FallingClassModel
+from rankstream.models.parametric.latent_class import (
+    SMOOTHING,
+    TRIED_CLASSES,
+    MixtureModel,
+    best_held_out,
+    mixed_shares,
+)
 
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PricedModel(Fitted):
+class PricedModel(MixtureModel):
     """Classes of customers to whom an item at a price is worth exp(constant - slope * price).
 
     It answers at any price of an item that it knows, seen or not: ``tea @ 4.25`` needs no level. Slopes are above 0.
 
+    It also has the attributes of ``Fitted``.
+
     Attributes
     ----------
-    items : tuple of items
-        What the model knows: items at prices, and items without one.
-    log_likelihood : float
-        That of the choices it was fitted to, in nats, without any smoothing term.
-    iterations : int
-        How many steps the fit took, over all starts.
-    converged : bool
-        Whether the best start met the tolerance.
-    n_parameters : int
-        How many free numbers the model has.
-    no_choice_code : int or None
-        The number of the item that is in every offer, where there is one.
     mixture : array
         ``mixture[k]`` is the share of class k.
     constants : array
@@ -57,16 +52,10 @@ class PricedModel(Fitted):
     """
 
     FORMAT: ClassVar[str] = "rankstream-priced-logit-model"
-    mixture: Vec
     constants: Vec
     slopes: Vec
     prices: Vec
     owner: Codes
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.mixture)
 
     @property
     def attraction(self) -> Vec:
@@ -104,7 +93,7 @@ class PricedModel(Fitted):
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
         """A class by its share, then one taste per item, the same at all of its prices: cheaper always comes first."""
-        classes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
+        classes = self.draw_classes(size, random)
         taste = self.constants[classes] + random.gumbel(size=(size, self.constants.shape[1]))
         utility = taste[:, self.owner] - self.slopes[classes, np.newaxis] * self.prices
         by_price = np.argsort(self.prices, kind="stable")
@@ -147,7 +136,9 @@ class PricedModel(Fitted):
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
 
 
-def fit_priced_logit(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, seed: int = 0) -> PricedModel:
+def fit_priced_logit(
+    counts: ChoiceCounts, *, smoothing: float = SMOOTHING, seed: int = 0, watch: Watch = unwatched
+) -> PricedModel:
     """One logit with a constant per item and a price coefficient above 0; prices are those of the labels.
 
     >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
@@ -155,21 +146,22 @@ def fit_priced_logit(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, seed
     >>> model.slopes.round(1).tolist(), round(model.predict(("tea @ 3.50", "no"))["no"], 2)
     ([0.8], 0.5)
     """
-    return fit_priced_class(counts, classes=1, smoothing=smoothing, seed=seed)
+    return fit_priced_class(counts, classes=1, smoothing=smoothing, seed=seed, watch=watch)
 
 
 def fit_priced_class(
     counts: ChoiceCounts,
     *,
     classes: int | Literal["cv"] = "cv",
-    tried: Sequence[int] = TRIED,
+    tried: Sequence[int] = TRIED_CLASSES,
     starts: int = 3,
     smoothing: float = SMOOTHING,
     tolerance: float = 1e-9,
-    max_steps: int = 500,
+    max_rounds: int = 500,
     folds: int = 4,
     seed: int = 0,
     watch: Watch = unwatched,
+    start: FallingClassModel | None = None,
 ) -> PricedModel:
     """Latent classes of logits, each with constants and a price coefficient of its own, of highest likelihood.
 
@@ -187,7 +179,7 @@ def fit_priced_class(
         Imaginary choices of every item by every class, from an offer of everything.
     tolerance : float
         A start ends when a step gains less than this, in nats per observation.
-    max_steps : int
+    max_rounds : int
         The most steps of a start, by L-BFGS.
     folds : int
         How many parts of the offers "cv" holds out in turn.
@@ -195,13 +187,18 @@ def fit_priced_class(
         Seed for the starts and the folds.
     watch : Watch
         Asked after every step whether that is enough; the fit then ends with what it has.
+    start : FallingClassModel, optional
+        A fit to nearly the same counts (``PricedModel.falling``): the only start, with its number of classes.
 
     """
     number_between("smoothing", smoothing, 1e-9)
     whole_number("starts", starts, least=1)
-    whole_number("max_steps", max_steps, least=1)
+    whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
-    options = _Options(starts, smoothing, number_between("tolerance", tolerance, 0.0), max_steps, seed, watch)
+    check_start(data, start)
+    options = _Options(starts, smoothing, number_between("tolerance", tolerance, 0.0), max_rounds, seed, watch, start)
+    if start is not None:
+        return _fit(data, start.n_classes, options)
     if classes != "cv":
         return _fit(data, whole_number("classes", classes, least=1), options)
     sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
@@ -220,12 +217,15 @@ class _Options(NamedTuple):
     starts: int
     smoothing: float
     tolerance: float
-    max_steps: int
+    max_rounds: int
     seed: int
     watch: Watch
+    start: FallingClassModel | None
 
 
 def _fit(data: ChoiceCounts, classes: int, options: _Options) -> PricedModel:
+    from rankstream.models.parametric.priced_fit import PricedProblem
+
     offers = data.assortments
     levels = PriceLevels.from_labels(offers.items)
     if levels is None:
@@ -235,8 +235,12 @@ def _fit(data: ChoiceCounts, classes: int, options: _Options) -> PricedModel:
     owner = np.array([number[item] for item, _ in found], dtype=np.int64)
     prices = np.array([price or 0.0 for _, price in found])
     problem = PricedProblem(data, owner, prices, classes, options.smoothing)
-    random, limits = np.random.default_rng(options.seed), (options.tolerance, options.max_steps, options.watch)
-    ends = [problem.climb(random, *limits) for _ in range(options.starts if classes > 1 else 1)]
+    random, start = np.random.default_rng(options.seed), options.start
+    if start is None:
+        points = [problem.random_point(random) for _ in range(options.starts if classes > 1 else 1)]
+    else:
+        points = [problem.point_of(start.mixture, tail_sums(start.attraction, start.order))]
+    ends = [problem.climb(point, options.tolerance, options.max_rounds, options.watch) for point in points]
     best = max(ends, key=lambda end: end.height)
     mixture, constants, slopes = problem.parts(best.point)
     model = PricedModel(

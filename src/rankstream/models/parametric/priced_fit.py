@@ -25,6 +25,7 @@ class Ended(NamedTuple):
 class PricedProblem:
     """Smoothed likelihood and slope; a point is the log mixture, the constants, class by class, and the log slopes.
 
+    Both are per observation, so that steps and tolerances fit one choice and 10 billion of them alike.
     Slopes are in units of the prices' spread, so that all coordinates are of one size; by their logarithms, so that
     none is below 0. In each class an item gets ``smoothing`` imaginary choices from an offer of everything, dealt out
     to its levels, and each class as many customers.
@@ -32,13 +33,14 @@ class PricedProblem:
 
     def __init__(self, data: ChoiceCounts, owner: Codes, prices: Vec, classes: int, smoothing: float) -> None:
         offers = data.assortments
-        self.offers = offers.indptr, offers.members, np.ascontiguousarray(data.tallies)
+        self.observations = max(1.0, float(data.tallies.sum()))
+        self.offers = offers.indptr, offers.members, data.tallies / self.observations
         self.owner, self.classes, self.groups = owner, classes, int(owner.max()) + 1
         priced = prices[prices > 0.0]
         self.scale = float(priced.std()) or float(priced.mean() if priced.size else 1.0)
         self.money = prices / self.scale
-        self.smoothing = smoothing
-        self.imagined = smoothing / np.bincount(owner)[owner]
+        self.smoothing = smoothing / self.observations
+        self.imagined = self.smoothing / np.bincount(owner)[owner]
 
     def parts(self, point: Vec) -> tuple[Vec, Vec, Vec]:
         """Mixture, constants and slopes."""
@@ -52,7 +54,7 @@ class PricedProblem:
         )
 
     def cost(self, point: Vec) -> tuple[float, Vec]:
-        """Minus the smoothed log-likelihood, and its slope."""
+        """Minus the smoothed log-likelihood per observation, and its slope."""
         mixture, constants, slopes = self.parts(point)
         utility = constants.T[self.owner] - np.outer(self.money, slopes * self.scale)
         utility -= utility.max(axis=0)
@@ -71,12 +73,27 @@ class PricedProblem:
         gradient = [customers - customers.sum() * mixture, by_item.T.ravel(), by_slope]
         return -value, -np.concatenate(gradient)
 
-    def climb(self, random: np.random.Generator, tolerance: float, max_steps: int, watch: Watch) -> Ended:
-        """L-BFGS from a random start, until a step gains less than ``tolerance`` nats per observation."""
+    def random_point(self, random: np.random.Generator) -> Vec:
+        """Draw a point to begin at."""
+        size, spread = self.classes, SPREAD if self.classes > 1 else 0.0
+        return np.concatenate([np.zeros(size), spread * random.normal(size=size * (self.groups + 1))])
+
+    def point_of(self, mixture: Vec, worth: Vec) -> Vec:
+        """Find the point of classes with this worth of each label; slopes are fitted within items, by least squares."""
+        logs, sizes = np.log(np.maximum(worth, 1e-300)), np.bincount(self.owner)
+
+        def item_means(rows: Vec) -> Vec:
+            return np.array([np.bincount(self.owner, row) for row in np.atleast_2d(rows)]) / sizes
+
+        money = self.money - item_means(self.money)[0, self.owner]
+        slopes = np.maximum(-(logs @ money) / max(float(money @ money), 1e-300), 1e-6)
+        constants = item_means(logs + np.outer(slopes, self.money))
+        return np.concatenate([np.log(np.maximum(mixture, 1e-300)), constants.ravel(), np.log(slopes)])
+
+    def climb(self, begin: Vec, tolerance: float, max_rounds: int, watch: Watch) -> Ended:
+        """L-BFGS from a point, until a step gains less than ``tolerance`` nats per observation."""
         from scipy.optimize import minimize
 
-        size, spread = self.classes, SPREAD if self.classes > 1 else 0.0
-        begin = np.concatenate([np.zeros(size), spread * random.normal(size=size * (self.groups + 1))])
         steps = 0
 
         def look(_: Vec) -> None:
@@ -85,8 +102,7 @@ class PricedProblem:
             if watch(f"logits with a price, step {steps}"):
                 raise StopIteration
 
-        enough = tolerance * max(1.0, float(self.offers[2].sum())) / max(1.0, abs(self.cost(begin)[0]))
-        limits = {"maxiter": max_steps, "maxcor": 20, "ftol": enough, "gtol": 1e-6}
+        limits = {"maxiter": max_rounds, "maxfun": 2 * max_rounds, "maxcor": 20, "ftol": tolerance, "gtol": 1e-7}
         with one_blas_thread():  # vectors are short: threads would only wait
             found = minimize(self.cost, begin, jac=True, method="L-BFGS-B", options=limits, callback=look)
-        return Ended(found.x, -float(found.fun), int(found.nit), bool(found.success))
+        return Ended(found.x, -float(found.fun) * self.observations, int(found.nit), bool(found.success))

@@ -1,27 +1,41 @@
 """The base of models with a fixed number of parameters, and what their fits share."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.answers import Segment
-from rankstream.models.base import Model, finite_array
-from rankstream.models.rankings import RankingModel
+from rankstream.models.base import finite_array
+from rankstream.models.rankings import DenseModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fitted(Model):
-    """A fitted model: the items it knows, and how its fit ended.
+class Fitted(DenseModel):
+    """A fitted model: the items it knows, and how its fit ended; each kind documents what it has beside these.
 
-    ``log_likelihood`` is that of the choices it was fitted to, in nats, without any smoothing term.
+    Attributes
+    ----------
+    items : tuple of items
+        What the model knows; of a model with prices, items at prices and items without one.
+    log_likelihood : float
+        That of the choices it was fitted to, in nats, without any smoothing term and without choices that contradict
+        an order of the items.
+    iterations : int
+        How many steps the fit took, over all starts.
+    converged : bool
+        Whether the best start met the tolerance.
+    n_parameters : int
+        How many free numbers the model has.
+    no_choice_code : int or None
+        The number of the item that is in every offer, where there is one.
+
     """
 
     items: tuple[Label, ...]
@@ -35,10 +49,6 @@ class Fitted(Model):
     @abstractmethod
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """The probability of every coordinate of offers that are given by the model's own item codes."""
-
-    @abstractmethod
-    def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """Independent rankings that the model stands for, best first: one row of item codes each."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the model's items."""
@@ -57,25 +67,6 @@ class Fitted(Model):
                 f"The model cannot predict the offer {offer!r}, as its chain comes to none of it: add another item."
             )
         return found
-
-    def draw(self, size: int, seed: int = 0) -> RankingModel:
-        """Independent rankings from the model, as a model."""
-        orders = self.draw_orders(whole_number("size", size, least=1), np.random.default_rng(seed))
-        rows, times = np.unique(orders, axis=0, return_counts=True)
-        return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
-
-    def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
-        """At most ``size`` rankings with nearly the same probabilities: independent draws."""
-        return self.draw(size, seed)
-
-    def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
-        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
-        return self.draw(size, seed).segments(top)
-
-    @property
-    def no_choice(self) -> Label | None:
-        """The item that was in every offer, if there was one."""
-        return None if self.no_choice_code is None else self.items[self.no_choice_code]
 
     def relabel(self, items: Iterable[Label]) -> Self:
         """The same model with other names for its items."""
@@ -148,3 +139,62 @@ def data_log_likelihood(counts: ChoiceCounts, probabilities: Vec) -> float:
     chosen = counts.tallies > 0.0
     with np.errstate(divide="ignore"):
         return float(counts.tallies[chosen] @ np.log(probabilities[chosen]))
+
+
+def fit_facts(data: ChoiceCounts, shares: Vec, steps: int, converged: bool) -> dict[str, Any]:
+    """What every fitted model has, from the choice probabilities that it gives the offers it was fitted to."""
+    offers = data.assortments
+    return {
+        "items": offers.items, "no_choice_code": offers.no_choice_code, "iterations": steps,
+        "converged": bool(converged), "log_likelihood": data_log_likelihood(data, shares),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Where a climb ended; ``heights`` are the values at the points it went through and never fall."""
+
+    point: Vec
+    steps: int
+    converged: bool
+    heights: list[float] = field(default_factory=list)
+    stopped: bool = False
+
+
+def climb(
+    step: Callable[[Vec], tuple[Vec, float]],
+    normalise: Callable[[Vec], Vec],
+    start: Vec,
+    tolerance: float,
+    max_rounds: int,
+    watch: Watch = unwatched,
+    name: str = "climbing",
+) -> Climb:
+    """Repeat a step until three of them together gain no more than ``tolerance``.
+
+    ``step`` gives the next point, which is never lower, and the height of the one it was given. From two steps in a row
+    the point where they lead to is extrapolated (Varadhan and Roland 2008), the further the more often that went
+    well; if it is lower it is forgotten.
+    ``normalise`` makes a positive vector a point again. An extrapolated coordinate keeps a part of its last value, so
+    that no positive number becomes 0 or less. ``watch`` is asked after every three steps.
+    """
+    point, used, heights = start, 0, []
+    converged, stopped, longest = False, False, 1.0
+    while not converged and not stopped and used < max_rounds:
+        first, height = step(point)
+        second, next_height = step(first)
+        heights += [height, next_height]
+        change, bend = first - point, second - 2.0 * first + point
+        wanted = float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), 1e-300)
+        length = max(1.0, min(longest, wanted))
+        far = point + 2.0 * length * change + length**2 * bend
+        third, far_height = step(normalise(np.maximum(far, 0.1 * second)))
+        used += 3
+        better = far_height >= next_height
+        if length == longest:
+            longest = 4.0 * longest if better else max(1.0, longest / 4.0)
+        point = third if better else second
+        gain = (far_height if better else next_height) - height
+        converged = gain <= tolerance and (better or length == 1.0)
+        stopped = not converged and watch(f"{name}, step {used:,}")
+    return Climb(point, used, converged, heights, stopped)

@@ -9,14 +9,16 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.order import refuse_order
+from rankstream.data.prices import split_label
 from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
-from rankstream.models.entropy.laws import Prior, plackett_luce
+from rankstream.models.entropy.ranking_laws import Prior, plackett_luce
+from rankstream.models.lifts import chains_of
+from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.mnl import fit_mnl
 
-FEW_CHOICES = 300
+MIN_TASTE_CHOICES = 300
 """With fewer of its own, a market with a pool does without normal taste, which takes nearly all of the time."""
-LEAST = 1e-12
+MIN_ATTRACTION = 1e-12  # of a share: small enough to change no prediction, and never 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class PoolGuide(Guide):
         nats: float = 5e-4,
         watch: Watch = unwatched,
         before: FittedGuide | None = None,
+        max_rounds: int = 0,
     ) -> FittedGuide:
         """The law over the items of these counts."""
         return FittedGuide(self, (self.law(counts),), np.ones(1))
@@ -46,6 +49,8 @@ class PoolGuide(Guide):
     def law(self, counts: ChoiceCounts) -> Prior:
         """The pool over the items of these counts, in their order."""
         items, known = counts.assortments.items, set(self.prior.items)
+        if counts.assortments.order or self.prior.order:
+            return law_at_prices(self.prior, counts)
         common = [item for item in items if item in known]
         if len(common) == len(items):
             return restrict_law(self.prior, items)
@@ -57,9 +62,43 @@ class PoolGuide(Guide):
 
 def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
     """The guides of a market that has a pool."""
-    refuse_order(counts.assortments.order, "A pool of markets", "fit without a pool")
-    own = GUIDES if counts.observations >= FEW_CHOICES else tuple(guide for guide in GUIDES if guide is not TASTE)
+    own = GUIDES if counts.observations >= MIN_TASTE_CHOICES else tuple(guide for guide in GUIDES if guide is not TASTE)
     return (*own, pool)
+
+
+def law_at_prices(prior: Prior, counts: ChoiceCounts) -> Prior:
+    """The law over the items of these counts at their own price levels, which need not be those of the law.
+
+    A level attracts by what it and the dearer levels of its item are worth together (``lifting``). Between two prices
+    of the law that sum is interpolated; beyond them it stays. Items that the law does not know are added as the
+    counts' own logit has them.
+    """
+    offers = counts.assortments
+    own = fit_falling_class(counts, classes=1).attraction[0]
+    known, wanted = _levels(prior.items), _levels(offers.items)
+    if not len(prior.class_weights) or not known.keys() & wanted.keys():
+        return plackett_luce(offers.items, own, order=chains_of(offers))
+    table = np.zeros((len(prior.class_weights), offers.n_items))
+    new = [place for item, levels in wanted.items() if item not in known for _, place in levels]
+    for item in known.keys() & wanted.keys():
+        prices, places = map(list, zip(*sorted(known[item]), strict=True))
+        worth = prior.attraction[:, places][:, ::-1].cumsum(axis=1)[:, ::-1]
+        asked, targets = map(list, zip(*sorted(wanted[item]), strict=True))
+        at = np.array([np.interp(asked, prices, row) for row in worth])
+        table[:, targets] = at - np.pad(at[:, 1:], ((0, 0), (0, 1)))
+    rest = np.setdiff1d(np.arange(offers.n_items), new)
+    table[:, new] = table[:, rest].sum(axis=1, keepdims=True) * own[new] / max(float(own[rest].sum()), MIN_ATTRACTION)
+    weights = prior.class_weights / prior.class_weights.sum()
+    return plackett_luce(offers.items, np.maximum(table, MIN_ATTRACTION), weights, chains_of(offers))
+
+
+def _levels(labels: Sequence[Label]) -> dict[Label, list[tuple[float, int]]]:
+    """For each item its prices with the places of their labels."""
+    found: dict[Label, list[tuple[float, int]]] = {}
+    for place, label in enumerate(labels):
+        item, price = split_label(label)
+        found.setdefault(item, []).append((price or 0.0, place))
+    return found
 
 
 def restrict_law(prior: Prior, items: Sequence[Label]) -> Prior:
@@ -73,7 +112,7 @@ def restrict_law(prior: Prior, items: Sequence[Label]) -> Prior:
     """
     place = {item: number for number, item in enumerate(prior.items)}
     kept = np.array([place[item] for item in items], dtype=np.int64)
-    attraction = np.maximum(prior.attraction[:, kept], LEAST)
+    attraction = np.maximum(prior.attraction[:, kept], MIN_ATTRACTION)
     chains = [_watched(arrival, moves, kept) for arrival, moves in zip(prior.arrivals, prior.moves, strict=True)]
     size = len(items)
     return Prior(
@@ -95,7 +134,7 @@ def _watched(arrival: Vec, moves: Vec, kept: Codes) -> tuple[Vec, Vec]:
 
 def _moving(moves: Vec) -> Vec:
     """Moves without staying, which changes no order of first visits; from a dead end it goes anywhere."""
-    others: Vec = np.maximum(moves, LEAST)
+    others: Vec = np.maximum(moves, MIN_ATTRACTION)
     if len(others) > 1:
         np.fill_diagonal(others, 0.0)
     return _shares(others)
@@ -116,7 +155,7 @@ def extend_law(prior: Prior, items: Sequence[Label], worth: Mapping[Any, float])
     [[0.75, 0.25]]
     """
     place = {item: number for number, item in enumerate(prior.items)}
-    total = max(sum(worth[item] for item in prior.items), LEAST)
+    total = max(sum(worth[item] for item in prior.items), MIN_ATTRACTION)
     size, new = len(items), np.array([item not in place for item in items])
     old = np.array([place.get(item, -1) for item in items], dtype=np.int64)
     added = np.array([worth[item] / total if item not in place else 0.0 for item in items])

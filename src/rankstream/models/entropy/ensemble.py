@@ -10,19 +10,34 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import restrict
-from rankstream.models.entropy.guides import GUIDES, LOGIT, PRICED_LOGIT, FittedGuide, Guide, guides_for
-from rankstream.models.entropy.laws import Prior, mix
+from rankstream.data.observations import restrict
+from rankstream.models.entropy.guides import (
+    CHAIN,
+    GUIDES,
+    HEAVY,
+    LOGIT,
+    MAX_ROUNDS,
+    PRICED_LOGIT,
+    FittedGuide,
+    Guide,
+    guides_for,
+)
+from rankstream.models.entropy.ranking_laws import Prior, mix
 
 LOG = logging.getLogger("rankstream")
-FOLDS, FEW = 10, 5
-POOL = "pool"  # the family of what was learned from other markets
-STARTS, FOLD_STARTS = 4, 2
+# chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
+MAX_FOLDS, MIN_HELD_OUT_OFFERS = 10, 5  # with fewer offers, those left teach too little
+EM_STARTS, FOLD_EM_STARTS = 4, 2  # of latent classes; a guide is fitted once to each fold, which takes most of the time
 FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
-GATE, LOGIT_GATE = 1.0, 2.0  # nats by which a mixture must beat the best guide, and the logit, to be half believed
+GATE_NATS, LOGIT_GATE_NATS = 1.0, 2.0  # by which a mixture must beat the best guide, and the logit, to be half believed
+MAX_FOLD_STEPS = 150_000  # of EM in all folds; ordinary markets of up to 400,000 choices take 40,000 to 120,000
+MIN_FIT_STEPS = 30  # that a fit may take, even when those are used up
+POOL = "pool"  # the family of what was learned from other markets
 HOMES = (POOL, PRICED_LOGIT.family, LOGIT.family)  # the first that is there has to be beaten last
-LEAST = 0.01  # a guide with less weight is dropped
-MATTERS = 0.05  # one with less is not fitted again with the others
+MIN_GUIDE_WEIGHT = 0.01  # a guide with less weight is dropped
+MIN_REFIT_WEIGHT = 0.05  # one with less is not fitted again with the others
+QUICK_GUIDES, QUICK_WEIGHTS, QUICK_STARTS = (LOGIT, HEAVY[-1], CHAIN), (0.1, 0.45, 0.45), 3
+"""Three guides with fixed weights, those of the default prior of version 0.2; and the starts of the classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +79,7 @@ class Stack:
         """
         again = tuple(
             guide.guide.fit(counts, seed, nats=FOLD_NATS, watch=watch, before=guide if warm else None)
-            if weight >= MATTERS or not warm
+            if weight >= MIN_REFIT_WEIGHT or not warm
             else guide
             for guide, weight in zip(self.guides, self.weights.tolist(), strict=True)
         )
@@ -101,20 +116,37 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
     and after that the logit, by more than noise of a nat or two, or most of the weight goes there; a pool of other
     markets among the guides takes the place of the logit in this, and has to be beaten by as many nats as it has
     choices in advance. With fewer than five offers nothing can be held out: all guides count the same, or the pool
-    alone. Where there is an order, guides respect it (``guides_for``). When ``watch`` says that it is enough, the folds
-    so far decide, and fits end where they are.
+    alone. Where there is an order, guides respect it (``guides_for``). All folds together take at most 150,000 steps of
+    EM and 30 for each fit, whatever the counts. When ``watch`` says that it is enough, the whole folds so far decide,
+    and fits end where they are.
     """
     n_offers = counts.assortments.n_offers
     guides = guides_for(counts.assortments, guides)
-    if n_offers < FEW:
+    if n_offers < MIN_HELD_OUT_OFFERS:
         guides = [guide for guide in guides if guide.family == POOL] or guides
-        fitted = tuple(guide.fit(counts, seed, STARTS, watch=watch) for guide in guides)
+        fitted = tuple(guide.fit(counts, seed, EM_STARTS, watch=watch) for guide in guides)
         return Stack(fitted, np.full(len(fitted), 1.0 / len(fitted)))
     folds = _fit_folds(counts, guides, seed, until(watch, 0.8))
     scored = _Scored(guides, folds)
     kept, weights = scored.weights()
-    chosen = tuple(guide.fit(counts, seed, STARTS, watch=watch) for guide in kept)
+    chosen = tuple(guide.fit(counts, seed, EM_STARTS, watch=watch) for guide in kept)
     return Stack(chosen, weights, folds, scored.scores, _misfit(folds, kept, weights))
+
+
+def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Stack:
+    """Fit a logit, ten latent classes and a Markov chain, and give them fixed weights: a small part of the time.
+
+    When ``watch`` says that it is enough, the last two end where they are; half the time is for the classes.
+    """
+    watches = (watch, until(watch, 0.5), watch)
+    pairs = zip(QUICK_GUIDES, watches, strict=True)
+    fitted = tuple(guide.fit(counts, seed, QUICK_STARTS, watch=own) for guide, own in pairs)
+    return Stack(fitted, np.array(QUICK_WEIGHTS))
+
+
+def fit_prior(counts: ChoiceCounts, seed: int = 0) -> Prior:
+    """The law over rankings behind ``fit_quick_stack``, such as for ``redraw``."""
+    return fit_quick_stack(counts, seed).prior
 
 
 def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float:
@@ -133,15 +165,21 @@ def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float
 def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:
     n_offers = counts.assortments.n_offers
     order = np.random.default_rng(seed).permutation(n_offers)
-    parts = np.array_split(order, min(FOLDS, n_offers))
+    parts = np.array_split(order, min(MAX_FOLDS, n_offers))
     folds: list[Fold] = []
+    left, fits = MAX_FOLD_STEPS, len(parts) * len(guides)
     for part in parts:
         rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
-        fitted = {guide.name: guide.fit(rest, seed, FOLD_STARTS, FOLD_NATS, watch) for guide in guides}
+        fitted: dict[str, FittedGuide] = {}
+        for guide in guides:
+            most = min(MAX_ROUNDS, max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits)))  # four times an even share
+            fitted[guide.name] = guide.fit(rest, seed, FOLD_EM_STARTS, FOLD_NATS, watch, max_rounds=most)
+            left, fits = left - fitted[guide.name].steps, fits - 1
         folds.append(Fold(rest, test, fitted))
         LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, n_offers)
         if watch(f"{len(folds)} of {len(parts)} folds held out"):
-            break
+            # guides of this fold may have ended early, the last ones most: scores would favour those that came first
+            return tuple(folds[: max(1, len(folds) - 1)])
     return tuple(folds)
 
 
@@ -155,9 +193,10 @@ class _Scored:
             for fold in folds
         ]
         tallies = np.concatenate([fold.test.tallies for fold in folds])
-        chosen = tallies > 0.0
+        table = np.concatenate(predicted, axis=1)
+        chosen = (tallies > 0.0) & (table.max(axis=0) > 0.0)  # choices that contradict an order count for none
         self.tallies = tallies[chosen]
-        self.predicted = np.maximum(np.concatenate(predicted, axis=1)[:, chosen], 1e-300)
+        self.predicted = np.maximum(table[:, chosen], 1e-300)
         sizes = np.concatenate([np.diff(fold.test.assortments.indptr)[fold.test.assortments.owner] for fold in folds])
         uniform = -float(self.tallies @ np.log(sizes[chosen]))
         self.heights = np.log(self.predicted) @ self.tallies
@@ -169,13 +208,13 @@ class _Scored:
         predicted, heights = self.predicted[kept], self.heights[kept]
         families = [self.guides[place].family for place in kept]
         weights = best_weights(predicted, self.tallies, np.array([self.guides[place].before for place in kept]))
-        weights = self._gated(weights, predicted, heights, int(np.argmax(heights)), GATE)
+        weights = self._gated(weights, predicted, heights, int(np.argmax(heights)), GATE_NATS)
         home = next((family for family in HOMES if family in families), "")
         if home in families:
             place = families.index(home)
-            gate = self.guides[kept[place]].before if home == POOL else LOGIT_GATE
+            gate = self.guides[kept[place]].before if home == POOL else LOGIT_GATE_NATS
             weights = self._gated(weights, predicted, heights, place, gate)
-        enough = weights >= LEAST
+        enough = weights >= MIN_GUIDE_WEIGHT
         guides = [self.guides[place] for place, keep in zip(kept, enough.tolist(), strict=True) if keep]
         return guides, weights[enough] / weights[enough].sum()
 

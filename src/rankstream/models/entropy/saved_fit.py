@@ -1,0 +1,80 @@
+"""The fit behind a saved maximum-entropy model, as far as refits need it: guides, weights, trust and tilt."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Vec
+from rankstream.models.entropy.ensemble import Stack
+from rankstream.models.entropy.fit import EntropyFit
+from rankstream.models.entropy.guides import CHAIN, GUIDES, PRICED, TASTE, UNIFORM, FittedGuide, Guide
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.ranking_laws import Prior, plackett_luce
+from rankstream.models.parametric.falling_demand import FallingClassModel
+from rankstream.models.parametric.latent_class import LatentClassModel
+from rankstream.models.parametric.markov_chain import MarkovChainModel
+from rankstream.models.parametric.normal_taste import HALF
+
+UNKNOWN: dict[str, Any] = {"log_likelihood": 0.0, "iterations": 0, "converged": True, "n_parameters": 0}
+"""What a prior does not keep of its guides' own fits, and refits do not ask for."""
+
+
+def saved_fit(model: Any) -> EntropyFit | None:
+    """Rebuild the fit of a model from its prior and from what it notes about its predictions.
+
+    None for models of other kinds, and where the notes do not match the prior, as with a guide from other markets.
+    """
+    noted = getattr(model, "about", {}).get("prediction")
+    if not isinstance(model, EntropyModel) or not isinstance(noted, Mapping):
+        return None
+    try:
+        trust = None if noted["trust"] is None else float(noted["trust"])
+        misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
+        guides, weights = _split(model.prior, {name: float(weight) for name, weight in noted["weights"].items()})
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    stack = Stack(guides, weights, misfit=misfit)
+    fitted = np.zeros(model.duals.size)  # which no refit asks for
+    return EntropyFit(model, model.assortments, model.duals, fitted, 0.0, 0, True, False, trust, stack)
+
+
+def _split(prior: Prior, weights: Mapping[str, float]) -> tuple[tuple[FittedGuide, ...], Vec]:
+    """Split a mixture into its guides, and return their weights.
+
+    The prior has the classes of one guide after the other, and of each guide one end of EM after the other. Noted
+    weights are rounded, but say after how many ends the next guide begins.
+    """
+    known = {guide.name: guide for guide in (*GUIDES, *PRICED)}
+    guides, exact, first = [], [], 0
+    for name, weight in weights.items():
+        guide = known[name]
+        if guide is CHAIN:
+            guides.append(FittedGuide(guide, (_chain(prior),), np.ones(1)))
+            exact.append(float(prior.chain_weights.sum()))
+            continue
+        size = 2 * HALF if guide is TASTE else max(1, guide.classes)
+        rest = prior.class_weights[first : first + (prior.class_weights.size - first) // size * size]
+        ends = rest.reshape(-1, size).sum(axis=1)
+        ends = ends[: 1 + int(np.argmin(np.abs(ends.cumsum() - weight)))]
+        blocks = [slice(first + size * k, first + size * (k + 1)) for k in range(ends.size)]
+        models = tuple(_model(guide, prior, block) for block in blocks)
+        guides.append(FittedGuide(guide, models, ends / ends.sum()))
+        exact.append(float(ends.sum()))
+        first += size * ends.size
+    if first != prior.class_weights.size or len(prior.chain_weights) != (CHAIN.name in weights):
+        raise ValueError("the saved prior does not match the saved guides")
+    return tuple(guides), np.array(exact)
+
+
+def _chain(prior: Prior) -> MarkovChainModel:
+    return MarkovChainModel(items=prior.items, arrival=prior.arrivals[0], transitions=prior.moves[0], **UNKNOWN)
+
+
+def _model(guide: Guide, prior: Prior, block: slice) -> Any:
+    """The classes of one end of EM as the model that refits begin from."""
+    mixture, attraction = prior.class_weights[block] / prior.class_weights[block].sum(), prior.attraction[block]
+    if guide is UNIFORM:
+        return plackett_luce(prior.items, attraction, order=prior.order)
+    parts = {"items": prior.items, "mixture": mixture, "attraction": attraction, **UNKNOWN}
+    return FallingClassModel(**parts, order=prior.order) if prior.order else LatentClassModel(**parts)

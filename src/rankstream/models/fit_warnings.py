@@ -1,0 +1,49 @@
+"""What every answer of a model should warn about, from the facts in its file, which may contain anything."""
+
+from collections.abc import Mapping
+from typing import Any
+
+CUT_SHORT = (
+    "The fit was cut short: the model is less accurate than it could be, and depends on the speed of the machine. "
+    "Fit again with a larger budget or timeout."
+)
+
+
+def fit_warnings(about: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each column that the fit ignored although choices depend on it, and if it was cut short.
+
+    The facts are those of a model (``model.about``), with the columns as ``Reading.unused`` has them.
+
+    >>> fit_warnings({"unused": [{"name": "Price", "warning": "Price is ignored."}, {"name": "date", "warning": ""}]})
+    ['Price is ignored.']
+    """
+    return [*([CUT_SHORT] if was_cut_short(about) else []), *(entry["warning"] for entry in _ignored(about))]
+
+
+def was_cut_short(about: Mapping[str, Any]) -> bool:
+    """Return whether the fit ended by its budget, its timeout or Ctrl-C, before it was accurate.
+
+    >>> was_cut_short({"cut_short": True}), was_cut_short({"certificate": {"cut_short": True}}), was_cut_short({})
+    (True, True, False)
+    """
+    certificate = about.get("certificate")  # where files of version 0.3 have it
+    noted = certificate.get("cut_short") if isinstance(certificate, dict) else False
+    return about.get("cut_short", noted) is True
+
+
+def interval_words(about: Mapping[str, Any], level: float = 0.95) -> str:
+    """Return what to call the intervals of a model: at their level only where the fit ignored nothing that matters.
+
+    >>> interval_words({}), interval_words({"unused": [{"name": "Price", "warning": "Price is ignored."}]})
+    ('95 % intervals', 'intervals (they ignore Price, so they are too narrow)')
+    """
+    names = [str(entry.get("name")) for entry in _ignored(about)]
+    if not names:
+        return f"{100 * level:g} % intervals"
+    return f"intervals (they ignore {' and '.join(names)}, so they are too narrow)"
+
+
+def _ignored(about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = about.get("unused")
+    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry.get("warning"), str) and entry["warning"]]

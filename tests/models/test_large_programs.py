@@ -1,0 +1,84 @@
+"""Maximum entropy where the exact program is too large: the prior as it is, or rankings sampled from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankstream as rs
+from rankstream import Assortments, ChoiceCounts, EntropyModel
+from rankstream._core.types import Label
+from rankstream.data import simulate
+from rankstream.models import fit_max_entropy, plackett_luce
+from rankstream.models.entropy.ensemble import Stack, fit_stack
+from rankstream.models.entropy.guides import LOGIT, UNIFORM
+from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix
+from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.trust import choose_trust
+from rankstream.oracles.tables.lattice import TooManyUnionsError
+
+
+def large(seed: int = 0, choices: int = 4000) -> tuple[simulate.Market, ChoiceCounts]:
+    """A market of 24 items in 150 offers, whose program is too large."""
+    market = simulate.market(seed, n_items=24, segments=1, n_offers=150, n_test=30, unseen=True)
+    return market, next(market.stream(first=choices))
+
+
+def a_prior(items: tuple[Label, ...]) -> Prior:
+    """Two classes and a chain."""
+    random, size = np.random.default_rng(0), len(items)
+    moves = random.dirichlet(np.ones(size), size=size)
+    np.fill_diagonal(moves, 0.0)
+    chain = markov_chain(items, random.dirichlet(np.ones(size)), moves / moves.sum(axis=1, keepdims=True))
+    return mix([plackett_luce(items, random.uniform(0.1, 1.0, (2, size)), [0.4, 0.6]), chain], [0.7, 0.3])
+
+
+def test_an_untilted_model_of_any_size_answers_exactly(tmp_path: Path) -> None:
+    market, counts = large()
+    prior = a_prior(counts.assortments.items)
+    with pytest.raises(TooManyUnionsError):
+        SoftLattice(counts.assortments, prior)
+    found = fit_max_entropy(counts, prior, trust=None)
+    assert isinstance(found.model, EntropyModel)
+    assert not found.approximate
+    assert found.model.probabilities(market.test) == pytest.approx(prior.probabilities(market.test), abs=1e-12)
+    path = tmp_path / "model.json"
+    found.model.save(path)
+    again = rs.load_model(path)
+    assert again.probabilities(market.test) == pytest.approx(found.model.probabilities(market.test), abs=1e-12)
+    drawn = found.model.draw(4000).probabilities(market.test)
+    assert drawn == pytest.approx(prior.probabilities(market.test), abs=0.04)
+
+
+def test_offers_without_a_dual_leave_the_program() -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c", "d")], tuple("abcd"))
+    duals = np.array([0.0, 0.0, 0.3, -0.2, 0.0, 0.0, 0.0])
+    model = EntropyModel(a_prior(offers.items), offers, duals)
+    lattice, kept = model.program()
+    assert lattice.assortments.offers == (("b", "c"),)
+    assert kept.tolist() == [0.3, -0.2]
+    whole = SoftLattice(offers, model.prior)
+    value, shares = whole.evaluate(duals)
+    assert lattice.evaluate(kept)[0] == pytest.approx(value)
+    assert model.probabilities(offers) == pytest.approx(shares)
+
+
+def test_held_out_offers_decide_whether_sampled_rankings_are_tilted() -> None:
+    _, counts = large()
+    stack = fit_stack(counts, (LOGIT, UNIFORM))
+    trust, tried = choose_trust(stack, counts, None)
+    assert trust is None  # one logit is the truth
+    assert tried["none"] == 0.0
+    wrong = Stack((UNIFORM.fit(counts),), np.ones(1), stack.folds, {})
+    trust, tried = choose_trust(wrong, counts, None)
+    assert trust is not None  # anything is better than a uniform guess
+    assert tried["none"] < -10.0
+
+
+def test_a_large_market_is_predicted_as_well_as_by_its_best_guide() -> None:
+    market, counts = large(3, 3000)
+    stack = fit_stack(counts, (LOGIT, UNIFORM))
+    truth = market.truth.probabilities(market.test)
+    ours = fit_max_entropy(counts, stack).model.probabilities(market.test)
+    logit = rs.baselines.fit_mnl(counts).probabilities(market.test)
+    assert np.sqrt(np.mean((ours - truth) ** 2)) <= 1.1 * np.sqrt(np.mean((logit - truth) ** 2))
