@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from rankstream.columns.column_generation import fit_column_generation
+from rankstream._core import old_names
+from rankstream.columns.corrective import fit_nearest
 from rankstream.columns.frank_wolfe import fit_frank_wolfe
 from rankstream.columns.mle import fit_mle
 from rankstream.data.counts import ChoiceCounts
@@ -12,11 +13,12 @@ from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.protocol import ChoiceModel
+from rankstream.models.rankings import RankingModel
+from rankstream.solver.runs import Estimate
 
 __all__ = [
     "FITS",
     "fit",
-    "fit_column_generation",
     "fit_frank_wolfe",
     "fit_latent_class",
     "fit_markov_chain",
@@ -24,9 +26,17 @@ __all__ = [
     "fit_mnl",
 ]
 
+
+def _fit_norm(
+    distance: str, counts: ChoiceCounts, *, tolerance: float = 1e-7, **options: Any
+) -> Estimate[RankingModel]:
+    """The nearest model by the engine of ``methods.Nearest``, with all offers weighted equally (Appendix B.3)."""
+    return fit_nearest(counts.assortments, counts, distance, tolerance=tolerance, **options)
+
+
 FITS: dict[str, Callable[..., Any]] = {
-    "nearest-l1": partial(fit_column_generation, norm="l1"),
-    "nearest-linf": partial(fit_column_generation, norm="linf"),
+    "nearest-l1": partial(_fit_norm, "l1"),
+    "nearest-linf": partial(_fit_norm, "linf"),
     "mle": fit_mle,
     "frank-wolfe": fit_frank_wolfe,
     "mnl": fit_mnl,
@@ -48,3 +58,8 @@ def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
         raise ValueError(f"There is no baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
     found = FITS[name](counts, **options)
     return cast(ChoiceModel, found if isinstance(found, ChoiceModel) else found.model)
+
+
+def __getattr__(name: str) -> Any:
+    """For a baseline that is gone, say what to use instead."""
+    raise AttributeError(old_names.renamed(f"{__name__}.{name}") or f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,7 @@ advance; ``fit_bound`` bounds the distance of any model where no oracle is exact
 ``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
 """
 
-from rankstream.certificate.confidence import confidence_radii, confident_gap
-from rankstream.certificate.fit_bound import FitBound, fit_bound
-from rankstream.certificate.gap import Certificate, certify
+from rankstream.certificate.gap import Certificate, certify, confidence_radii, confident_gap
 from rankstream.certificate.guarantees import (
     data_error_bound,
     data_error_rate,
@@ -17,7 +15,7 @@ from rankstream.certificate.guarantees import (
     smoothing_error,
     translate_to_norm,
 )
-from rankstream.certificate.proof import Proof
+from rankstream.certificate.proof import FitBound, Proof, fit_bound
 
 __all__ = [
     "Certificate",

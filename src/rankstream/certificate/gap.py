@@ -1,12 +1,15 @@
-"""Certificate: how good a model is, proven from running means and one oracle call."""
+"""Certificate: how good a model is, proven from running means and one oracle call; with confidence, for the truth."""
 
 from dataclasses import dataclass
+from math import lgamma, log
 from typing import Any
 
 import numpy as np
 
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Mask, Vec
+from rankstream._core.arguments import number_between
+from rankstream._core.old_names import old_keywords
+from rankstream._core.types import ROUNDING, Mask, Vec
+from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
 from rankstream.learners.rounds import Sums
 from rankstream.oracles.protocol import Oracle
@@ -91,18 +94,21 @@ def certify(
     truth : array, optional
         The true probabilities, for ``true_gap``, ``averaging_error`` and ``drift_error``.
     seen : array of bool, optional
-        For every coordinate, whether its offer has data. Offers without are not part of the problem: the dual is
-        silenced on them, which keeps the bound valid.
+        For every coordinate, whether its offer has data. Offers without are not part of the problem: neither the
+        distance nor the dual counts them, which keeps the bound valid.
 
     """
     vertex, mean, played = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
-    dual = played if seen is None else distance.silence(played, seen)
+    parts: Any = distance
+    whole = seen is None or not hasattr(parts, "restrict")
+    dual = played if seen is None else distance.silence(played, seen) if whole else parts.restrict(played, seen)
     costs = distance.costs(dual)
     answer = oracle.cheapest(costs)
     silenced = seen is not None and not np.array_equal(dual, played)
     costs_played = distance.costs(played) if silenced else costs
     answer_played = oracle.cheapest(costs_played) if silenced else answer
-    trivial: Vec | None = distance.trivial_dual() if hasattr(distance, "trivial_dual") else None
+    trivial: Vec | None = parts.trivial_dual() if hasattr(parts, "trivial_dual") else None
+    trivial = trivial if whole or trivial is None else parts.restrict(trivial, seen)
 
     def proven(at: Vec) -> tuple[float, float]:
         """What the mean dual proves, and the better of that and what the trivial one does."""
@@ -117,13 +123,14 @@ def certify(
     told_by_means = distance.affine or not sums.moved
     known: dict[str, Any] = {}
     if truth is not None:
-        known["true_gap"] = distance.value(vertex, truth) - proven(truth)[1]
+        true = truth if seen is None else np.where(seen, truth, vertex)
+        known["true_gap"] = distance_on(distance, vertex, true, seen) - proven(true)[1]
         known["averaging_error"] = distance.data_change(mean, truth) if told_by_means else None
         if distance.affine:
             at_truth = float(costs_played @ truth) + distance.smoothing * sums.potential / sums.total_weight
             known["drift_error"] = at_truth - sums.offset / sums.total_weight
     return Certificate(
-        upper=distance.value(vertex, here),
+        upper=distance_on(distance, vertex, here, seen),
         lower=lower,
         oracle_regret=mean_payoff - hindsight,
         dual_regret=distance.value(vertex, mean) - mean_payoff if told_by_means else None,
@@ -131,6 +138,13 @@ def certify(
         mean_dual_lower=mean_dual_lower,
         **known,
     )
+
+
+def distance_on(distance: Any, vertex: Vec, frequencies: Vec, seen: Mask | None) -> float:
+    """The distance over the offers that were seen; over all without ``seen``, or without a method for it."""
+    if seen is None or not hasattr(distance, "value_on"):
+        return float(distance.value(vertex, frequencies))
+    return float(distance.value_on(vertex, frequencies, seen))
 
 
 def _payoff_at_least(distance: Any, dual: Vec, frequencies: Vec, least: float | None = None) -> float:
@@ -144,3 +158,50 @@ def _payoff_at_least(distance: Any, dual: Vec, frequencies: Vec, least: float | 
         least = float(np.minimum.reduceat(costs, distance.assortments.indptr[:-1]).sum())
     rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
     return float(least - offset - rounding)
+
+
+@old_keywords(level="confidence")
+def confidence_radii(counts: ChoiceCounts, confidence: float = 0.95) -> Vec:
+    """For each offer, a bound on the l1 distance of its frequencies from the true ones; for all offers and all times.
+
+    If choices are independent draws from probabilities that do not drift, then with probability ``confidence`` no bound
+    ever fails, however long the stream and whenever one looks. With a = 1 - confidence: the Dirichlet(1/2) mixture of
+    multinomial likelihoods over the true likelihood is a martingale of mean 1, so by Ville's inequality it exceeds
+    m / a on any of the m offers with probability a at most. Hence
+    K * KL(frequencies, truth) <= log(m / a) + log(largest likelihood) - log(mixture), and Pinsker's
+    inequality turns that into an l1 radius. An offer never seen has radius 2. Counts that forget or have weights are
+    refused: their tallies are not numbers of independent choices.
+    """
+    if not 0.0 < number_between("confidence", confidence, 0.0, 1.0) < 1.0:
+        raise ValueError(f"confidence is {confidence}: it must lie strictly between 0 and 1.")
+    counts.require_whole("A bound on the sampling error")
+    assortments = counts.assortments
+    radii = np.empty(assortments.n_offers)
+    for offer in range(assortments.n_offers):
+        tallies = counts.tallies[assortments.indptr[offer] : assortments.indptr[offer + 1]]
+        radii[offer] = _radius(tallies, log(assortments.n_offers / (1.0 - confidence)))
+    return radii
+
+
+def _radius(tallies: Vec, log_odds: float) -> float:
+    total, size = float(tallies.sum()), tallies.size
+    if size == 1:
+        return 0.0
+    if total == 0.0:
+        return 2.0
+    best = sum(k * log(k / total) for k in tallies.tolist() if k > 0.0)
+    mixture = lgamma(0.5 * size) - lgamma(total + 0.5 * size)
+    mixture += sum(lgamma(k + 0.5) - lgamma(0.5) for k in tallies.tolist())
+    return float(min(2.0, np.sqrt(2.0 * (log_odds + best - mixture) / total)))
+
+
+@old_keywords(level="confidence")
+def confident_gap(
+    certificate: Certificate, distance: Distance, counts: ChoiceCounts, confidence: float = 0.95
+) -> float:
+    """With this confidence, the model is at most this far from the best ranking model for the *true* probabilities.
+
+    The certificate must be the one at the counts' own frequencies, ``solver.certificate(state, counts)``; its gap grows
+    by 2 L * radius, since both D(x_bar, .) and min D(x, .) change by at most L per unit of change in the frequencies.
+    """
+    return certificate.gap + 2.0 * distance.lipschitz * distance.data_radius(confidence_radii(counts, confidence))

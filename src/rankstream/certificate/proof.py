@@ -1,26 +1,28 @@
-"""A proof that goes on: how near to the data any ranking model can be, from cuts that keep being added."""
+"""How near to the data any ranking model can be, from cuts that keep being added: going on, or in one call."""
 
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Vec
+from rankstream._core.old_names import old_keywords
+from rankstream._core.types import ROUNDING, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
-from rankstream.data.observed import some_offers
+from rankstream.data.observations import some_offers
 from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.exclusions import Exclusions
 from rankstream.oracles.bounds.pool import CutPool
 from rankstream.oracles.bounds.rounds import PartRounds
 
-LIGHT = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
-WORST = 1000  # sets that exclude at a time
-ROOM = 1e-4  # by which they exceed 1
-PASSES = 10
-CLOSE = 1e-4  # relative: as near as the prices have to come to their best before parts are looked into
+# tuned on other seeds than those of benchmarks/proofs.py
+MIN_WEIGHT_SHARE = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
+MAX_EXCLUSIONS = 1000  # sets that exclude at a time
+MIN_EXCESS = 1e-4  # by which they exceed 1
+CLIMB_PASSES = 10  # over all multipliers, between two looks for cuts
+MULTIPLIER_TOLERANCE = 1e-4  # relative: how near the multipliers come to their best before parts are looked into
 
 
 class Proof:
@@ -69,7 +71,7 @@ class Proof:
         if not given.any():
             raise ValueError("No offer has been seen yet: observe some choices first.")
         self._norm = float(given.max())
-        counted = np.flatnonzero(given > LIGHT * self._norm)
+        counted = np.flatnonzero(given > MIN_WEIGHT_SHARE * self._norm)
         self._offers, self._places = some_offers(assortments, counted)
         self._weights: Vec = given[counted] / self._norm
         self._known: Vec = np.nan_to_num(target.frequencies)
@@ -127,16 +129,16 @@ class Proof:
         rounding = ROUNDING * whole.size * float(np.abs(elsewhere).sum())
         where = np.flatnonzero(inside)
         self.pool.add(Cut(where, inside[where], float(least) - float(elsewhere.sum()) - rounding))
-        self.pool.climb(PASSES)
+        self.pool.climb(CLIMB_PASSES)
         self.finished = False
 
-    def advance(self, seconds: float = np.inf, rounds: int | None = None, target: float = np.inf) -> float:
+    def advance(self, budget: float = np.inf, rounds: int | None = None, target: float = np.inf) -> float:
         """Go on for so many seconds or rounds, or until the bound reaches ``target``; returns the bound.
 
         Without a limit it ends when parts of the largest size add next to nothing any more (``finished``). The same
         rounds give the same bound, whatever the number of threads.
         """
-        until = perf_counter() + number_between("seconds", seconds, 0.0)
+        until = perf_counter() + number_between("budget", budget, 0.0)
         most = np.inf if rounds is None else self.rounds + whole_number("rounds", rounds)
         while self.rounds < most and not self.finished and perf_counter() < until and self.bound() < target:
             if not self._round(until):
@@ -145,15 +147,15 @@ class Proof:
         return self.bound()
 
     def _round(self, until: float) -> bool:
-        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the prices.
+        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the multipliers.
 
         False if there is no time for a part.
         """
         if self._exclusions is None:
             self._exclusions = Exclusions(self._offers)
         point = self.pool.point
-        cuts: list[Cut] | None = self._exclusions.violated(point, WORST, ROOM)
-        if not cuts and self.pool.bound() >= (1.0 - CLOSE) * self.pool.distance():
+        cuts: list[Cut] | None = self._exclusions.violated(point, MAX_EXCLUSIONS, MIN_EXCESS)
+        if not cuts and self.pool.bound() >= (1.0 - MULTIPLIER_TOLERANCE) * self.pool.distance():
             apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
             mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
             mass += 0.1 * float(mass.mean()) or 1.0  # the same for all as long as the point is the data
@@ -161,7 +163,7 @@ class Proof:
             self.finished = self._parts.finished
         for cut in cuts or []:
             self.pool.add(cut)
-        self.pool.climb(PASSES)
+        self.pool.climb(CLIMB_PASSES)
         self.pool.forget()
         return cuts is not None
 
@@ -175,3 +177,63 @@ def _checked(assortments: Assortments, weights: ArrayLike | None) -> Vec:
         number = assortments.n_offers
         raise ValueError(f"The weights are {weights!r}: give a number >= 0 for each of {number} offers.")
     return given
+
+
+@dataclass(frozen=True)
+class FitBound:
+    """``lower`` <= the least (weighted) Euclidean distance of any ranking model from the data <= ``upper``.
+
+    ``upper`` is the distance of the model at hand, infinite if none was given. ``rounds`` is how many rounds were made.
+    """
+
+    upper: float
+    lower: float
+    rounds: int
+
+    @property
+    def ratio(self) -> float:
+        """How much of the model's distance is proven unavoidable: a low one means "search harder, or go on proving"."""
+        return self.lower / self.upper if self.upper > 0.0 else 1.0
+
+
+@old_keywords(seconds="budget", sweeps="max_rounds")
+def fit_bound(
+    assortments: Assortments,
+    frequencies: ChoiceCounts | Target | ArrayLike,
+    upper: float = np.inf,
+    *,
+    weights: ArrayLike | None = None,
+    budget: float = 10.0,
+    max_rounds: int | None = None,
+    items: int = 16,
+    enough: float = 0.999,
+) -> FitBound:
+    """A proven lower bound on min over ranking models of |x - p|_2, from cuts that hold all models.
+
+    A ``Proof`` that is asked once: it also stops when the bound no longer rises.
+
+    Parameters
+    ----------
+    assortments, frequencies, weights, items : as for ``Proof``
+        The offers, the data, what offers count, and the size of parts; with 0 items, cuts by sets that exclude alone.
+    upper : float
+        The distance of the model at hand, in the same norm.
+    budget : float
+        The most seconds.
+    max_rounds : int, optional
+        The most rounds of cuts.
+    enough : float
+        The part of ``upper`` at which it stops, from 0 to 1.
+
+    >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
+    >>> bound = fit_bound(offers, [0.5, 0.5, 0.0, 0.25, 0.75], upper=0.4)
+    >>> round(bound.lower, 3), round(bound.ratio, 2)
+    (0.231, 0.58)
+
+    """
+    most = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
+    number_between("upper", upper, 0.0)
+    number_between("enough", enough, 0.0, 1.0)
+    proof = Proof(assortments, frequencies, weights, items=items)
+    proof.advance(budget, most, enough * upper)
+    return FitBound(float(upper), proof.bound(), proof.rounds)

@@ -7,21 +7,20 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Codes, Vec
+from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
+from rankstream.columns.column_finder import ColumnFinder, FoundColumns, by_tie_rule
 from rankstream.columns.linear_master import LinearMaster
-from rankstream.columns.pricing import Priced, Pricing, by_tie_rule
-from rankstream.columns.proving import Prover, TableTurns
+from rankstream.columns.proofs import Prover, TableSchedule
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import COLUMNS, Estimate, History
 
-SMALL_PART = 0.1
-RETAKEN = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
+MAX_GAP_SHARE = 0.1
+MAX_RETAKES = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
 
 
@@ -65,11 +64,11 @@ class RestrictedMaster(Protocol):
 
 @dataclass
 class ColumnSearch:
-    """The loop of pricing and re-weighting: the best proven bound so far, the history, and where the time went."""
+    """The loop of finding columns and re-weighting: the best bound so far, history, and the seconds of each part."""
 
     distance: PlainNorm
     target: Target
-    pricing: Pricing
+    finder: ColumnFinder
     goal: Goal
     max_rounds: int
     watch: Watch = unwatched
@@ -91,7 +90,7 @@ class ColumnSearch:
         lower, fruitless = 0.0, 0
         while self.rounds < self.max_rounds:
             dual = guide.respond(master.point, self._aim(master))
-            bound, rankings = self._price(guide, dual, self._aim(master), master.orders)
+            bound, rankings = self._find_columns(guide, dual, self._aim(master), master.orders)
             lower = max(lower, bound)
             if guide is self.distance:
                 self._note(dual, bound)
@@ -103,26 +102,26 @@ class ColumnSearch:
                 fruitless = 0 if self._ask(table, master, guide) else fruitless
                 lower, value = self.lower, guide.value(master.point, self._aim(master))
             self._record(master, master.count)
-            near = value - lower <= min(enough, SMALL_PART * value)
-            if self.converged or near or fruitless == self.pricing.patience or self._is_stopped():
+            near = value - lower <= min(enough, MAX_GAP_SHARE * value)
+            if self.converged or near or fruitless == self.finder.patience or self._is_stopped():
                 break
             if not moved:
                 master.refresh()
         return self
 
-    def _ask(self, table: TableTurns, master: NearestMixture, guide: HighNorm) -> bool:
+    def _ask(self, table: TableSchedule, master: NearestMixture, guide: HighNorm) -> bool:
         """Ask the table, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
         aim, before = self._aim(master), self.lower
         dual = table.dual(guide.respond(master.point, aim), self.best_dual)
         start, costs = perf_counter(), guide.costs(dual)
-        priced = table(costs)
+        answer = table(costs)
         self.seconds["pricing"] += perf_counter() - start
-        self._note(dual, self._proven(guide, dual, aim, priced))
+        self._note(dual, self._proven(guide, dual, aim, answer))
         if self.prover is not None:
-            self.prover.learn(costs, priced.bound)
+            self.prover.learn(costs, answer.bound)
             self.note_proof()
         moved = 0
-        while moved < RETAKEN and self._take(master, priced.rankings):
+        while moved < MAX_RETAKES and self._take(master, answer.rankings):
             moved += 1
         return moved > 0 or self.lower > before
 
@@ -134,11 +133,11 @@ class ColumnSearch:
                 self._note(dual, lower)
 
     def run_linear(self, master: LinearMaster) -> "ColumnSearch":
-        """Column generation: the prices of the restricted program, until no ranking pays."""
+        """Column generation: the duals of the restricted program, until no ranking pays."""
         moved = True
         while self.rounds < self.max_rounds and moved and not self.converged:
             dual = master.dual()
-            bound, rankings = self._price(self.distance, dual, self._aim(master), master.orders)
+            bound, rankings = self._find_columns(self.distance, dual, self._aim(master), master.orders)
             self._note(dual, bound)
             moved = self._take(master, rankings)
             self._record(master, int(np.count_nonzero(master.weights)))
@@ -157,19 +156,21 @@ class ColumnSearch:
             return self.target.frequencies
         return np.where(self.target.seen, self.target.frequencies, master.point)
 
-    def _price(self, distance: PlainNorm, dual: Vec, aim: Vec, known: Codes | None = None) -> tuple[float, Codes]:
-        """What a dual proves, with room for rounding, and the rankings that answer it; ``known`` are those in use."""
+    def _find_columns(
+        self, distance: PlainNorm, dual: Vec, aim: Vec, known: Codes | None = None
+    ) -> tuple[float, Codes]:
+        """What a dual proves, less rounding, and the rankings that answer it; ``known`` are those in use."""
         costs = distance.costs(dual)
         start = perf_counter()
-        priced = self.pricing(costs, known)
+        answer = self.finder(costs, known)
         self.seconds["pricing"] += perf_counter() - start
-        self.exact = self.exact and priced.exact
-        return self._proven(distance, dual, aim, priced), priced.rankings
+        self.exact = self.exact and answer.exact
+        return self._proven(distance, dual, aim, answer), answer.rankings
 
-    def _proven(self, distance: PlainNorm, dual: Vec, aim: Vec, priced: Priced) -> float:
-        """What the answer to a dual proves, with room for rounding."""
+    def _proven(self, distance: PlainNorm, dual: Vec, aim: Vec, answer: FoundColumns) -> float:
+        """What the answer to a dual proves, less rounding."""
         costs, offset = distance.costs(dual), distance.offset(dual, aim)
-        return priced.bound - offset - ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
+        return answer.bound - offset - ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
 
     def _take(self, master: RestrictedMaster, rankings: Codes) -> bool:
         start = perf_counter()
@@ -195,7 +196,7 @@ class ColumnSearch:
         assortments = self.distance.assortments
         used = np.flatnonzero(master.weights)
         heaviest = used[np.argsort(-master.weights[used], kind="stable")]
-        orders = by_tie_rule(assortments, self.pricing.oracle, master.orders[heaviest])
+        orders = by_tie_rule(assortments, self.finder.oracle, master.orders[heaviest])
         model = RankingModel.from_codes(
             assortments.items, orders, master.weights[heaviest] / master.weights.sum(), assortments.no_choice_code
         )
@@ -209,7 +210,7 @@ class ColumnSearch:
         aim, payoff = self._aim(master), 0.0
         if self.prover is None and (self.goal.stop == "mae" or not self.converged):
             dual = master.dual() if isinstance(master, LinearMaster) else self.distance.respond(master.point, aim)
-            self._note(dual, self._price(self.distance, dual, aim)[0])
+            self._note(dual, self._find_columns(self.distance, dual, aim)[0])
         if self.best_dual is not None:
             payoff = float(self.distance.costs(self.best_dual) @ master.point)
             payoff -= self.distance.offset(self.best_dual, aim)

@@ -10,22 +10,22 @@ from rankstream import distances, oracles
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
+from rankstream.columns.column_finder import ColumnFinder
 from rankstream.columns.column_search import ColumnSearch, Goal, PlainNorm, RestrictedMaster
 from rankstream.columns.linear_master import LinearMaster
-from rankstream.columns.pricing import Pricing
-from rankstream.columns.proving import Prover
+from rankstream.columns.proofs import Prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import DenseOracle, Oracle, SearchOracle, Ties
-from rankstream.oracles.choosing import proving_table
+from rankstream.oracles.selection import proving_table
 from rankstream.solver.runs import Estimate, Stop
 
 SEED_GAP = 1e-2
-SLOW = 2**25  # sets of items in a table; with half as many, asking it in every round is better
-ENOUGH = 0.999  # of the distance, proven
+MIN_SLOW_SETS = 2**25  # sets of items in a table; with half as many, asking it in every round is better
+PROVEN_SHARE = 0.999  # of the distance, proven
 
 
 def fit_nearest(
@@ -80,13 +80,13 @@ def fit_nearest(
     if prove and isinstance(norm, HighNorm) and is_slow(oracle):
         search, nearest = search_and_prove(norm, target, oracle, goal, max_rounds, watch)
         return search.result(nearest)
-    search = ColumnSearch(norm, target, Pricing(oracle, assortments), goal, max_rounds, watch)
+    search = ColumnSearch(norm, target, ColumnFinder(oracle, assortments), goal, max_rounds, watch)
     return search.result(run_search(search, offer_weights))
 
 
 def is_slow(oracle: Oracle) -> bool:
     """Whether it is a search, or a table so large that searches find more in the time that it takes to answer."""
-    return isinstance(oracle, SearchOracle) or (isinstance(oracle, DenseOracle) and oracle.n_states >= SLOW)
+    return isinstance(oracle, SearchOracle) or (isinstance(oracle, DenseOracle) and oracle.n_states >= MIN_SLOW_SETS)
 
 
 def search_and_prove(
@@ -116,13 +116,13 @@ def search_and_prove(
     if isinstance(oracle, DenseOracle):
         oracle = SearchOracle(assortments, oracle.ties, oracle.seed, states=2)
     prover.begin()
-    pricing = Pricing(oracle, assortments)
-    search = ColumnSearch(norm, target, pricing, goal, max_rounds, until(watch, prover.searching), prover)
+    finder = ColumnFinder(oracle, assortments)
+    search = ColumnSearch(norm, target, finder, goal, max_rounds, until(watch, prover.searching), prover)
     search.note_proof()
     nearest = NearestMixture(assortments, target.frequencies, offer_weights**2)
     search.run_nearest(nearest, norm)
     if not search.converged:
-        prover.finish(ENOUGH * float(np.sqrt(nearest.squared_distance)))
+        prover.finish(PROVEN_SHARE * float(np.sqrt(nearest.squared_distance)))
         search.note_proof()
         if search.stopped and not watch("searching on"):
             search.watch = watch
@@ -142,7 +142,7 @@ def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:
 
     ``offer_weights`` are those of the norm, but 0 for offers that nobody has seen.
     """
-    norm, frequencies, assortments = search.distance, search.target.frequencies, search.pricing.assortments
+    norm, frequencies, assortments = search.distance, search.target.frequencies, search.finder.assortments
     nearest = NearestMixture(assortments, frequencies, offer_weights**2)
     if isinstance(norm, HighNorm):
         search.run_nearest(nearest, norm)

@@ -1,4 +1,4 @@
-"""What the exact approaches share: data without the offers that nobody has seen, and a pool of columns."""
+"""What the exact approaches share: the offers that were seen, a pool of columns, when to stop, and their answers."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from numpy.typing import ArrayLike
 
 from rankstream import oracles
 from rankstream._core.types import Codes, Vec
-from rankstream.columns.pricing import Pricing, completed
+from rankstream._core.watch import Watch, unwatched
+from rankstream.columns.column_finder import ColumnFinder
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import restrict, seen_offers
+from rankstream.data.observations import impossible_choices, restrict, seen_offers
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
-from rankstream.oracles.ties import check_ties
+from rankstream.oracles.ties import TieRule
 
 MakeOracle = Callable[[Assortments], Oracle]
 
@@ -44,24 +45,17 @@ class Observed:
     @property
     def impossible(self) -> Codes:
         """The coordinates that were chosen although their offer has an item which must come before theirs."""
-        offers = self.assortments
-        if not offers.order:
-            return np.zeros(0, dtype=np.int64)
-        chosen = np.flatnonzero(self.frequencies > 0.0)
-        above, whole = offers.precedence.above, np.split(offers.members, offers.indptr[1:-1])
-        beaten = [above[whole[offers.owner[k]], offers.members[k]].any() for k in chosen]
-        return chosen[np.array(beaten, dtype=np.bool_)]
+        return impossible_choices(self.assortments, self.frequencies)
 
-    def pricing(self, make: MakeOracle | None, ties: Ties, seed: int) -> Pricing:
-        """Pricing over these offers."""
-        return Pricing(oracle_for(self.assortments, make, ties, seed), self.assortments)
+    def finder(self, make: MakeOracle | None, ties: Ties, seed: int) -> ColumnFinder:
+        """What finds columns over these offers."""
+        return ColumnFinder(oracle_for(self.assortments, make, ties, seed), self.assortments)
 
     def model(self, orders: Codes, weights: Vec, ties: Ties = "random", seed: int = 0) -> RankingModel:
         """The columns that carry weight as a model, each completed by the tie rule where the data leave it open."""
-        check_ties(ties, seed)
         used = weights > 0.0
         mass: dict[tuple[int, ...], float] = {}
-        kept = completed(self.assortments, orders[used], ties, seed)
+        kept = TieRule(self.assortments, ties, seed).kept(orders[used])
         for order, weight in zip(kept.tolist(), weights[used].tolist(), strict=True):
             mass[tuple(order)] = mass.get(tuple(order), 0.0) + weight
         values = np.array(list(mass.values()))
@@ -128,5 +122,49 @@ class Columns:
 
 
 def oracle_for(assortments: Assortments, make: MakeOracle | None, ties: Ties, seed: int) -> Oracle:
-    """The oracle to price with: ``oracles.auto`` unless another one is asked for."""
+    """The oracle that finds columns: ``oracles.auto`` unless another one is asked for."""
     return oracles.auto(assortments, ties, seed) if make is None else make(assortments)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: at a small gap, or out of patience."""
+
+    tolerance: float = 1e-7
+    max_rounds: int = 10_000
+    budget: float = np.inf
+    watch: Watch = unwatched
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was reached."""
+
+    orders: Codes
+    weights: Vec
+    point: Vec
+    value: float
+    bound: float
+    iterations: int
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenFit:
+    """A model, what it loses (``value``), and the proven ``bound`` that no distribution over rankings undercuts.
+
+    ``proven`` says that the two are as near as was asked for; ``seconds`` how long the parts of the search took.
+    """
+
+    model: RankingModel
+    value: float
+    bound: float
+    proven: bool
+    iterations: int
+    columns: int
+    seconds: dict[str, float]
+
+    @property
+    def gap(self) -> float:
+        """How far the value can be from the least."""
+        return self.value - self.bound

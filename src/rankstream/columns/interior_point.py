@@ -9,43 +9,42 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
-from rankstream.columns.data import Columns, on_top
+from rankstream.columns.column_finder import ColumnFinder
+from rankstream.columns.data import Columns, Limits, Minimum, on_top
 from rankstream.columns.losses import KullbackLeibler
-from rankstream.columns.pricing import Pricing
-from rankstream.columns.solved import Limits, Minimum
 
-CENTRE = 0.2
-TO_THE_WALL = 0.99
-HALVINGS = 30
+CENTRING = 0.2
+MAX_STEP_TO_BOUNDARY = 0.99
+MAX_HALVINGS = 30
 
 
-def minimise(loss: KullbackLeibler, pricing: Pricing, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
+def minimise(loss: KullbackLeibler, finder: ColumnFinder, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
     """The least divergence of any distribution over rankings, up to the tolerance, with a proven bound.
 
     The systems are small, so one thread is fastest; with more, busy cores wait for each other.
     """
     with one_blas_thread():
-        return _Interior(loss, pricing, list(first)).run(limits)
+        return _Interior(loss, finder, list(first)).run(limits)
 
 
 @dataclass
 class _Interior:
     """A primal-dual interior-point method whose columns grow.
 
-    Pricing is cheap, so it happens at every step rather than at optimal masters; the central path's well-centred duals
-    make good columns. The barrier follows the proven gap: CENTRE * gap, shared by all columns.
+    Finding columns is cheap, so it happens at every step rather than at optimal masters; the central path's
+    well-centred duals make good columns. The barrier follows the proven gap: CENTRING * gap, shared by all columns.
     """
 
     loss: KullbackLeibler
-    pricing: Pricing
+    finder: ColumnFinder
     first: list[Codes]
     columns: Columns = field(init=False)
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
     def __post_init__(self) -> None:
-        offers, frequencies = self.pricing.assortments, self.loss.observed.frequencies
+        offers, frequencies = self.finder.assortments, self.loss.observed.frequencies
         self.columns = Columns(offers)
-        self.columns.add([*on_top(offers), *self.pricing.cheapest(-frequencies).rankings, *self.first])
+        self.columns.add([*on_top(offers), *self.finder.cheapest(-frequencies).rankings, *self.first])
         self.weights = np.full(len(self.columns), 1.0 / len(self.columns))
         self.slack = np.full(len(self.columns), 0.1)
         self.barrier = np.inf
@@ -58,16 +57,16 @@ class _Interior:
         """Steps until the gap is small enough, or patience ends."""
         began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights)
         iterations = 0
-        while iterations < limits.max_iterations:
+        while iterations < limits.max_rounds:
             iterations += 1
             point = self.weights @ self._matrix
             value = self.loss.value(point)
-            rankings, room, seen = self._price(point)
+            rankings, gap, seen = self._find_columns(point)
             if value <= best[0]:
                 best = (value, self.weights)
-            bound = max(bound, value - room)
+            bound = max(bound, value - gap)
             stuck = seen <= 0.1 * limits.tolerance  # the oracle sees nothing better, but cannot prove it
-            if best[0] - bound <= limits.tolerance or stuck or perf_counter() - began > limits.max_seconds:
+            if best[0] - bound <= limits.tolerance or stuck or perf_counter() - began > limits.budget:
                 break
             if limits.watch(f"step {iterations:,}, gap {best[0] - bound:.2g}"):
                 break
@@ -76,21 +75,21 @@ class _Interior:
             self.seconds["master"] += perf_counter() - start
         return self._found(*best, bound, iterations, limits.tolerance)
 
-    def _price(self, point: Vec) -> tuple[Codes, float, float]:
+    def _find_columns(self, point: Vec) -> tuple[Codes, float, float]:
         """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
         start = perf_counter()
         slope = self.loss.slope(point)
-        costs = np.zeros(self.pricing.assortments.n_coordinates)
+        costs = np.zeros(self.finder.assortments.n_coordinates)
         costs[self.loss.places] = slope
         now = float(slope @ point)
-        priced = self.pricing.cheapest(costs, below=now)
+        answer = self.finder.cheapest(costs, below=now)
         self.seconds["pricing"] += perf_counter() - start
-        return priced.rankings, self.loss.room(priced.bound, now), self.loss.room(priced.value, now)
+        return answer.rankings, self.loss.slack(answer.bound, now), self.loss.slack(answer.value, now)
 
-    def _step(self, rankings: Codes, room: float) -> None:
+    def _step(self, rankings: Codes, gap: float) -> None:
         """Take the columns in, and make one Newton step towards the central path."""
         new = len(self.columns.add(rankings))
-        aim = CENTRE * room / len(self.columns)
+        aim = CENTRING * gap / len(self.columns)
         self.barrier = aim if new else min(aim, self.barrier)
         if new:
             self.slack = np.append(self.slack, np.full(new, self.barrier**0.5))
@@ -113,7 +112,7 @@ class _Interior:
             return self.loss.value(weights @ matrix) - self.barrier * float(np.log(weights).sum())
 
         length, here = _longest(self.weights, move), height(self.weights)
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             if height(self.weights + length * move) <= here - 1e-4 * length * gain + 1e-14 * abs(here):
                 break
             length *= 0.5
@@ -153,4 +152,4 @@ class _Interior:
 def _longest(values: Vec, move: Vec) -> float:
     """The longest step that keeps all values positive, at most 1."""
     down = move < 0.0
-    return float(min(1.0, TO_THE_WALL * (values[down] / -move[down]).min(initial=np.inf)))
+    return float(min(1.0, MAX_STEP_TO_BOUNDARY * (values[down] / -move[down]).min(initial=np.inf)))

@@ -24,7 +24,7 @@ class Loss(Protocol):
     def slope(self, point: Vec) -> Vec:
         """Its gradient."""
 
-    def room(self, progress: float, slope_at_point: float) -> float:
+    def slack(self, progress: float, slope_at_point: float) -> float:
         """How much less any distribution can lose, from the least <slope, vertex> and from <slope, point>."""
 
 
@@ -69,7 +69,7 @@ class KullbackLeibler:
         curvature: Vec = self._shares / point**2
         return curvature
 
-    def room(self, progress: float, slope_at_point: float) -> float:
+    def slack(self, progress: float, slope_at_point: float) -> float:
         """The log of the largest <q / x, vertex>: by Jensen's inequality, and less than the usual (largest - 1)."""
         return log(max(-progress, 1.0))
 
@@ -95,7 +95,7 @@ class SquaredL2:
         slope: Vec = 2.0 * self.weights * (point - self.frequencies)
         return slope
 
-    def room(self, progress: float, slope_at_point: float) -> float:
+    def slack(self, progress: float, slope_at_point: float) -> float:
         """The Frank-Wolfe gap <slope, point - vertex>: a convex function lies above its tangents."""
         return max(slope_at_point - progress, 0.0)
 

@@ -1,15 +1,16 @@
 """The restricted master problem of column generation: a linear program in HiGHS that grows by columns."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
 from rankstream.columns.data import Observed
 from rankstream.data.assortments import Assortments
+from rankstream.oracles.milp import quiet_highs
 
-FEASIBLE = 1e-9
+FEASIBILITY_TOLERANCE = 1e-9
 Norm = Literal["l1", "linf"]
 
 
@@ -48,6 +49,53 @@ def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ba
     raise ValueError(f"There is no column generation for the norm {norm!r}: choose 'l1' or 'linf'.")
 
 
+class GrowingProgram:
+    """A linear program in HiGHS that grows by columns; the primal simplex method goes on from its last basis.
+
+    All variables are at least 0. The columns it begins with are given by ``starts``, ``rows`` and ``values``.
+    """
+
+    def __init__(self, costs: Vec, lower: Vec, upper: Vec, starts: Codes, rows: Codes, values: Vec) -> None:
+        import highspy
+
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = costs.size, lower.size
+        program.col_cost_, program.col_lower_ = costs, np.zeros(costs.size)
+        program.col_upper_ = np.full(costs.size, np.inf)
+        program.row_lower_, program.row_upper_ = lower, upper
+        matrix = program.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kColwise
+        matrix.start_, matrix.index_, matrix.value_ = starts, rows, values
+        tolerances = dict.fromkeys(
+            ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), FEASIBILITY_TOLERANCE
+        )
+        self.highs = quiet_highs(presolve="off", simplex_strategy=4, **tolerances)
+        self.highs.passModel(program)
+        self._n_fixed = costs.size
+
+    def add(self, costs: Vec, rows: Codes, values: Vec) -> None:
+        """Add columns, one per row of ``rows`` and ``values``."""
+        count, rows = len(rows), rows.astype(np.int32)
+        starts = np.arange(0, rows.size, rows.shape[1], dtype=np.int32)
+        free = np.full(count, np.inf)
+        self.highs.addCols(count, costs, np.zeros(count), free, rows.size, starts, rows.ravel(), values.ravel())
+
+    def solve(self) -> tuple[Vec, Vec]:
+        """Return the weights of the columns that were added, at least 0 and summing to 1, and the duals of all rows."""
+        self.highs.run()
+        if self._status() != "Optimal":
+            self.highs.clearSolver()  # the basis may be at fault
+            self.highs.run()
+        if self._status() != "Optimal":
+            raise RuntimeError(f"HiGHS could not solve the restricted problem: its status is {self._status()!r}.")
+        solution = self.highs.getSolution()
+        weights = np.maximum(np.array(solution.col_value[self._n_fixed :]), 0.0)
+        return weights / weights.sum(), np.array(solution.row_dual)
+
+    def _status(self) -> str:
+        return str(self.highs.modelStatusToString(self.highs.getModelStatus()))
+
+
 class Master:
     """Weights of the known columns: first as near to the frequencies as can be, then cheapest within a radius.
 
@@ -56,66 +104,41 @@ class Master:
     """
 
     def __init__(self, observed: Observed, region: Ball) -> None:
-        import highspy
-
         self.frequencies, self.ball = observed.frequencies, region
         self.size = observed.assortments.n_coordinates
-        self._infinity = highspy.kHighsInf
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        fixed: dict[str, Any] = {"output_flag": False, "presolve": "off", "simplex_strategy": 4}
-        for option, value in fixed.items():
-            self._highs.setOptionValue(option, value)
-        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self._highs.setOptionValue(option, FEASIBLE)
-        self._highs.passModel(self._empty(highspy))
-
-    def _empty(self, highspy: Any) -> Any:
-        size, n_groups, region = self.size, self.ball.budgets.size, self.ball
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = 2 * size + 1, size + n_groups + 1
-        program.col_cost_ = np.append(np.zeros(2 * size), 1.0)
-        program.col_lower_ = np.zeros(2 * size + 1)
-        program.col_upper_ = np.full(2 * size + 1, self._infinity)
-        program.row_lower_ = np.concatenate((self.frequencies, np.full(n_groups, -self._infinity), [1.0]))
-        program.row_upper_ = np.concatenate((self.frequencies, np.zeros(n_groups), [1.0]))
+        size, n_groups = self.size, region.budgets.size
         rows = np.stack((np.arange(size), size + region.groups), axis=1).ravel()
         up = np.stack((np.ones(size), region.weights), axis=1).ravel()
         down = np.stack((-np.ones(size), region.weights), axis=1).ravel()
-        matrix = program.a_matrix_
-        matrix.format_ = highspy.MatrixFormat.kColwise
-        matrix.start_ = np.append(np.arange(0, 4 * size + 1, 2), 4 * size + n_groups)
-        matrix.index_ = np.concatenate((rows, rows, size + np.arange(n_groups)))
-        matrix.value_ = np.concatenate((up, down, -region.budgets))
-        return program
+        self._program = GrowingProgram(
+            costs=np.append(np.zeros(2 * size), 1.0),
+            lower=np.concatenate((self.frequencies, np.full(n_groups, -np.inf), [1.0])),
+            upper=np.concatenate((self.frequencies, np.zeros(n_groups), [1.0])),
+            starts=np.append(np.arange(0, 4 * size + 1, 2), 4 * size + n_groups),
+            rows=np.concatenate((rows, rows, size + np.arange(n_groups))),
+            values=np.concatenate((up, down, -region.budgets)),
+        )
 
     def add(self, vertices: Vec, offsets: Vec | None = None) -> None:
         """More columns: their vertices, and what a unit of each costs in the second phase."""
         count = len(vertices)
         chosen = np.nonzero(vertices)[1].reshape(count, -1)
         last = np.full((count, 1), self.size + self.ball.budgets.size)
-        rows = np.hstack((chosen, last)).astype(np.int32)
-        costs = np.zeros(count) if offsets is None else offsets
-        starts = np.arange(0, rows.size, rows.shape[1], dtype=np.int32)
-        free = np.full(count, self._infinity)
-        self._highs.addCols(count, costs, np.zeros(count), free, rows.size, starts, rows.ravel(), np.ones(rows.size))
+        rows = np.hstack((chosen, last))
+        self._program.add(np.zeros(count) if offsets is None else offsets, rows, np.ones(rows.shape))
 
     def fix_radius(self, radius: float, offsets: Vec) -> None:
         """Second phase: from now on the known columns cost something, and the radius is bounded."""
-        place = 2 * self.size
-        self._highs.changeColCost(place, 0.0)
-        self._highs.changeColBounds(place, 0.0, radius)
+        place, highs = 2 * self.size, self._program.highs
+        highs.changeColCost(place, 0.0)
+        highs.changeColBounds(place, 0.0, radius)
         columns = np.arange(place + 1, place + 1 + offsets.size, dtype=np.int32)
-        self._highs.changeColsCost(offsets.size, columns, offsets)
+        highs.changeColsCost(offsets.size, columns, offsets)
 
     def solve(self) -> tuple[Vec, Vec, float]:
         """The columns' weights, at least 0 and summing to 1; the rows' duals y and nu.
 
         A new column pays if its cost is less than <y, vertex> + nu.
         """
-        self._highs.run()
-        status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        if status != "Optimal":
-            raise RuntimeError(f"HiGHS could not solve the restricted problem: it says {status!r}.")
-        solution = self._highs.getSolution()
-        weights = np.maximum(np.array(solution.col_value[2 * self.size + 1 :]), 0.0)
-        return weights / weights.sum(), np.array(solution.row_dual[: self.size]), float(solution.row_dual[-1])
+        weights, duals = self._program.solve()
+        return weights, duals[: self.size], float(duals[-1])

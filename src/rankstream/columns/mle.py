@@ -6,14 +6,18 @@ from time import perf_counter
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
+from rankstream._core.types import Codes
 from rankstream._core.watch import Watch, unwatched
-from rankstream.columns.data import MakeOracle, observe
+from rankstream.columns.data import Limits, MakeOracle, Observed, ProvenFit, observe
 from rankstream.columns.interior_point import minimise
 from rankstream.columns.losses import KullbackLeibler
-from rankstream.columns.solved import Limits, ProvenFit
-from rankstream.columns.warm_start import warm_start
-from rankstream.data.counts import ChoiceCounts
-from rankstream.oracles import Ties
+from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.distances import L2
+from rankstream.learners import MirrorDescent
+from rankstream.oracles import Ties, auto
+from rankstream.solver.loop import Solver
+from rankstream.solver.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +30,14 @@ class MaximumLikelihood(ProvenFit):
     log_likelihood: float
 
 
+@old_keywords(max_iterations="max_rounds", max_seconds="budget")
 def fit_mle(
     counts: ChoiceCounts,
     *,
     tolerance: float = 1e-4,
     warm_rounds: int = 0,
-    max_iterations: int = 2000,
-    max_seconds: float = np.inf,
+    max_rounds: int = 2000,
+    budget: float = np.inf,
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
@@ -52,9 +57,9 @@ def fit_mle(
         The proven gap at which the search ends, in nats per choice.
     warm_rounds : int
         How many rounds of mirror descent find the first rankings.
-    max_iterations : int
+    max_rounds : int
         How often the oracle is asked at most.
-    max_seconds : float
+    budget : float
         The most seconds; what is not proven by then is reported as such.
     oracle : callable, optional
         From assortments to an oracle; without it ``oracles.auto``.
@@ -78,15 +83,15 @@ def fit_mle(
             f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies do not weigh offers."
         )
     number_between("tolerance", tolerance, 0.0)
-    number_between("max_seconds", max_seconds, 0.0)
-    whole_number("max_iterations", max_iterations, least=1)
-    limits = Limits(tolerance, max_iterations=max_iterations, max_seconds=max_seconds, watch=watch)
+    number_between("budget", budget, 0.0)
+    whole_number("max_rounds", max_rounds, least=1)
+    limits = Limits(tolerance, max_rounds=max_rounds, budget=budget, watch=watch)
     observed = observe(counts)
-    pricing = observed.pricing(oracle, ties, seed)
+    finder = observed.finder(oracle, ties, seed)
     first = warm_start(observed, whole_number("warm_rounds", warm_rounds), seed)
     begun = perf_counter()
     loss = KullbackLeibler(observed)
-    found = minimise(loss, pricing, limits, first)
+    found = minimise(loss, finder, limits, first)
     model = observed.model(found.orders, found.weights, ties, seed)
     chosen = observed.shares[loss.places] @ np.log(found.point[loss.places])
     seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}
@@ -100,3 +105,14 @@ def fit_mle(
         seconds,
         log_likelihood=float(observed.totals.sum() * chosen),
     )
+
+
+def warm_start(observed: Observed, rounds: int, seed: int) -> Codes:
+    """The rankings that mirror descent finds for the l2 distance in ``rounds`` rounds, one per row."""
+    offers = observed.assortments
+    if not rounds:
+        return np.empty((0, offers.n_items), dtype=np.int64)
+    solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds), auto(offers, seed=seed))
+    run = Run(solver, tolerance=0.0)
+    run.advance_many(Target(observed.frequencies), rounds)
+    return np.array(solver.model(run.state).orders, dtype=np.int64)

@@ -7,14 +7,68 @@ import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Watch, unwatched
 from rankstream.columns import mle
-from rankstream.columns.data import Observed, observe
-from rankstream.columns.squared import SquaredMinimum, SquaredSearch
-from rankstream.data.counts import ChoiceCounts
+from rankstream.columns.column_finder import ColumnFinder
+from rankstream.columns.column_search import ColumnSearch, Goal
+from rankstream.columns.data import Minimum, Observed, observe
+from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.distances import L2
+from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
-ACCURACY = 1e-3
+
+@dataclass(frozen=True, eq=False)
+class SquaredMinimum(Minimum):
+    """The nearest mixture, and the search behind it, from which a search with another aim can go on."""
+
+    mixture: NearestMixture
+
+
+class SquaredSearch:
+    """What is nearest to any aim, over the same offers: the mean over observations of the squared l2 distance.
+
+    The engine is that of the l2 distance, whose bounds are squared here.
+    """
+
+    def __init__(self, observed: Observed, finder: ColumnFinder) -> None:
+        self.finder = finder
+        self._shares = observed.offer_shares
+        self._norm = L2(observed.assortments, weights=tuple(np.sqrt(self._shares).tolist()))
+
+    def run(
+        self,
+        aim: Vec,
+        tolerance: float,
+        *,
+        against: float = np.nan,
+        first: NearestMixture | None = None,
+        max_rounds: int = 500,
+        watch: Watch = unwatched,
+    ) -> SquaredMinimum:
+        """The nearest mixture up to a tolerance, or up to knowing whether its square is below ``against``.
+
+        ``first`` is a mixture with whose rankings it begins. The aim need not be frequencies.
+        """
+        nearest = NearestMixture(self.finder.assortments, aim, self._shares) if first is None else first.aimed_at(aim)
+        goal = Goal("squared-gap", tolerance, against)
+        search = ColumnSearch(self._norm, Target(aim), self.finder, goal, max_rounds, watch)
+        search.run_nearest(nearest, self._norm)
+        found = search.certificate(nearest)
+        return SquaredMinimum(
+            nearest.orders,
+            nearest.weights,
+            nearest.point,
+            found.upper * found.upper,
+            found.lower * found.lower,
+            search.rounds,
+            search.seconds,
+            nearest,
+        )
+
+
+MAX_NOISE_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -57,6 +111,17 @@ class Rationality:
     offers: tuple[OfferMisfit, ...]
     model: RankingModel
 
+    @property
+    def verdict(self) -> str:
+        """Whether rankings can explain the choices, in one sentence, at the 5 % level."""
+        if min(1.0 if self.p_value is None else self.p_value, self.anytime_p_value) < 0.05:
+            return "no ranking model explains these choices"
+        return "a ranking model can explain these choices"
+
+    def __repr__(self) -> str:
+        tested = "not bootstrapped" if self.p_value is None else f"p = {self.p_value:.3g}"
+        return f"Rationality({self.verdict}: {tested}, anytime p = {self.anytime_p_value:.3g})"
+
 
 def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "random", seed: int = 0) -> Rationality:
     """Test whether any distribution over rankings (any random utility) can have made these choices.
@@ -91,7 +156,7 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
         raise ValueError(f"A test needs ChoiceCounts, not {type(counts).__name__}: frequencies have no sampling noise.")
     counts.require_whole("A test of rationality")
     observed = observe(counts)
-    test = _Test(observed, SquaredSearch(observed, observed.pricing(None, ties, seed)))
+    test = _Test(observed, SquaredSearch(observed, observed.finder(None, ties, seed)))
     nearest = test.nearest()
     total = float(observed.totals.sum())
     p_value = test.bootstrap(nearest, samples, np.random.default_rng(seed)) if samples else None
@@ -114,7 +179,7 @@ def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int)
     if observed.impossible.size:
         return (inf, inf), inf
     total = float(observed.totals.sum())
-    likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_iterations=200, ties=ties, seed=seed)
+    likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_rounds=200, ties=ties, seed=seed)
     evidence = _mixture(counts) - likely.log_likelihood - total * max(likely.gap, 0.0)
     return (max(likely.bound, 0.0), likely.value), evidence
 
@@ -132,7 +197,7 @@ class _Test:
     @property
     def accuracy(self) -> float:
         """A small share of what noise adds to the least loss."""
-        return ACCURACY * self.observed.totals.size / float(self.observed.totals.sum())
+        return MAX_NOISE_SHARE * self.observed.totals.size / float(self.observed.totals.sum())
 
     def nearest(self) -> SquaredMinimum:
         """The nearest point of X, up to a share of the noise."""

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Vec
-from rankstream.columns.data import MakeOracle
-from rankstream.columns.fitting import Region, fitting_to, scale_of
-from rankstream.columns.master import FEASIBLE
-from rankstream.columns.solved import Limits
+from rankstream.columns.data import Limits, MakeOracle
+from rankstream.columns.master import FEASIBILITY_TOLERANCE
+from rankstream.columns.plausible import Region, plausible_models, scale_of
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
@@ -45,18 +45,24 @@ class Range:
         """High less low: what the data leave open."""
         return self.high - self.low
 
+    def __repr__(self) -> str:
+        fits = "fits the data" if self.feasible else f"is nearest to the data, at a distance of {self.tolerance:.3g}"
+        sure = "sharp" if self.proven else "valid, not sharp"
+        return f"Range({self.low:.4g} to {self.high:.4g} ({sure}), predicted {self.predicted:.4g}; the model {fits})"
 
+
+@old_keywords(prices="margins", level="confidence", max_seconds="budget")
 def revenue_range(
     data: ChoiceCounts | ArrayLike,
     offer: Iterable[Label],
-    prices: Mapping[Label, float],
+    margins: Mapping[Label, float],
     tolerance: float = 0.0,
     *,
     assortments: Assortments | None = None,
     region: Region = "l1",
-    level: float = 0.95,
+    confidence: float = 0.95,
     accuracy: float = 1e-6,
-    max_seconds: float = np.inf,
+    budget: float = np.inf,
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
@@ -64,7 +70,7 @@ def revenue_range(
     """Worst and best expected revenue of an offer, over all distributions over rankings that fit (Appendix B.1).
 
     Column generation gives the exact answer, where the authors sample constraints or approximate them: the offer is one
-    more assortment, whose costs are the prices.
+    more assortment, whose costs are the margins.
 
     Parameters
     ----------
@@ -72,8 +78,8 @@ def revenue_range(
         The choices; frequencies need ``assortments`` as well, and have no confidence region.
     offer : items
         The offer to price, of items that the data know.
-    prices : mapping from items to numbers
-        What each item of the offer earns: 0 if nothing. Only the no-choice item of the data needs no price.
+    margins : mapping from items to numbers
+        What each item of the offer earns: 0 if nothing. Only the no-choice item of the data needs no margin.
     tolerance : float
         How far, in the norm ``region``, the choice probabilities of a distribution that fits may be from the
         frequencies. Without effect for ``region="confidence"``.
@@ -82,11 +88,11 @@ def revenue_range(
     region : "l1", "linf" or "confidence"
         The norm of ``tolerance``; or all distributions within the offers' confidence radii, and the tolerance that the
         answer reports is a factor of those.
-    level : float
-        The level of those radii.
+    confidence : float
+        The confidence level of those radii.
     accuracy : float
-        How exact low and high are to be, relative to the largest price.
-    max_seconds : float
+        How exact low and high are to be, relative to the largest margin.
+    budget : float
         The most seconds for each of the three searches; what is not proven by then is reported as such.
     oracle : callable, optional
         From assortments to an oracle; without it ``oracles.auto``.
@@ -96,27 +102,31 @@ def revenue_range(
         Seed for the ties and the first rankings.
 
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
-    >>> menu, prices = ("tea", "pie", "nothing"), {"tea": 2, "pie": 4}
-    >>> found = revenue_range([0.5, 0.5, 0.25, 0.75], menu, prices, assortments=offers)
+    >>> menu, margins = ("tea", "pie", "nothing"), {"tea": 2, "pie": 4}
+    >>> found = revenue_range([0.5, 0.5, 0.25, 0.75], menu, margins, assortments=offers)
     >>> round(found.low, 4), round(found.high, 4), found.proven     # do those who like pie like tea, too?
     (1.0, 2.0, True)
 
     """
     number_between("accuracy", accuracy, 0.0)
-    limits = Limits(accuracy, max_seconds=number_between("max_seconds", max_seconds, 0.0))
-    fitting = fitting_to(data, region, tolerance, level, assortments=assortments, oracle=oracle, ties=ties, seed=seed)
-    labels = known_offer(offer, fitting.observed.whole)
-    gains = price_list(labels, prices, fitting.observed.whole)
-    search, nearest = fitting.nearest(labels, limits)
-    model = fitting.observed.model(search.columns.orders[: nearest.weights.size], nearest.weights, ties, seed)
-    low, high = (fitting.end(search, nearest, sign * gains, limits) for sign in (1.0, -1.0))
-    feasible = fitting.fits(nearest)
-    proven = max(low.gap, high.gap) <= accuracy * scale_of(gains) and (feasible or nearest.gap <= 10.0 * FEASIBLE)
-    predicted = float(gains @ list(model.predict(labels).values()))
-    used = fitting.radius if feasible else fitting.used(nearest)
+    limits = Limits(accuracy, budget=number_between("budget", budget, 0.0))
+    plausible = plausible_models(
+        data, region, tolerance, confidence, assortments=assortments, oracle=oracle, ties=ties, seed=seed
+    )
+    labels = known_offer(offer, plausible.observed.whole)
+    gains = margins_of(labels, margins, plausible.observed.whole)
+    search, nearest = plausible.nearest(labels, limits)
+    model = plausible.observed.model(search.columns.orders[: nearest.weights.size], nearest.weights, ties, seed)
+    low, high = (plausible.end(search, nearest, sign * gains, limits) for sign in (1.0, -1.0))
+    feasible = plausible.fits(nearest)
+    near = feasible or nearest.gap <= 10.0 * FEASIBILITY_TOLERANCE
+    proven = max(low.gap, high.gap) <= accuracy * scale_of(gains) and near
+    predicted = float(gains @ list(model.predict(labels, forced=True).values()))
+    used = plausible.radius if feasible else plausible.used(nearest)
     return Range(low.bound, -high.bound, predicted, used, feasible, proven, model, low.model, high.model)
 
 
+@old_keywords(level="confidence", max_seconds="budget")
 def probability_range(
     data: ChoiceCounts | ArrayLike,
     offer: Iterable[Label],
@@ -125,9 +135,9 @@ def probability_range(
     *,
     assortments: Assortments | None = None,
     region: Region = "l1",
-    level: float = 0.95,
+    confidence: float = 0.95,
     accuracy: float = 1e-6,
-    max_seconds: float = np.inf,
+    budget: float = np.inf,
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
@@ -140,7 +150,7 @@ def probability_range(
         As for ``revenue_range``.
     item : item
         One of the offer's.
-    tolerance, assortments, region, level, accuracy, max_seconds, oracle, ties, seed : optional
+    tolerance, assortments, region, confidence, accuracy, budget, oracle, ties, seed : optional
         As for ``revenue_range``; the accuracy is that of the share itself.
 
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
@@ -159,9 +169,9 @@ def probability_range(
         tolerance,
         assortments=assortments,
         region=region,
-        level=level,
+        confidence=confidence,
         accuracy=accuracy,
-        max_seconds=max_seconds,
+        budget=budget,
         oracle=oracle,
         ties=ties,
         seed=seed,
@@ -176,12 +186,12 @@ def known_offer(offer: Iterable[Label], assortments: Assortments) -> tuple[Label
     return labels
 
 
-def price_list(labels: tuple[Label, ...], prices: Mapping[Label, float], assortments: Assortments) -> Vec:
-    """What each item of an offer earns; a missing price is an error, but for the no-choice item of the data."""
-    for item, value in prices.items():
-        if not np.isfinite(number_between(f"The price of {item!r}", value, -np.inf)):
-            raise ValueError(f"The price of {item!r} is {value}: it must be a finite number.")
+def margins_of(labels: tuple[Label, ...], margins: Mapping[Label, float], assortments: Assortments) -> Vec:
+    """What each item of an offer earns; a missing margin is an error, but for the no-choice item of the data."""
+    for item, value in margins.items():
+        if not np.isfinite(number_between(f"The margin of {item!r}", value, -np.inf)):
+            raise ValueError(f"The margin of {item!r} is {value}: it must be a finite number.")
     for label in labels:
-        if label not in prices and assortments.code(label) != assortments.no_choice_code:
-            raise ValueError(f"The item {label!r} of the offer has no price: give one, 0 if it earns nothing.")
-    return np.array([float(prices.get(label, 0.0)) for label in labels])
+        if label not in margins and assortments.code(label) != assortments.no_choice_code:
+            raise ValueError(f"The item {label!r} of the offer has no margin: give one, 0 if it earns nothing.")
+    return np.array([float(margins.get(label, 0.0)) for label in labels])

@@ -7,12 +7,11 @@ from time import perf_counter
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.columns.data import Columns, Observed
-from rankstream.columns.master import FEASIBLE, Master
-from rankstream.columns.pricing import Pricing
-from rankstream.columns.solved import Limits
+from rankstream.columns.column_finder import ColumnFinder
+from rankstream.columns.data import Columns, Limits, Observed
+from rankstream.columns.master import FEASIBILITY_TOLERANCE, Master
 
-MIXED = 0.5  # of the dual that is asked about, the best one so far
+BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class RangeSearch:
 
     observed: Observed
     master: Master
-    pricing: Pricing
+    finder: ColumnFinder
     columns: Columns
     target: Vec
     radius: float | None = field(default=None, init=False)
@@ -63,24 +62,24 @@ class RangeSearch:
         began, best_bound, score = perf_counter(), self._trivial_bound(), -np.inf
         best_dual = np.zeros(self.master.size)
         best = Optimum(np.zeros(0), np.inf, best_bound)
-        for _ in range(limits.max_iterations):
+        for _ in range(limits.max_rounds):
             weights, dual, worth = self.master.solve()
             value = self._value(weights)
             if value <= best.value:
                 best = Optimum(weights, value, best_bound)
             if best.gap <= limits.tolerance:
                 break
-            mix = 0.0 if score == -np.inf else MIXED
+            mix = 0.0 if score == -np.inf else BEST_DUAL_SHARE
             added = 0
             for asked in ((1.0 - mix) * dual + mix * best_dual, dual):
-                rankings, bound = self._price(asked)
+                rankings, bound = self._find_columns(asked)
                 if bound > score:
                     best_dual, score, best_bound = asked, bound, max(bound, best_bound)
                 added = self.add(self._paying(rankings, dual, worth))
                 if added:
                     break
             best = Optimum(best.weights, best.value, best_bound)
-            if not added or best.gap <= limits.tolerance or perf_counter() - began > limits.max_seconds:
+            if not added or best.gap <= limits.tolerance or perf_counter() - began > limits.budget:
                 break
             if limits.watch(f"{len(self.columns):,} rankings, gap {best.gap:.2g}"):
                 break
@@ -90,19 +89,19 @@ class RangeSearch:
         """What the oracle is asked at a dual."""
         return np.concatenate((-dual, self.target))
 
-    def _price(self, dual: Vec) -> tuple[Codes, float]:
+    def _find_columns(self, dual: Vec) -> tuple[Codes, float]:
         """Rankings that are cheap at this dual, and its Lagrangian bound."""
-        priced = self.pricing.cheapest(self._costs(dual))
-        slack = float(dual @ self.observed.frequencies) + priced.bound
+        answer = self.finder.cheapest(self._costs(dual))
+        slack = float(dual @ self.observed.frequencies) + answer.bound
         width = self.master.ball.width(dual)
         if self.radius is not None:
-            return priced.rankings, slack - self.radius * width
-        return priced.rankings, slack / width if width > 0.0 else 0.0
+            return answer.rankings, slack - self.radius * width
+        return answer.rankings, slack / width if width > 0.0 else 0.0
 
     def _paying(self, rankings: Codes, dual: Vec, worth: float) -> list[Codes]:
         """The rankings that improve on the master's solution."""
         costs, vertex = self._costs(dual), self.columns.assortments.vertex
-        return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBLE]
+        return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBILITY_TOLERANCE]
 
     def _value(self, weights: Vec) -> float:
         point = weights @ self.columns.vertices

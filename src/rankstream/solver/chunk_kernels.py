@@ -7,14 +7,14 @@ numbers; settings and totals are packed in the order of the constants below. A l
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.distances.domain_kernels import SIMPLEX, largest, lift, potential_of, towards
-from rankstream.oracles.lattice_kernels import cheapest_on_lattice
+from rankstream.oracles.tables.lattice_kernels import cheapest_on_lattice
 
 CONSTANT_STEP, FALLING_STEP, LEADER, NAIVE, AVERAGING = 0, 1, 2, 3, 4  # learners
 SMOOTHING, RADIUS, STEP, POWER, FIRMNESS = 0, 1, 2, 3, 4  # settings
-ERROR, LATEST, DISTANCE, RANKINGS = 0, 1, 2, 3  # a row of the history
+ERROR, LATEST_ERROR, DISTANCE, RANKINGS = 0, 1, 2, 3  # a row of the history
 ROUND, TOTAL, ANSWER, OFFSET, POTENTIAL, SQUARES = 0, 1, 2, 3, 4, 5  # totals, in the order of their array
 
 
@@ -118,7 +118,7 @@ def play_rounds(
             latest += abs(costs[k] - frequencies[k])
         lift(domain, costs, average, scale, lifted)
         history[number, ERROR] = error / (totals[TOTAL] * size)
-        history[number, LATEST] = history[number, ERROR] if number < at_rest else latest / size
+        history[number, LATEST_ERROR] = history[number, ERROR] if number < at_rest else latest / size
         history[number, DISTANCE] = largest(domain, lifted, settings[SMOOTHING], settings[RADIUS])
         if learner == NAIVE:
             lift(domain, costs, frequencies, scale, lifted)

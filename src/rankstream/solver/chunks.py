@@ -17,7 +17,7 @@ from rankstream.learners import (
 )
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import LatticeOracle
-from rankstream.oracles.lattice import NOT_FINITE, UNFORCED
+from rankstream.oracles.tables.lattice import NOT_FINITE, UNFORCED
 from rankstream.solver import chunk_kernels as kernels
 from rankstream.solver.loop import Solver, State
 

@@ -1,4 +1,4 @@
-"""Solver: the primal-oracle loop of the paper's Section 4.1, one round at a time."""
+"""Solver: the primal-oracle loop of the paper's Section 4.1, one round at a time; ``make_solver`` for names."""
 
 import copy
 from dataclasses import dataclass, field
@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankstream import learners, oracles
+from rankstream._core.arguments import whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Mask, Vec
 from rankstream.certificate import Certificate, certify, confident_gap
 from rankstream.data.assortments import Assortments, Space
@@ -15,7 +18,7 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.rounds import Round, Sums
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles import Oracle
+from rankstream.oracles import Oracle, Ties
 
 
 class Snapshot(NamedTuple):
@@ -74,6 +77,9 @@ class State:
 @dataclass(frozen=True)
 class Solver:
     """Counts define a target; a dual player prices the mismatch; an oracle answers with the cheapest ranking.
+
+    A solver and its states belong to one thread, because oracles keep tables between calls and ``step`` changes the
+    state in place. Give every thread a solver with an oracle of its own.
 
     >>> from rankstream import distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
@@ -162,12 +168,37 @@ class Solver:
         known = None if truth is None else self.assortments.check_frequencies(truth)
         return certify(state.sums, self.distance, self.oracle, at, known, seen)
 
-    def confident_gap(self, state: State, counts: ChoiceCounts, level: float = 0.95) -> float:
+    @old_keywords(level="confidence")
+    def confident_gap(self, state: State, counts: ChoiceCounts, confidence: float = 0.95) -> float:
         """With this confidence, how far the model can be from the best one for the true probabilities."""
-        return confident_gap(self.certificate(state, counts), self.distance, counts, level)
+        return confident_gap(self.certificate(state, counts), self.distance, counts, confidence)
 
     def snapshot(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
     ) -> Snapshot:
         """The model and its certificate."""
         return Snapshot(self.model(state), self.certificate(state, data, truth))
+
+
+def make_solver(
+    assortments: Assortments,
+    distance: str | Distance,
+    learner: str | Learner[Any],
+    oracle: Oracle | None,
+    ties: Ties,
+    horizon: int,
+    seed: int,
+    smoothing: float | None = None,
+    weights: tuple[float, ...] | None = None,
+) -> Solver:
+    """A solver from names or objects."""
+    if not isinstance(assortments, Assortments):
+        raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
+    if learner == "fully-corrective":
+        raise ValueError(f"The learner {learner!r} plays no rounds one by one: use it with estimate.")
+    if oracle is None:
+        oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
+    if not hasattr(oracle, "cheapest"):
+        raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
+    form, player = learners.match(distance, learner, assortments, horizon, smoothing, weights)
+    return Solver(assortments, form, player, oracle)

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
+from rankstream.certificate.gap import distance_on
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.chunks import Chunk, chunk
 from rankstream.solver.loop import Solver, State
 
 Stop = Literal["mae", "gap"]
-CHUNK = 256
+CHUNK_ROUNDS = 256  # in compiled code between two looks at the watch; benchmarks/rounds.py times chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,8 @@ class Estimate(Generic[M]):
         The settings that were used, for ``"auto"`` those that were picked; None for a run of your own.
     cut_short : bool
         Whether a time budget or Ctrl-C ended the fit before it was done.
+    details : EntropyFit or None
+        Of maximum entropy, what refits begin from.
 
     """
 
@@ -71,6 +74,7 @@ class Estimate(Generic[M]):
     history: History
     method: Any = None
     cut_short: bool = False
+    details: Any = None
 
 
 @dataclass
@@ -104,7 +108,8 @@ class Run:
         state = self.solver.step(self.state, data)
         mae = state.mae
         latest = state.latest_mae if state.sums.moved else mae
-        distance = self.solver.distance.value(state.sums.mean_vertex, state.sums.mean_frequencies)
+        means = state.sums.mean_vertex, state.sums.mean_frequencies
+        distance = distance_on(self.solver.distance, *means, state.seen)
         gap = np.nan
         if self.certify_every is not None and state.round % self.certify_every == 0:
             gap = self.solver.certificate(state).gap
@@ -146,11 +151,11 @@ class Run:
 
     def _advance_compiled(self, compiled: Chunk, rows: Vec, observations: Vec, rounds: int) -> bool:
         """Play chunks that end where a certificate is due; a single row is played again and again."""
-        every = self.certify_every or CHUNK
+        every = self.certify_every or CHUNK_ROUNDS
         enough = self.tolerance if self.stop == "mae" else -1.0
         done, self.converged = 0, False
         while done < rounds and not self.converged:
-            size = min(rounds - done, CHUNK, every - self.state.round % every)
+            size = min(rounds - done, CHUNK_ROUNDS, every - self.state.round % every)
             part = slice(done, done + size) if len(rows) > 1 else slice(None)
             history = compiled.play(self.state, rows[part], size, enough)
             self._record(observations[part], history)

@@ -5,27 +5,26 @@ from time import perf_counter
 
 import numpy as np
 
-from rankstream._core.rounding import ROUNDING
 from rankstream._core.threads import thread_count
-from rankstream._core.types import Vec
+from rankstream._core.types import ROUNDING, Vec
 from rankstream._core.watch import Watch, seconds_left, unwatched
 from rankstream.certificate.proof import Proof
-from rankstream.columns.pricing import Priced, Pricing
+from rankstream.columns.column_finder import ColumnFinder, FoundColumns
 from rankstream.data.counts import Target
 from rankstream.distances import HighNorm
-from rankstream.oracles.dense import DenseOracle
+from rankstream.oracles.tables.dense import DenseOracle
 
-STALLED, PART = 40, 0.02  # rounds of search that, when they gain less than this part of what is open, are enough
-FRUITLESS = 3  # rounds that gain nothing, after which a search is not asked again
-INNER = 0.5  # how far towards the best dual so far the next one lies that the table is asked about
+STALL_ROUNDS, MIN_STALL_GAIN = 40, 0.02  # a search stalls when so many rounds gain less than this part of the gap
+MAX_FRUITLESS_ROUNDS = 3  # rounds that gain nothing, after which a search is not asked again
+BEST_DUAL_SHARE = 0.5  # how far towards the best dual so far the next one lies that the table is asked about
 SET_SECONDS = 8e-9  # about what a set of items takes one thread, before it was measured
-ROOM = 1.2  # times the seconds of a call that must be left
-AT_FIRST, FIRST_ROUNDS = 0.05, 20  # of the time, and rounds, for cuts before the search
+MIN_TIME_FACTOR = 1.2  # times the seconds of a call that must be left
+FIRST_TIME_SHARE, FIRST_ROUNDS = 0.05, 20  # of the time, and rounds, for cuts before the search
 LAST_ROUNDS = 40  # of cuts after the search, where nobody counts the seconds
-SEARCHING = 0.6  # of the time, for the search where there is no table: cuts have the rest
+SEARCH_TIME_SHARE = 0.6  # of the time, for the search where there is no table: cuts have the rest
 
 
-class TableTurns:
+class TableSchedule:
     """A table of all sets of items, asked now and then in a fit whose rounds are searches.
 
     One answer takes as long as a hundred rounds of search. So it is asked only when the search has come to a halt, and
@@ -36,15 +35,15 @@ class TableTurns:
     """
 
     def __init__(self, table: DenseOracle, watch: Watch) -> None:
-        self._pricing = Pricing(table, table.assortments)
+        self._finder = ColumnFinder(table, table.assortments)
         self._watch = watch
-        self._values: deque[float] = deque(maxlen=STALLED)
+        self._values: deque[float] = deque(maxlen=STALL_ROUNDS)
         self.seconds = SET_SECONDS * table.n_states / thread_count()
 
     @property
     def has_time(self) -> bool:
         """Whether an answer would come in time."""
-        return seconds_left(self._watch) > ROOM * self.seconds
+        return seconds_left(self._watch) > MIN_TIME_FACTOR * self.seconds
 
     def is_due(self, value: float, lower: float, fruitless: int = 0) -> bool:
         """Whether a fit at this distance, of which ``lower`` is proven, had better ask now than search on.
@@ -52,24 +51,24 @@ class TableTurns:
         ``fruitless`` is how many rounds in a row have gained nothing at all.
         """
         self._values.append(value)
-        stalled = len(self._values) == STALLED and self._values[0] - value < PART * (value - lower)
-        return (stalled or fruitless >= FRUITLESS) and self.has_time
+        stalled = len(self._values) == STALL_ROUNDS and self._values[0] - value < MIN_STALL_GAIN * (value - lower)
+        return (stalled or fruitless >= MAX_FRUITLESS_ROUNDS) and self.has_time
 
     def dual(self, latest: Vec, best: Vec | None) -> Vec:
         """The dual of length 1 to ask about: between the latest and the best so far."""
         if best is None:
             return latest
-        mixed = (1.0 - INNER) * latest + INNER * best
+        mixed = (1.0 - BEST_DUAL_SHARE) * latest + BEST_DUAL_SHARE * best
         norm = float(np.linalg.norm(mixed))
         return latest if norm == 0.0 else mixed / norm
 
-    def __call__(self, costs: Vec) -> Priced:
+    def __call__(self, costs: Vec) -> FoundColumns:
         """The table's rankings, and what it proves."""
         began = perf_counter()
-        priced = self._pricing(costs)
+        answer = self._finder(costs)
         self.seconds = perf_counter() - began
         self._values.clear()
-        return priced
+        return answer
 
 
 class Prover:
@@ -85,17 +84,17 @@ class Prover:
         self._cuts = Proof(distance.assortments, target, distance.offer_weights)
         self._watch = watch
         self._scale: Vec = distance.offer_weights[distance.assortments.owner]
-        turns = None if table is None else TableTurns(table, watch)
-        self.table = turns if turns is not None and turns.has_time else None
+        schedule = None if table is None else TableSchedule(table, watch)
+        self.table = schedule if schedule is not None and schedule.has_time else None
 
     @property
     def searching(self) -> float:
         """The part of the time after which the search ends, if it has not before."""
-        return SEARCHING if self.table is None else 1.0
+        return SEARCH_TIME_SHARE if self.table is None else 1.0
 
     def begin(self) -> None:
         """The first cuts."""
-        self._cuts.advance(AT_FIRST * max(seconds_left(self._watch), 0.0), FIRST_ROUNDS)
+        self._cuts.advance(FIRST_TIME_SHARE * max(seconds_left(self._watch), 0.0), FIRST_ROUNDS)
 
     def finish(self, enough: float = np.inf, rounds: int = LAST_ROUNDS) -> None:
         """The last ones, where there is no table, until as much is proven as is enough.

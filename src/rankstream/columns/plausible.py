@@ -9,19 +9,18 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
-from rankstream.columns.data import Columns, MakeOracle, Observed, observe, oracle_for
-from rankstream.columns.master import FEASIBLE, Ball, Master, ball
-from rankstream.columns.pricing import Pricing
+from rankstream.columns.column_finder import ColumnFinder
+from rankstream.columns.data import Columns, Limits, MakeOracle, Observed, observe, oracle_for
+from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
+from rankstream.columns.mle import warm_start
 from rankstream.columns.search import Optimum, RangeSearch
-from rankstream.columns.solved import Limits
-from rankstream.columns.warm_start import warm_start
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
 Region = Literal["l1", "linf", "confidence"]
-WARM = 1000
+WARM_ROUNDS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class End:
 
 
 @dataclass
-class Fitting:
+class PlausibleModels:
     """All distributions over rankings within ``radius`` of the data, as a ``Ball`` measures it.
 
     It gives the ends of what an offer can bring over them; rankings that one offer needed help with the next.
@@ -55,19 +54,21 @@ class Fitting:
         """A search for the ends of an offer, and how near to the data a distribution can come."""
         known = self.observed.whole
         whole = Assortments([*self.observed.assortments.offers, labels], known.items, known.order)
-        pricing, nothing = Pricing(oracle_for(whole, self.oracle, self.ties, self.seed), whole), np.zeros(len(labels))
-        search = RangeSearch(self.observed, Master(self.observed, self.ball), pricing, Columns(whole), nothing)
-        search.add(pricing.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)
-        search.add(self.rankings.values() if self.rankings else warm_start(self.observed, WARM, self.seed))
-        return search, search.run(Limits(FEASIBLE, max_seconds=limits.max_seconds))
+        finder = ColumnFinder(oracle_for(whole, self.oracle, self.ties, self.seed), whole)
+        nothing = np.zeros(len(labels))
+        search = RangeSearch(self.observed, Master(self.observed, self.ball), finder, Columns(whole), nothing)
+        search.add(finder.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)
+        search.add(self.rankings.values() if self.rankings else warm_start(self.observed, WARM_ROUNDS, self.seed))
+        return search, search.run(Limits(FEASIBILITY_TOLERANCE, budget=limits.budget))
 
     def fits(self, nearest: Optimum) -> bool:
         """Whether any distribution is within the radius."""
-        return nearest.value <= self.radius + 10.0 * FEASIBLE
+        return nearest.value <= self.radius + 10.0 * FEASIBILITY_TOLERANCE
 
     def used(self, nearest: Optimum) -> float:
         """The radius, or where no distribution is within it, the least one at which some are."""
-        return max(self.radius, nearest.value) + (FEASIBLE if nearest.value >= self.radius - FEASIBLE else 0.0)
+        tight = nearest.value >= self.radius - FEASIBILITY_TOLERANCE
+        return max(self.radius, nearest.value) + (FEASIBILITY_TOLERANCE if tight else 0.0)
 
     def end(self, search: RangeSearch, nearest: Optimum, gains: Vec, limits: Limits) -> End:
         """The least that the offer can bring at these gains; the accuracy is relative to the largest."""
@@ -87,23 +88,23 @@ class Fitting:
         return self.end(search, nearest, gains, limits), self.fits(nearest)
 
 
-def fitting_to(
+def plausible_models(
     data: ChoiceCounts | ArrayLike,
     region: Region,
     tolerance: float,
-    level: float,
+    confidence: float,
     *,
     assortments: Assortments | None = None,
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
-) -> Fitting:
+) -> PlausibleModels:
     """The distributions in a region around data, as ``revenue_range`` has it."""
     observed = observe(data, assortments)
     if region == "confidence":
-        return Fitting(observed, _confidence(data, level), 1.0, oracle, ties, seed)
+        return PlausibleModels(observed, _confidence(data, confidence), 1.0, oracle, ties, seed)
     radius = number_between("tolerance", tolerance, 0.0)
-    return Fitting(observed, ball(observed.assortments, region), radius, oracle, ties, seed)
+    return PlausibleModels(observed, ball(observed.assortments, region), radius, oracle, ties, seed)
 
 
 def scale_of(gains: Vec) -> float:
@@ -111,11 +112,11 @@ def scale_of(gains: Vec) -> float:
     return float(np.abs(gains).max(initial=0.0)) or 1.0
 
 
-def _confidence(data: ChoiceCounts | ArrayLike, level: float) -> Ball:
+def _confidence(data: ChoiceCounts | ArrayLike, confidence: float) -> Ball:
     """One group per offer that was seen, with its confidence radius as the budget."""
     if not isinstance(data, ChoiceCounts):
         raise ValueError("Frequencies have no confidence region: give ChoiceCounts, or a tolerance.")
     data.require_whole("A confidence region")
     offers, seen = data.assortments, data.totals > 0.0
     owners = np.repeat(np.arange(int(seen.sum())), np.diff(offers.indptr)[seen])
-    return Ball(np.ones(owners.size), owners, confidence_radii(data, level)[seen])
+    return Ball(np.ones(owners.size), owners, confidence_radii(data, confidence)[seen])

@@ -5,21 +5,20 @@ from typing import TypeGuard
 
 import numpy as np
 
-from rankstream._core.rounding import ROUNDING
-from rankstream._core.types import Vec
+from rankstream._core.types import ROUNDING, Vec
 from rankstream._core.watch import Watch, seconds_left, unwatched
+from rankstream.columns.column_finder import ColumnFinder
 from rankstream.columns.column_search import ColumnSearch, Goal
 from rankstream.columns.corrective import is_slow, run_search, search_and_prove, seen_weights
-from rankstream.columns.pricing import Pricing
-from rankstream.columns.proving import Prover
+from rankstream.columns.proofs import Prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import Target
 from rankstream.distances import Distance, HighNorm
 from rankstream.oracles import Oracle
-from rankstream.oracles.choosing import proving_table
+from rankstream.oracles.selection import proving_table
 
-ROUNDS = 200  # of a quick oracle
-CUTTING = 5  # rounds of it that take as long as one of cuts, about
+TABLE_ROUNDS = 200  # of a quick oracle
+TABLE_ROUNDS_PER_CUT_ROUND = 5  # rounds of it that take as long as one of cuts, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +67,13 @@ def is_plain_l2(distance: Distance) -> TypeGuard[HighNorm]:
     return isinstance(distance, HighNorm) and distance.q == 2.0 and not distance.smoothing
 
 
-def prove_least(
+def prove_lower_bound(
     distance: HighNorm,
     target: Target,
     oracle: Oracle,
     gap: float,
     watch: Watch = unwatched,
-    rounds: int = ROUNDS,
+    rounds: int = TABLE_ROUNDS,
 ) -> HalfSpace | None:
     """What can be proven of how near any model can be, until it is within ``gap`` of the best that was found.
 
@@ -100,7 +99,7 @@ def prove_least(
     """
     goal, counted = Goal("gap", gap), seconds_left(watch) < np.inf
     if hasattr(oracle, "cheapest_by_first") and not is_slow(oracle):
-        search = ColumnSearch(distance, target, Pricing(oracle, distance.assortments), goal, rounds, watch)
+        search = ColumnSearch(distance, target, ColumnFinder(oracle, distance.assortments), goal, rounds, watch)
         run_search(search, seen_weights(distance, target))
         dual, lower = search.best_dual, search.lower
     elif counted and is_slow(oracle) and proving_table(distance.assortments) is not None:
@@ -108,7 +107,7 @@ def prove_least(
         dual, lower = search.best_dual, search.lower
     else:
         prover = Prover(distance, target, None, watch)
-        prover.finish(rounds=rounds // CUTTING)
+        prover.finish(rounds=rounds // TABLE_ROUNDS_PER_CUT_ROUND)
         dual, lower = prover.proven()
     if dual is None or lower <= 0.0:
         return None

@@ -1,0 +1,105 @@
+"""Columns and a bound from one run of an oracle, whatever the oracle can tell."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+import rankstream as rs
+from oracle_problems import OneColumn
+from rankstream import oracles
+from rankstream._core.types import Vec
+from rankstream.columns import column_finder as finder
+from rankstream.columns import corrective
+from rankstream.columns.column_finder import ColumnFinder
+from rankstream.data import simulate
+
+pytestmark = pytest.mark.quick
+
+OFFERS = rs.Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_columns_are_the_cheapest_for_their_first_item(make: Any) -> None:
+    market = simulate.market(seed=7, n_items=5, n_test=5, n_offers=9)
+    offers, oracle = market.assortments, make(market.assortments)
+    costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
+    found = ColumnFinder(oracle, offers)(costs)
+    assert found.exact
+    assert found.bound == pytest.approx(naive.cheapest_value(offers, costs))
+    values = {int(row[0]): float(costs @ offers.vertex(row)) for row in found.rankings[-offers.n_items :]}
+    for first in range(offers.n_items):
+        orders = [order for order in naive.all_rankings(offers) if order[0] == first]
+        assert values[first] == pytest.approx(min(float(costs @ naive.vertex(offers, order)) for order in orders))
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_expensive_programs_are_read_for_pairs(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    market = simulate.market(seed=9, n_items=5, n_test=5, n_offers=9)
+    offers, p = market.assortments, next(market.stream(first=180)).target().frequencies
+    few = corrective.fit_nearest(offers, p, oracle=make(offers))
+    monkeypatch.setattr(finder, "MIN_STATES_FOR_PAIRS", 1)
+    rankings = ColumnFinder(make(offers), offers)(-p).rankings
+    assert {(int(row[0]), int(row[1])) for row in rankings} == set(permutations(range(6), 2))
+    many = corrective.fit_nearest(offers, p, oracle=make(offers))
+    assert many.converged
+    assert many.certificate.upper == pytest.approx(few.certificate.upper, abs=2e-6)
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle])
+def test_of_many_pairs_the_cheapest_are_kept(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    market = simulate.market(seed=9, n_items=5, n_test=5, n_offers=9)
+    offers, oracle = market.assortments, make(market.assortments)
+    costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
+    monkeypatch.setattr(finder, "MIN_STATES_FOR_PAIRS", 1)
+    everything = ColumnFinder(oracle, offers)(costs)
+    monkeypatch.setattr(finder, "PAIRS_PER_ITEM", 2)
+    some = ColumnFinder(oracle, offers)(costs)
+    values = sorted(naive.vertex(offers, list(row)) @ costs for row in everything.rankings)
+    assert len(some.rankings) == 2 * offers.n_items < len(everything.rankings)
+    kept = [float(naive.vertex(offers, list(row)) @ costs) for row in some.rankings]
+    assert kept == pytest.approx(values[: len(kept)])
+    assert (some.bound, some.exact) == (everything.bound, everything.exact)
+
+
+class Hurried:
+    """An oracle that finds the best ranking for each first item, but proves less than it finds for one of them."""
+
+    def __init__(self, offers: rs.Assortments, short: float) -> None:
+        self.oracle, self.short = oracles.DenseOracle(offers), short
+
+    def cheapest(self, costs: Vec) -> oracles.Answer:
+        return min(self.cheapest_by_first(costs), key=lambda answer: answer.value)
+
+    def cheapest_by_first(self, costs: Vec) -> list[oracles.Answer]:
+        found = sorted(self.oracle.cheapest_by_first(costs), key=lambda answer: answer.value)
+        return [*found[:-1], oracles.Answer(found[-1].ranking, found[-1].value, found[0].value - self.short)]
+
+
+def test_what_one_first_item_leaves_open_stays_open() -> None:
+    costs = np.array([0.0, 1.0, 0.0, 1.0, 2.0])
+    for short, exact in ((0.0, True), (0.5, False)):
+        found = ColumnFinder(Hurried(OFFERS, short), OFFERS)(costs)
+        assert found.bound == pytest.approx(naive.cheapest_value(OFFERS, costs) - short)
+        assert found.exact == exact
+        sorted_out = ColumnFinder(Hurried(OFFERS, short), OFFERS).cheapest(costs)
+        assert sorted_out.bound <= found.bound
+        assert sorted_out.value == pytest.approx(naive.cheapest_value(OFFERS, costs))
+
+
+@pytest.mark.parametrize("make", [oracles.LatticeOracle, oracles.DenseOracle, OneColumn])
+def test_columns_come_cheapest_first(make: Any) -> None:
+    market = simulate.market(seed=7, n_items=5, n_test=5, n_offers=9)
+    offers, costs = market.assortments, np.random.default_rng(1).normal(size=market.assortments.n_coordinates)
+    columns = ColumnFinder(make(offers), offers)
+    everything = columns.cheapest(costs)
+    values = [float(costs @ offers.vertex(ranking)) for ranking in everything.rankings]
+    assert values == sorted(values)
+    assert values[0] == pytest.approx(everything.value) == pytest.approx(naive.cheapest_value(offers, costs))
+    some = columns.cheapest(costs, below=float(np.mean(values)))
+    assert len(some.rankings) == sum(value < np.mean(values) for value in values)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="contain NaN or infinity"):
+            columns(np.where(np.arange(costs.size) == 3, bad, costs))
