@@ -1,22 +1,26 @@
 """A live model whose maximum-entropy part is refreshed elsewhere, so that learning never waits for it."""
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from rankstream._core.watch import Deadline
 from rankstream.certificate import Certificate
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
 from rankstream.models.base import Model
+from rankstream.streams.entropy_follower import Due, EntropyFollower
 from rankstream.streams.live import Live, Record
 from rankstream.streams.pace import may_serve
-from rankstream.streams.proofs import SELDOM, StreamProof
-from rankstream.streams.served import Due, Served
+from rankstream.streams.proofs import SERVICE_GROWTH, StreamProof
 
 NOTE = "background"
+FRESH_SECONDS = 10.0  # after which a model that is served is refitted, however few the new choices are of all
+REFRESH_SECONDS = 10.0  # of processor time after which a refresh ends with what it has, as other markets wait
 
 
 class RefreshJob(NamedTuple):
@@ -32,7 +36,9 @@ class BackgroundLive:
     """``Live`` for whoever must not wait: ``observe`` counts and plays rounds, and ``job`` is the refresh that is due.
 
     Run it with ``refreshed``, in another process or at once, and hand the result to ``take``; until then the model
-    before is served, and ``known`` says up to which position that one knows the records.
+    before is served, and ``known`` says up to which position that one knows the records. Besides what ``Live``
+    refreshes, a model older than 10 seconds is fitted again once the square root of its choices has come: fewer move it
+    by less than its standard error.
 
     Parameters
     ----------
@@ -54,54 +60,93 @@ class BackgroundLive:
         self.settings = dict(settings)
         self.wants_dense = self.settings.get("served", "max-entropy") == "max-entropy"
         self.live = Live(**{**self.settings, "served": "sparse"})
-        self.live.proof = StreamProof(SELDOM)
-        self.dense = Served(self.live.seed)
+        self.live.proof = StreamProof(SERVICE_GROWTH)
+        self.dense = EntropyFollower(self.live.seed)
         self.position, self.made = 0, 0.0
         self._known = (0, 0.0)  # the position and the time of the counts behind the dense model
         self._pending: tuple[int, float] | None = None
         self._due: Due | None = None
+        self._failed: int | None = None  # the position at which a refresh failed
         self._changed = False  # whether the market has changed since the last job
+        self._published = 0  # up to which position the latest model that was given out knows the records
+        self._pending_again = False  # whether the job under way brings a dense model up to those
 
-    def observe(self, batch: Sequence[Record], position: int) -> None:
-        """Count a batch, and learn; ``position`` is behind it."""
-        changes = len(self.live.alarms)
+    def observe(self, batch: Sequence[Record], position: int, arrived: float | None = None) -> None:
+        """Count a batch, and learn; ``position`` is behind it, and its last record came at ``arrived``, or just now."""
+        before = self.live.restarted
         self.live.observe(batch)
-        self.position, self.made = position, time.time()
+        self.position, self.made = position, time.time() if arrived is None else arrived
         if self.wants_dense and self.live.counts is not None:
-            arrived = float(sum(record.times for record in batch))
-            self._changed |= len(self.live.alarms) > changes
-            self._due = self._now_due(arrived)
+            choices = float(sum(record.times for record in batch))
+            self._changed |= self.live.restarted != before
+            self._due = self._now_due(choices)
 
-    def _now_due(self, arrived: float = 0.0) -> Due | None:
-        """The refresh that is due after more choices, unless the market outruns it."""
+    def _now_due(self, choices: float = 0.0) -> Due | None:
+        """The refresh that is due by the choices alone after more of them, unless the market outruns it."""
         counts, run = self.live.counts, self.live.run
         if counts is None or run is None:
             return None
-        due = self.dense.due(counts, arrived, self._changed)
+        due = self.dense.due(counts, choices, self._changed)
+        due = "again" if self._is_behind else due
         return due if may_serve(run, counts, self.dense) else None
 
     @property
-    def is_due(self) -> bool:
-        """Whether ``job`` would give one."""
-        return self._due is not None and self._pending is None and self.live.counts is not None
+    def is_stale(self) -> bool:
+        """Whether a maximum-entropy model is served that is old, and choices have come that would move it."""
+        if self.serves == "sparse" or time.time() - self.known_since < FRESH_SECONDS:
+            return False
+        choices, counted = self.dense.fitted
+        return self.dense.choices - choices >= math.sqrt(max(1.0, counted))
 
-    def job(self) -> RefreshJob | None:
-        """The refresh that is due, once; None without one, and while another has not been taken."""
-        if self._due is None or self._pending is not None or self.live.counts is None:
+    @property
+    def needs_refit(self) -> bool:
+        """Whether guides that are weighed already would make a better model to serve: this one is old, or sparse."""
+        return self.is_stale or (self.serves == "sparse" and self.dense.fit is not None)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the dense model could be served, but knows fewer records than a sparse one that was given out."""
+        counts = self.live.counts
+        return counts is not None and self._known[0] < self._published and self.dense.knows(counts.assortments)
+
+    def publish(self) -> None:
+        """Note that the model of now is given out: no model of fewer records is served after it."""
+        self._published = self.known
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether a job brings the dense model up to the records of the one that was given out.
+
+        Until it ends, nothing newer should be given out: it would be behind again.
+        """
+        return self._pending is not None and self._pending_again
+
+    @property
+    def due(self) -> Due | None:
+        """How ``job`` would refresh the model; None without a refresh that is due, and while one is under way."""
+        if self._pending is not None or self.live.counts is None:
             return None
-        how, self._due, self._changed = self._due, None, False
-        self._pending = self.position, self.made
-        return RefreshJob(observed(self.live.counts), self.dense.to_content(), self.live.seed, how)
+        return self._due or ("again" if self.is_stale and self._failed != self.position else None)
+
+    def job(self, how: Due | None = None) -> RefreshJob | None:
+        """The refresh that is due, once, or another one that is quicker; None where ``due`` is."""
+        due = self.due
+        if due is None or self.live.counts is None:
+            return None
+        if due == (how or due):
+            self._due, self._changed = None, False
+        self._pending, self._pending_again = (self.position, self.made), self._is_behind
+        return RefreshJob(observed(self.live.counts), self.dense.to_content(), self.live.seed, how or due)
 
     def take(self, content: dict[str, Any] | None) -> None:
         """The result of a job; None where it failed, after which the next one comes with the next choices."""
         counts, choices = self.live.counts, self.dense.choices
         if content is not None and self._pending is not None and counts is not None:
-            self.dense, self._known = Served.from_content(content, self.live.seed), self._pending
+            self.dense, self._known = EntropyFollower.from_content(content, self.live.seed), self._pending
             self.dense.choices = choices
             self._due = self._now_due()
         else:
-            self._due = None
+            self._due, self._failed = None, self.position
         self._pending = None
 
     @property
@@ -113,7 +158,8 @@ class BackgroundLive:
     def serves(self) -> str:
         """Which of the two ``model`` is now."""
         counts = self.live.counts
-        return "max-entropy" if counts is not None and self.dense.knows(counts.assortments.items) else "sparse"
+        served = counts is not None and self.dense.knows(counts.assortments) and not self._is_behind
+        return "max-entropy" if served else "sparse"
 
     @property
     def model(self) -> Model:
@@ -127,7 +173,7 @@ class BackgroundLive:
 
     @property
     def known_since(self) -> float:
-        """When that record had been learned, in seconds since 1970."""
+        """When that record came, in seconds since 1970."""
         return self._known[1] if self.serves == "max-entropy" else self.made
 
     @property
@@ -141,6 +187,7 @@ class BackgroundLive:
     def to_bytes(self) -> bytes:
         """Everything, the position with it."""
         own = {"position": self.position, "made": self.made, "known": self._known, "settings": self.settings}
+        own["published"] = self._published
         with TemporaryDirectory(prefix="rankstream-") as folder:
             path = Path(folder) / "state.npz"
             self.live.save(path, {NOTE: json.dumps(own | {"dense": self.dense.to_content()})})
@@ -155,18 +202,18 @@ class BackgroundLive:
             live = Live.load(path)
         own = json.loads(live.notes.pop(NOTE))
         learning = cls(own["settings"])
-        learning.live, learning.dense = live, Served.from_content(own["dense"], live.seed)
-        live.proof = StreamProof(SELDOM)
+        learning.live, learning.dense = live, EntropyFollower.from_content(own["dense"], live.seed)
+        live.proof = StreamProof(SERVICE_GROWTH)
         learning.position, learning.made = own["position"], own["made"]
         position, made = own["known"]
-        learning._known = position, made
+        learning._known, learning._published = (position, made), own.get("published", 0)
         if learning.wants_dense:
             learning._due = learning._now_due()
         return learning
 
 
 def refreshed(job: RefreshJob) -> dict[str, Any]:
-    """Do a job: the model of its counts, as ``Served`` describes it."""
-    served = Served.from_content(job.content, job.seed)
-    served.refresh(job.counts, job.how)
+    """Do a job: the model of its counts as ``EntropyFollower`` describes it, or what there is after 10 CPU seconds."""
+    served = EntropyFollower.from_content(job.content, job.seed)
+    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=time.process_time))
     return served.to_content()

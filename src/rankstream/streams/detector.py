@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,31 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts
+from rankstream.data.decay import DecayingCounts
 from rankstream.models.rankings import RankingModel
-from rankstream.solver.loop import Solver
-from rankstream.solver.make import make_solver
+from rankstream.solver.loop import Solver, make_solver
 from rankstream.solver.runs import Run
-from rankstream.streams.alarms import Alarm, DetectorSettings
-from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.files.packing import Packed, Parts, pack
+from rankstream.streams.files.validation import check_detector
+from rankstream.streams.live_settings import DetectorSettings
 from rankstream.streams.pace import StreamPace
-from rankstream.streams.packing import Packed, Parts, pack
-from rankstream.streams.playing import endless, play_on
-from rankstream.streams.soundness import check_detector
+from rankstream.streams.runs.endless import advance, endless
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A change that was noticed.
+
+    ``record`` is the number of the choice at which it was, ``since`` the one after which the evidence began to grow,
+    and ``statistic`` the evidence, in nats.
+    """
+
+    record: int
+    since: int
+    statistic: float
 
 
 class ChangeDetector:
@@ -33,8 +45,10 @@ class ChangeDetector:
 
     A copy of the model forgets fast. Each choice is predicted by both before either has learned from it, and the
     logarithm of the ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once it
-    passes the threshold, an alarm is told, and the served model and its counts begin again from the copy's. The ratios
-    are likelihood ratios, whatever the copy predicts, so Lorden's bound on false alarms holds for choices that come
+    passes the threshold, an alarm is told, and the served model and its counts begin again from the copy's. As the copy
+    is then still made of choices from before the change, it may replace the served model again; evidence that begins to
+    grow within a half-life of such a restart belongs to the same change and raises no further alarm. The ratios are
+    likelihood ratios, whatever the copy predicts, so Lorden's bound on false alarms holds for choices that come
     from the served model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py``
     does on simulated markets.
 
@@ -48,7 +62,8 @@ class ChangeDetector:
         How it works; its fields may also be given by name, as in ``threshold=8.0``.
 
     ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
-    choice after which it has grown, and ``counts`` the choices that the served model learns from.
+    choice after which it has grown, ``restarted`` the last one at which the served model began again (None before the
+    first), and ``counts`` the choices that the served model learns from.
 
     >>> from rankstream.data import simulate
     >>> market, other = simulate.market(seed=1), simulate.market(seed=2)
@@ -74,6 +89,7 @@ class ChangeDetector:
         self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
         self.records, self.statistic, self.since = 0, 0.0, 0
         self.alarms: list[Alarm] = []
+        self.restarted: int | None = None
         self._pending: list[int] = []
         self._compare()
 
@@ -175,12 +191,14 @@ class ChangeDetector:
         self._pending = []
         self.pace.keep_up(runs, self.assortments)
         for run, counts in zip(runs, counted, strict=True):
-            play_on(run, counts, self.settings.memory, self.settings.rounds)
+            advance(run, counts, self.settings.memory, self.settings.rounds)
         self._compare()
 
     def _restart(self) -> None:
         """Serve the copy, whose weights of the offers come along with its counts; each keeps its own oracle."""
-        self.alarms.append(Alarm(self.records, self.since, self.statistic))
+        if self.restarted is None or self.since > self.restarted + self.settings.half_life:
+            self.alarms.append(Alarm(self.records, self.since, self.statistic))
+        self.restarted = self.records
         self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
         copied = self.fast.solver
         solver = Solver(self.assortments, copied.distance, copied.learner, self.served.solver.oracle)
@@ -206,7 +224,7 @@ class ChangeDetector:
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
             "pace": self.pace.to_content(),
-            **{name: getattr(self, name) for name in ("records", "statistic", "since")},
+            **{name: getattr(self, name) for name in ("records", "statistic", "since", "restarted")},
         }
         followed = ((self.served, self.counts), (self.fast, self._recent))
         return [pack(run.solver, run.state, counts) for run, counts in followed], more
@@ -232,7 +250,8 @@ class ChangeDetector:
         runs_on = endless(served.solver, served.state), endless(fast.solver, fast.state)
         detector._begin(*runs_on, served.counts, fast.counts)
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
-        detector._pending = more["pending"]
+        last = detector.alarms[-1].record if detector.alarms else None  # files of earlier versions do not say
+        detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
         check_detector(detector)
         detector._compare()

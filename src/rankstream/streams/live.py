@@ -3,36 +3,34 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from rankstream import distances, learners
-from rankstream._core.arguments import whole_number
+from rankstream._core.threads import locked
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import ForgettingCounts, as_reach, make_counts
+from rankstream.data.decay import ForgettingCounts, make_counts
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import Model
+from rankstream.models.prices import most_frequent_prices
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
-from rankstream.streams.choices import Record, can_wait, check_record
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
-from rankstream.streams.levels import RecordLevels
-from rankstream.streams.live_files import read_live, write_live
+from rankstream.streams.entropy_follower import EntropyFollower
+from rankstream.streams.live_file import read_live, write_live
+from rankstream.streams.live_settings import LiveSettings, Reach
 from rankstream.streams.pace import StreamPace, may_serve
-from rankstream.streams.playing import endless, play_on
 from rankstream.streams.proofs import StreamProof
-from rankstream.streams.reaches import check_served, with_detector, without_detector
-from rankstream.streams.served import Served
+from rankstream.streams.record import Record, can_wait, check_record
+from rankstream.streams.runs.endless import advance, endless
 
-MEMORY = 1000.0
-ROUNDS = 20
-Reach = float | str | timedelta
+MEMORY_ROUNDS = 1000.0
 __all__ = ["Live", "Record"]
 
 
@@ -42,14 +40,18 @@ class Live:
     Offers and items join when a record names them. Offers weigh by how often they were made, as in ``estimate``. Time
     and memory do not grow with the number of records. ``save`` writes all to a file, from which ``load`` goes on.
 
-    ``model`` is of maximum entropy, which predicts offers never made best, refreshed as choices come (``Served``). The
-    sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any could be; it is ``model``
-    before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that keeps meeting
+    ``model`` is of maximum entropy, which predicts offers never made best, and follows the choices
+    (``EntropyFollower``). The sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any
+    could be; it is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A
+    market that keeps meeting
     new things gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
     Every choice counts for ever, unless there is a half-life, a window, or a change detector, with which the model is
     of all choices since the market last changed. It learns in blocks, and what does not fill one waits: the model
     depends on the records and their order alone, however they come in batches.
+
+    Several threads may share one: ``observe``, ``save``, ``model``, ``sparse`` and ``certificate`` wait for each other.
+    Hold ``lock`` to read several of them at one moment, or ``counts``, ``run`` and ``detector``, which change in place.
 
     Parameters
     ----------
@@ -100,28 +102,31 @@ class Live:
         served: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> None:
-        self.half_life, self.window = (None if one is None else as_reach(one) for one in (half_life, window))
-        self.settings: DetectorSettings | None = None
-        if detect:
-            given = {"half_life": self.half_life, "threshold": threshold, "rounds": rounds, "seed": seed}
-            own = with_detector(DetectorSettings() if detect is True else detect, self.window, given)
-            self.settings, self.half_life, self.rounds, self.seed = own, own.half_life, own.rounds, own.seed
-        else:
-            self.window = without_detector(self.half_life, self.window, threshold)
-            self.rounds = whole_number("rounds", ROUNDS if rounds is None else rounds, least=1)
-            self.seed = whole_number("seed", 0 if seed is None else seed)
+        given = LiveSettings.of(
+            half_life=half_life, window=window, detect=detect, threshold=threshold, rounds=rounds, seed=seed,
+            served=served, prices=prices,
+        )  # fmt: skip
+        self.half_life, self.window, self.settings = given.half_life, given.window, given.detector
         self.threshold = None if self.settings is None else self.settings.threshold
-        self.served = check_served(served)
-        self._levels = RecordLevels(prices)
-        self.timed = any(isinstance(one, timedelta) for one in (self.half_life, self.window))
+        self.rounds, self.seed, self.served = given.rounds, given.seed, given.served
+        self.rules, self._levels, self.timed = given, given.levels, given.timed
         self.records = 0
         self.counts: ChoiceCounts | None = None
         self.run: Run | None = None
         self.detector: ChangeDetector | None = None
-        self.dense = Served(self.seed)
+        self.dense = EntropyFollower(self.seed)
         self.notes: dict[str, Any] = {}
         self._pace, self.proof = StreamPace(), StreamProof()
+        self.effort = 1.0  # share of the rounds that are played, for whoever must keep up; it is not saved
         self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
+        self.lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock:
+            return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=RLock())
 
     detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
 
@@ -130,6 +135,7 @@ class Live:
         """The levels of the items with a price; None where nothing has one."""
         return self._levels.levels
 
+    @locked
     def observe(self, batch: Record | Iterable[Record]) -> None:
         """Count a record, or a batch of them, and learn; nothing is counted if a record is wrong."""
         records = [batch] if isinstance(batch, Record) else list(batch)
@@ -191,7 +197,7 @@ class Live:
             self.run = endless(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle))
         self._pace.keep_up([self.run], offers)
         self.counts = self._pace.make_room([self.run], [counts])[0] if self._pace.is_crowded(offers) else counts
-        play_on(self.run, self.counts, MEMORY, self.rounds)
+        advance(self.run, self.counts, MEMORY_ROUNDS, max(1, round(self.effort * self.rounds)))
         self._serve(float(sum(amounts)))
 
     def _serve(self, arrived: float, changed: bool = False) -> None:
@@ -221,9 +227,10 @@ class Live:
                     self.detector = ChangeDetector(self._levels.assortments(offers), settings)
                 else:
                     self.detector.extend(offers)
-                changes = self.detector.observe(offered, list(chosen))
+                before = self.detector.restarted
+                self.detector.observe(offered, list(chosen))
                 self.run, self.counts = self.detector.served, self.detector.counts
-                self._serve(block, bool(changes))
+                self._serve(block, self.detector.restarted != before)
 
     waiting = property(lambda self: len(self._waiting), doc="How many choices wait for their block to be full.")
 
@@ -231,6 +238,11 @@ class Live:
     def alarms(self) -> list[Alarm]:
         """The changes noticed so far, by the number of the choice."""
         return [] if self.detector is None else self.detector.alarms
+
+    @property
+    def restarted(self) -> int | None:
+        """The choice at which a change last made the model begin again; None where none has."""
+        return None if self.detector is None else self.detector.restarted
 
     @property
     def remark(self) -> str:
@@ -248,15 +260,20 @@ class Live:
         return 0 if self.run is None else len(self.run.state.weights)
 
     @property
+    @locked
     def model(self) -> Model:
         """The model now; it knows the price levels, where there are some."""
         return self.noted(self.dense.model if self.serves == "max-entropy" else self.sparse)
 
     def noted(self, model: Model) -> Model:
-        """A model of these choices, which remembers the price levels, where there are some."""
-        return model if self.prices is None else model.note(prices=self.prices.to_content())
+        """A model of these choices, which remembers the price levels and usual prices, where there are some."""
+        if self.prices is None:
+            return model
+        usual = [] if self.counts is None else most_frequent_prices(self.counts, self.prices)
+        return model.note(prices=self.prices.to_content(), usual_prices=usual)
 
     @property
+    @locked
     def sparse(self) -> RankingModel:
         """The mixture of rankings that the paper's solver has made so far."""
         run, _ = self._begun()
@@ -265,9 +282,10 @@ class Live:
     @property
     def serves(self) -> str:
         """Which of the two ``model`` is now."""
-        return "max-entropy" if self.counts and self.dense.knows(self.counts.assortments.items) else "sparse"
+        return "max-entropy" if self.counts and self.dense.knows(self.counts.assortments) else "sparse"
 
     @property
+    @locked
     def certificate(self) -> Certificate:
         """What is proven about the model, at the counts as they are: its distance, and the least of any model's."""
         run, counts = self._begun()
@@ -280,6 +298,7 @@ class Live:
             raise ValueError(f"There is no model before the first {first}: observe more that count.")
         return self.run, self.counts
 
+    @locked
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
         """Write everything to one file, whole or not at all; ``notes`` of your own, as JSON takes them, come along."""
         self.notes = self.notes if notes is None else notes

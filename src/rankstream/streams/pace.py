@@ -12,17 +12,17 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Explained, QuickOracle
 from rankstream.solver.runs import Run
-from rankstream.streams.growth import extend_rankings, grow, tie_rule
-from rankstream.streams.leaving import leave, leaving
-from rankstream.streams.served import Served
-from rankstream.streams.soundness import check_whole
+from rankstream.streams.entropy_follower import EntropyFollower
+from rankstream.streams.files.validation import check_whole
+from rankstream.streams.runs.departures import drop_offers, offers_to_keep
+from rankstream.streams.runs.growth import extend_rankings, grow, tie_rule
 
-FEW = 250  # coordinates up to which a maximum-entropy model is fitted whenever an item joins
-SMALL, FEW_ITEMS = 1_000, 16  # coordinates and items up to which programs are built whenever an offer joins
-LARGE = 10_000  # coordinates beyond which they are built no more once offers join
-PER_CHOICE = 200  # coordinates whose work a choice pays for
-MOST = 1_000_000  # coordinates beyond which offers leave
-KEPT = 0.75  # what is kept of them then
+MAX_COORDINATES_REFIT = 250  # up to which a maximum-entropy model is fitted whenever an item joins
+SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins
+MAX_PROGRAM_COORDINATES = 10_000  # beyond which they are built no more once offers join
+COORDINATES_PER_CHOICE = 200  # whose work a choice pays for
+MAX_COORDINATES = 1_000_000  # beyond which offers leave
+KEPT_SHARE = 0.75  # of the coordinates then
 
 
 @dataclass
@@ -54,7 +54,7 @@ class StreamPace:
 
     def affords(self, offers: Assortments) -> bool:
         """Whether programs for these offers may be built now."""
-        return is_small(offers) or self.choices - self.built >= offers.n_coordinates <= LARGE
+        return is_small(offers) or self.choices - self.built >= offers.n_coordinates <= MAX_PROGRAM_COORDINATES
 
     def first_oracle(self, offers: Assortments, seed: int, choices: int) -> Explained:
         """The first oracle of a market: a quick one if most of its choices came from new offers, as more will come."""
@@ -80,35 +80,39 @@ class StreamPace:
 
     def is_crowded(self, offers: Assortments, more: int = 0) -> bool:
         """Whether there are too many coordinates, with those that are to join."""
-        return offers.n_coordinates + more > MOST
+        return offers.n_coordinates + more > MAX_COORDINATES
 
     def make_room(self, runs: Sequence[Run], counts: Sequence[ChoiceCounts]) -> list[ChoiceCounts]:
         """Let offers leave the runs and the counts; the counts that are left."""
-        stay = leaving(counts[0], int(KEPT * MOST))
+        stay = offers_to_keep(counts[0], int(KEPT_SHARE * MAX_COORDINATES))
         gone = counts[0].assortments.n_offers - stay.size
         self.left += gone
-        return leave(runs, counts, stay) if gone else list(counts)
+        return drop_offers(runs, counts, stay) if gone else list(counts)
 
     def block(self, run: Run | None, least: int = 1) -> int:
         """How many choices to learn from at a time."""
         if run is None or not is_quick(run):
             return least
-        return max(least, -(-self.copies * run.solver.assortments.n_coordinates // PER_CHOICE))
+        return max(least, -(-self.copies * run.solver.assortments.n_coordinates // COORDINATES_PER_CHOICE))
 
     def remark(self, run: Run | None) -> str:
         """What the market's growth costs the model now, in a sentence or two; empty where it costs nothing."""
         said = []
         if run is not None and is_quick(run):
             size = run.solver.assortments.n_coordinates
-            until = f"until {size:,} choices have paid for it" if size <= LARGE else f"beyond {LARGE:,} coordinates"
+            until = (
+                f"until {size:,} choices have paid for it"
+                if size <= MAX_PROGRAM_COORDINATES
+                else f"beyond {MAX_PROGRAM_COORDINATES:,} coordinates"
+            )
             said.append(
                 f"The market has grown to {size:,} coordinates: a quick search stands in for the oracle {until}, the "
                 f"gap is wide, and {self.block(run):,} choices are learned from at a time."
             )
         if self.left:
             said.append(
-                f"{self.left:,} offers of fewest choices have left, as there are more than {MOST:,} coordinates: "
-                "use a half-life, a window, or fewer different offers."
+                f"{self.left:,} offers of fewest choices have left, as there are more than {MAX_COORDINATES:,} "
+                "coordinates: use a half-life, a window, or fewer different offers."
             )
         return " ".join(said)
 
@@ -130,7 +134,7 @@ class StreamPace:
 
 def is_small(offers: Assortments) -> bool:
     """Whether programs for these offers are built at once."""
-    return offers.n_coordinates <= SMALL and offers.n_items <= FEW_ITEMS
+    return offers.n_coordinates <= SMALL_COORDINATES and offers.n_items <= SMALL_ITEMS
 
 
 def is_quick(run: Run) -> bool:
@@ -138,14 +142,14 @@ def is_quick(run: Run) -> bool:
     return isinstance(run.solver.oracle, QuickOracle)
 
 
-def may_serve(run: Run, counts: ChoiceCounts, dense: Served) -> bool:
+def may_serve(run: Run, counts: ChoiceCounts, dense: EntropyFollower) -> bool:
     """Whether a maximum-entropy model can keep up: not in a market that is followed quickly.
 
     Beyond 250 coordinates nor right after new items, until as many choices have come since the last fit.
     """
     offers = counts.assortments
-    paid = offers.n_coordinates <= FEW or dense.choices - dense.fitted[0] >= offers.n_coordinates
-    return not is_quick(run) and (paid or dense.fit is None or dense.knows(offers.items))
+    paid = offers.n_coordinates <= MAX_COORDINATES_REFIT or dense.choices - dense.fitted[0] >= offers.n_coordinates
+    return not is_quick(run) and (paid or dense.fit is None or dense.knows(offers))
 
 
 def _quicker(run: Run, offers: Assortments) -> QuickOracle:

@@ -5,28 +5,28 @@ from dataclasses import replace
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
-from rankstream.columns.least import HalfSpace, is_plain_l2, prove_least
+from rankstream.columns.lower_bound import HalfSpace, is_plain_l2, prove_lower_bound
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Oracle, QuickOracle, auto
 from rankstream.solver.runs import Run
-from rankstream.streams.growth import tie_rule
-from rankstream.streams.served import LARGEST
+from rankstream.streams.entropy_follower import can_follow
+from rankstream.streams.runs.growth import tie_rule
 
-LITTLE = 0.9  # of the distance: where rounds prove less, a proof is looked for
-SELDOM = 1.2  # growth of the records after which the service looks for another
-NEAR, ROUNDS = 0.01, 100  # of the distance that a proof may leave open, and rounds (``prove_least``)
+MIN_PROVEN_SHARE = 0.9  # of the distance: where rounds prove less, a proof is looked for
+SERVICE_GROWTH = 1.2  # growth of the records after which the service looks for another
+OPEN_SHARE, PROOF_ROUNDS = 0.01, 100  # of the distance that a proof may leave open, and rounds (``prove_lower_bound``)
 
 
 class StreamProof:
     """Where the rounds of a run prove little of its distance, what a proof of its own says.
 
     Rounds follow the data and prove little after few of them, or where the oracle is a search. So a half-space that
-    holds all models is looked for (``prove_least``). By default that happens whenever there are new records, when it is
-    asked: what is said then depends on the counts alone, and is no part of a state that is saved. With ``seldom`` it
-    happens when there are that many times as many records; as a half-space holds all models whatever the data, it is
+    holds all models is looked for (``prove_lower_bound``). By default that happens whenever there are new records, when
+    it is asked: what is said then depends on the counts alone, and is no part of a state that is saved. With ``seldom``
+    it happens when there are that many times as many records; as a half-space holds all models whatever the data, it is
     held against all counts in between, also of a market that has grown. Markets that are too large for a
-    maximum-entropy model have none.
+    maximum-entropy model have none. While ``is_paused``, none is looked for, and ``is_owed`` says whether one was due.
     """
 
     def __init__(self, seldom: float = 1.0) -> None:
@@ -34,19 +34,23 @@ class StreamProof:
         self._space: HalfSpace | None = None
         self._offers: tuple[tuple[Label, ...], ...] = ()
         self._records = -1
+        self.is_paused = self.is_owed = False
 
     def sharpen(self, proven: Certificate, run: Run, counts: ChoiceCounts, records: int) -> Certificate:
         """The certificate of a run at these counts, with what the half-space proves where that is more."""
         distance, target, offers = run.solver.distance, counts.target(), counts.assortments
-        enough = proven.lower >= LITTLE * proven.upper
-        if enough or not counts.observations or not is_plain_l2(distance) or not _is_small(offers):
+        enough = proven.lower >= MIN_PROVEN_SHARE * proven.upper
+        if enough or not counts.observations or not is_plain_l2(distance) or not can_follow(offers):
             return proven
-        if (records != self._records and records >= self._seldom * self._records) or not self._holds(offers):
+        due = not self._holds(offers) or (records != self._records and records >= self._seldom * self._records)
+        self.is_owed = due and self.is_paused
+        if due and not self.is_paused:
             with one_blas_thread():
-                oracle = _oracle(run, offers)
-                self._space = prove_least(distance, target, oracle, NEAR * proven.upper, rounds=ROUNDS)
+                oracle, gap = _oracle(run, offers), OPEN_SHARE * proven.upper
+                self._space = prove_lower_bound(distance, target, oracle, gap, rounds=PROOF_ROUNDS)
             self._records, self._offers = records, offers.offers
-        lower = 0.0 if self._space is None else self._space.over(offers).lower(distance, target)
+        space = self._space if self._holds(offers) else None
+        lower = 0.0 if space is None else space.over(offers).lower(distance, target)
         if lower <= proven.lower:
             return proven
         return replace(proven, lower=lower, oracle_regret=0.0, dual_regret=proven.upper - lower)
@@ -54,11 +58,6 @@ class StreamProof:
     def _holds(self, offers: Assortments) -> bool:
         """Whether these offers begin with those that the half-space is of: then it holds their models, too."""
         return offers.offers[: len(self._offers)] == self._offers
-
-
-def _is_small(offers: Assortments) -> bool:
-    sizes = offers.n_offers, offers.n_items, offers.n_coordinates
-    return all(own <= most for own, most in zip(sizes, LARGEST, strict=True))
 
 
 def _oracle(run: Run, offers: Assortments) -> Oracle:

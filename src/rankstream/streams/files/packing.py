@@ -10,8 +10,8 @@ from rankstream import distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts, WindowCounts
-from rankstream.data.readers.lines import is_text
+from rankstream.data.decay import DecayingCounts, WindowCounts
+from rankstream.data.readers.sources.lines import is_text
 from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
@@ -19,7 +19,7 @@ from rankstream.learners.rounds import Sums
 from rankstream.models.base import can_be_saved, check_items
 from rankstream.oracles import ComponentsOracle, Oracle, QuickOracle, SearchOracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.soundness import check_memory, check_whole
+from rankstream.streams.files.validation import check_memory, check_whole
 
 MOST_ROUNDS = 1_000_000
 SETTINGS: dict[str, tuple[str, ...]] = {

@@ -6,14 +6,14 @@ from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import QuickOracle
-from rankstream.oracles.search import hurried
+from rankstream.oracles.search.local import hurried
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
-from rankstream.streams.growth_kernels import add_choices
-from rankstream.streams.reweighing import catch_up
+from rankstream.streams.runs.growth_kernels import add_choices
+from rankstream.streams.runs.offer_weights import catch_up
 
-NEGLIGIBLE = 1e-6  # the share of a model below which a ranking is dropped
-ROUNDS, RANKINGS = 5, 100  # of a market that is followed quickly (``pace``): rounds at a time, and rankings
+MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped
+QUICK_ROUNDS, MAX_QUICK_RANKINGS = 5, 100  # at a time, and kept, of a market that is followed quickly (``pace``)
 
 
 def endless(solver: Solver, state: State | None = None) -> Run:
@@ -24,7 +24,7 @@ def endless(solver: Solver, state: State | None = None) -> Run:
     return run
 
 
-def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
+def advance(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     """Play so many rounds on the counts as they are, with all earlier ones counting for at most ``memory``.
 
     Offers weigh by their observations (``catch_up``). With nothing yet, or all forgotten, the model stays as it is.
@@ -32,7 +32,7 @@ def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     """
     if isinstance(run.solver.oracle, QuickOracle):
         with one_blas_thread():
-            _play_quickly(run, counts, min(memory, RANKINGS), min(rounds, ROUNDS))
+            _play_quickly(run, counts, min(memory, MAX_QUICK_RANKINGS), min(rounds, QUICK_ROUNDS))
         return
     catch_up(run, counts, memory)
     prune(run)
@@ -43,7 +43,7 @@ def play_on(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
 
 def _play_quickly(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     catch_up(run, counts, memory)
-    prune(run, RANKINGS)
+    prune(run, MAX_QUICK_RANKINGS)
     for _ in range(rounds if counts.observations else 0):
         run.state = run.solver.step(run.state, counts)
         if isinstance(run.solver.oracle, QuickOracle):
@@ -70,7 +70,7 @@ def prune(run: Run, most: int | None = None) -> None:
     (1, array([1., 0.]))
     """
     sums, weights, offers = run.state.sums, run.state.weights, run.solver.assortments
-    least = NEGLIGIBLE * sums.total_weight
+    least = MIN_RANKING_SHARE * sums.total_weight
     faded = [key for key, weight in weights.items() if weight < least]
     if most is not None and len(weights) - len(faded) > most:
         faded = sorted(weights, key=weights.__getitem__)[: len(weights) - most]

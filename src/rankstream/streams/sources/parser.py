@@ -2,30 +2,31 @@
 
 import csv
 import io
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rankstream._core.types import Label
-from rankstream.data.forgetting import as_seconds
+from rankstream.data.decay import as_seconds
+from rankstream.data.readers.dialect import LineDialect, number_columns
 from rankstream.data.readers.formats import Layout, recognise
-from rankstream.data.readers.json_lines import Twice, loads
-from rankstream.data.readers.labels import text
-from rankstream.data.readers.lines import LINE, UTF8, CsvReader, row_problem
 from rankstream.data.readers.price_columns import IN_OFFERS, price_columns
-from rankstream.data.readers.prices import PricedChoices
+from rankstream.data.readers.prices import PricedChoices, plain_cell
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.records import SEPARATORS, Choices, weight_of
-from rankstream.data.readers.roles import listed_names, parsed
-from rankstream.data.readers.sources import JSON_ENDINGS
+from rankstream.data.readers.roles import listed_names, parsed, roles_of
+from rankstream.data.readers.sources.files import JSON_ENDINGS
+from rankstream.data.readers.sources.json_lines import Twice, loads
+from rankstream.data.readers.sources.labels import text
+from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, UTF8, CsvReader, row_problem
 from rankstream.data.readers.times import seconds_of
-from rankstream.streams.choices import Record
-from rankstream.streams.levels import without_levels
+from rankstream.streams.record import Record, without_levels
 
 CSV_ENDINGS = (".csv", ".tsv")
 READABLE = ("transactions", "counts", "wide")
 KEYS = ("offered", "chosen", "count", "time")
-MOST = 1e15
+MAX_COUNT = 1e15
 
 
 class LineReader:
@@ -33,11 +34,12 @@ class LineReader:
 
     ``columns`` says which key or column is what, ``no_choice`` names the item in every offer that an empty choice
     means, ``separator`` joins the items of an offer that is one text, and ``prices`` names the columns of prices of a
-    wide table, or is "offered" where offers contain them.
+    wide table, or is "offered" where offers contain them. Names of columns and keys are recognised as by ``read``;
+    ``decimal`` and ``dates`` are its options, recognised from the records that came so far (``LineDialect``).
 
     >>> reader = LineReader("choices.csv", columns="chosen=bought")
-    >>> reader.begin(b"offered,bought,price", "choices.csv"), reader.record(b"tea;pie,pie,2")
-    (True, Record(offered=('pie', 'tea'), chosen='pie', times=1.0, time=None))
+    >>> reader.begin(b"offered,bought,date", "choices.csv"), reader.record(b"tea;pie,pie,02.03.2026")
+    (True, Record(offered=('pie', 'tea'), chosen='pie', times=1.0, time=1772409600.0))
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class LineReader:
         no_choice: str | None = None,
         separator: str | None = None,
         prices: str | None = None,
+        decimal: str | None = None,
+        dates: str | None = None,
     ) -> None:
-        self.prices = prices
+        self.prices, self.dialect = prices, LineDialect(decimal, dates)
         self.columns, self.separator = columns, SEPARATORS[0] if separator is None else separator
         self.no_choice = None if no_choice is None else text(no_choice)
         if not self.separator:
@@ -68,8 +72,9 @@ class LineReader:
         if not self.is_csv:
             self._keys = _keys(self.columns)
             if self.prices is not None:
-                price_columns(name, [str(self._keys["offered"])], self.prices).in_offers(name, self._keys["offered"])
-                self._choices = in_priced_offers(self.separator, self.no_choice)
+                offered = self._keys.get("offered", IN_OFFERS)
+                price_columns(name, [str(offered)], self.prices).in_offers(name, offered)
+                self._choices = in_priced_offers(self.separator, self.no_choice, self.dialect.number)
             return False
         header, self._delimiter = _header(first, name)
         if self._header not in (None, header):
@@ -78,8 +83,11 @@ class LineReader:
                 "the same names of columns."
             )
         self._header, self._layout = header, _layout(name, header, self.columns, self.prices)
-        kind = PricedChoices if self._layout.has_prices else Choices
-        self._choices = kind(self._layout, self.separator, no_choice=self.no_choice)
+        self._numbers = number_columns(self._layout)
+        self._choices = Choices(self._layout, self.separator, no_choice=self.no_choice)
+        if self._layout.has_prices:
+            number = self.dialect.number
+            self._choices = PricedChoices(self._layout, self.separator, no_choice=self.no_choice, number=number)
         return True
 
     def is_whole(self, words: bytes) -> bool:
@@ -100,10 +108,14 @@ class LineReader:
         """The record; None where there is none, or a ValueError."""
         if not words.strip():
             return None
-        if len(words) > LINE:
-            raise ValueError(f"it is longer than {LINE:,} bytes: end each record by a line break")
+        if len(words) > MAX_LINE_BYTES:
+            raise ValueError(f"it is longer than {MAX_LINE_BYTES:,} bytes: end each record by a line break")
         if not self.is_csv:
-            return record_from(_object(words), self._keys, self.no_choice, self.separator, self._choices)
+            content = _object(words)
+            keys = _named_keys(content, self._keys or {})
+            if isinstance(content, dict) and keys["time"] in content:
+                content[keys["time"]] = self.dialect.time(content[keys["time"]])
+            return record_from(content, keys, self.no_choice, self.separator, self._choices)
         try:
             return self._row(words)
         except csv.Error as error:
@@ -121,13 +133,15 @@ class LineReader:
         if wrong is not None:
             raise wrong
         by_name = dict(zip(header, cells, strict=True))
+        for column in self._numbers:
+            by_name[column] = self.dialect.number(by_name[column])
         assert self._choices is not None
         offer, chosen = _outcome(self._choices, [by_name[column] for column in self._layout.raw])
         times = 1.0 if self._layout.count is None else weight_of(by_name[self._layout.count])
-        if times >= MOST:
-            raise ValueError(f"its count {times:g} is not a number below {MOST:g}")
+        if times >= MAX_COUNT:
+            raise ValueError(f"its count {times:g} is not a number below {MAX_COUNT:g}")
         time = self._layout.roles.get("time")
-        return Record(offer, chosen, times, None if time is None else _moment_of_cell(by_name[time]))
+        return Record(offer, chosen, times, None if time is None else _moment_of_cell(self.dialect.time(by_name[time])))
 
 
 DIALECT: dict[str, Any] = {"strict": True, "skipinitialspace": True}
@@ -160,18 +174,26 @@ def _layout(name: str, header: list[str], columns: str | None, prices: str | Non
 
 
 def _keys(columns: str | None) -> dict[str, Any]:
-    """Which key of JSON is what."""
+    """Which key of JSON is what, as the user says."""
     given = {} if columns is None else parsed(columns)
     for role in given:
         if role not in KEYS:
             raise ValueError(f"The columns {shown(columns)} name {role!r}: in JSON lines there are {', '.join(KEYS)}.")
-    return {**{role: role for role in KEYS}, **given}
+    return given
 
 
-def in_priced_offers(separator: str = SEPARATORS[0], no_choice: str | None = None) -> PricedChoices:
+def _named_keys(content: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Which key of an object is what: as the user says, or known by its name, such as "bought"."""
+    known = roles_of("The record", list(content), {}) if isinstance(content, dict) else {}
+    return {role: given.get(role, known.get(role, role)) for role in KEYS}
+
+
+def in_priced_offers(
+    separator: str = SEPARATORS[0], no_choice: str | None = None, number: Callable[[Any], Any] = plain_cell
+) -> PricedChoices:
     """What reads offers that contain prices, as mappings or as texts such as "tea@3.50"."""
     layout = Layout("transactions", (IN_OFFERS, "chosen"), has_prices=True)
-    return PricedChoices(layout, separator, no_choice=no_choice)
+    return PricedChoices(layout, separator, no_choice=no_choice, number=number)
 
 
 def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
@@ -244,7 +266,7 @@ def record_from(
 
 def amount_of(count: object) -> float:
     """How many times something was chosen."""
-    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < MOST:
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < MAX_COUNT:
         raise ValueError(f"its count {shown(count)} is not a number >= 0")
     return float(count)
 

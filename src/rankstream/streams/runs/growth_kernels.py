@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 
 

@@ -22,8 +22,8 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.packing import MissingPartError, Packed, Parts, pack, under, unpack
-from rankstream.streams.soundness import check_run
+from rankstream.streams.files.packing import MissingPartError, Packed, Parts, pack, under, unpack
+from rankstream.streams.files.validation import check_run
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1

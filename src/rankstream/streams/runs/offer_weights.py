@@ -18,7 +18,7 @@ from rankstream.learners import DualAveraging, MirrorDescent
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
-from rankstream.streams.growth import grow
+from rankstream.streams.runs.growth import grow
 
 
 def can_reweigh(solver: Solver) -> bool:

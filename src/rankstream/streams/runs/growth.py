@@ -21,9 +21,9 @@ from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.growth_kernels import add_choices
+from rankstream.streams.runs.growth_kernels import add_choices
 
-MANY = 100_000  # items in all rankings times new items from which all are put in at once
+MAX_CELLS_ONE_BY_ONE = 100_000  # items in all rankings times new items from which all are put in at once
 
 
 def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Codes:
@@ -34,7 +34,7 @@ def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Cod
     >>> extend_rankings(np.array([[1, 0]]), 4, "last", 0), extend_rankings(np.array([[1, 0]]), 4, "first", 0)
     (array([[1, 0, 2, 3]]), array([[3, 2, 1, 0]]))
     """
-    if ties == "random" and rankings.size * (n_items - rankings.shape[1]) > MANY:
+    if ties == "random" and rankings.size * (n_items - rankings.shape[1]) > MAX_CELLS_ONE_BY_ONE:
         return _scatter(rankings, n_items, seed)
     for code in range(rankings.shape[1], n_items):
         if ties == "random":

@@ -8,21 +8,22 @@ from types import NoneType
 from typing import Any, Final, NamedTuple
 
 from rankstream._core.types import Label
-from rankstream.data.forgetting import as_reach
+from rankstream.data.decay import as_reach
 from rankstream.data.readers.price_columns import IN_OFFERS
 from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import parsed
-from rankstream.streams.checkpoint import explained
 from rankstream.streams.detector import Alarm
-from rankstream.streams.gate import Gate
+from rankstream.streams.files.checkpoint import explained
 from rankstream.streams.live import Live, Record
-from rankstream.streams.records import LineReader
-from rankstream.streams.rotation import Place
-from rankstream.streams.source import FileSource, Line, LineSource, PipedSource
+from rankstream.streams.live_settings import RecordRules
+from rankstream.streams.sources.lines import FileSource, Line, LineSource, PipedSource
+from rankstream.streams.sources.parser import LineReader
+from rankstream.streams.sources.rotation import Place
 
-BATCH = 1000
-LARGEST = 2**62
+BATCH_RECORDS = 1000
+MAX_PLACE = 2**62
 FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # what device, inode and digest may be
+DIALECT = ("decimal", "dates")  # options that are recognised from records
 END: Final = "end"
 
 
@@ -75,12 +76,12 @@ class Follower:
             self.reading["prices"] = IN_OFFERS
         elif self.live.prices is None and self.reading.get("prices") is not None:
             raise ValueError(
-                "A stream must know its price levels before the first record: say them, as in --price-levels "
-                """'{"tea": [3, 3.5]}'."""
+                "A stream must know its price levels before the first record: say them, as in "
+                """price_levels='{"tea": [3, 3.5]}'."""
             )
         self.reader = LineReader(source, **self.reading)
         self.told = len(self.alarms)
-        self.gate = Gate(self.live, self._known())
+        self.rules = RecordRules(self.live.rules, self._known())
 
     @property
     def state(self) -> Path:
@@ -98,26 +99,25 @@ class Follower:
         before = self.live.notes.get("source")
         if before != self.source:
             raise ValueError(
-                f"{self.out} follows {before!r}, not {self.source!r}: name another folder with --out, or that source."
+                f"{self.out} follows {before!r}, not {self.source!r}: name that source, or another folder (out=...)."
             )
         for name, value in given.items():
-            before = getattr(self.live, name)
-            if before != value:
-                raise ValueError(
-                    f"{self.out} was begun with {name} {before}, not {value}: name another folder with --out."
-                )
+            if getattr(self.live, name) != value:
+                raise self._begun_otherwise(name, getattr(self.live, name), value)
         with explained(self.state):
             if self.live.ready:
                 _ = self.live.model, self.live.certificate  # what cannot be asked is damaged, too
             self.at, self.resumed = _place_in(self.live.notes), True
             noted = _reading_in(self.live.notes)
         for name, value in noted.items():
+            if value is None and name in DIALECT:
+                continue  # what no record has shown so far may be said later
             if self.reading.get(name) not in (None, value):
-                raise ValueError(
-                    f"{self.out} was begun with {name} {value}, not {self.reading[name]}: name another folder with "
-                    "--out."
-                )
+                raise self._begun_otherwise(name, value, self.reading[name])
             self.reading[name] = value
+
+    def _begun_otherwise(self, name: str, before: Any, now: Any) -> ValueError:
+        return ValueError(f"{self.out} was begun with {name} {before}, not {now}: name another folder (out=...).")
 
     def _known(self) -> Iterator[Label]:
         """The items so far, with those of choices that wait for their block."""
@@ -132,7 +132,8 @@ class Follower:
             end, number, device, inode, digest = self.at.place
             file = {"device": device, "inode": inode, "digest": digest}
             at = [end, number, self.at.skipped]
-            self.live.save(self.state, {"source": self.source, "at": at, "file": file, "reading": self.reading})
+            reading = self.reading | {name: getattr(self.reader.dialect, name) for name in DIALECT}
+            self.live.save(self.state, {"source": self.source, "at": at, "file": file, "reading": reading})
         if self.live.ready:
             self.live.model.save(self.out / "model.json")
 
@@ -156,14 +157,14 @@ class Follower:
             if isinstance(line, Line):
                 try:
                     read = self.reader.record(line.text)
-                    record = None if read is None else self.gate.checked(read)
+                    record = None if read is None else self.rules.checked(read)
                 except ValueError as error:
                     if self.on_error == "stop":
                         yield Step(batch, source.place(before=True), skipped)
                         raise ValueError(f"{line.path}, line {line.number}: {error}.") from None
                     record, skipped = None, skipped + 1
                 batch += [] if record is None else [record]
-            if line is END or line is None or len(batch) >= BATCH:
+            if line is END or line is None or len(batch) >= BATCH_RECORDS:
                 yield Step(batch, source.place(), skipped)
                 batch = []
             if line is END:
@@ -197,7 +198,7 @@ def _place_in(notes: dict[str, Any]) -> Step:
     end, number, skipped = notes["at"]
     file = notes.get("file") or {}
     place = Place(end, number, file.get("device"), file.get("inode"), file.get("digest"))
-    if not all(type(one) is int and 0 <= one < LARGEST for one in (end, number, skipped)):
+    if not all(type(one) is int and 0 <= one < MAX_PLACE for one in (end, number, skipped)):
         raise ValueError(f"its place {shown([end, number, skipped])} is not of whole numbers")
     if not all(type(one) in kinds for one, kinds in zip(place[2:], FILE, strict=True)):
         raise ValueError(f"the file of its place is {shown(file)}")
@@ -207,7 +208,7 @@ def _place_in(notes: dict[str, Any]) -> Step:
 def _reading_in(notes: dict[str, Any]) -> dict[str, str | None]:
     """How the lines were read so far; version 0.2 knew one way."""
     noted = notes.get("reading", {})
-    known = ("columns", "no_choice", "separator", "prices")
+    known = ("columns", "no_choice", "separator", "prices", *DIALECT)
     if not isinstance(noted, dict) or any(type(noted.get(name)) not in (str, NoneType) for name in known):
         raise ValueError(f"how it is read is {shown(noted)}")
     if noted.get("columns") is not None:

@@ -4,16 +4,16 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from rankstream.data.forgetting import reach_text
+from rankstream.data.decay import reach_text
 from rankstream.data.prices import PriceLevels
-from rankstream.streams.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.choices import Record
 from rankstream.streams.detector import ChangeDetector, DetectorSettings
+from rankstream.streams.entropy_follower import EntropyFollower
+from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
+from rankstream.streams.files.packing import Parts, pack
+from rankstream.streams.files.validation import check_live
 from rankstream.streams.pace import StreamPace
-from rankstream.streams.packing import Parts, pack
-from rankstream.streams.playing import endless
-from rankstream.streams.served import Served
-from rankstream.streams.soundness import check_live
+from rankstream.streams.record import Record
+from rankstream.streams.runs.endless import endless
 
 OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # what a file has beside the notes
 
@@ -53,7 +53,7 @@ def read_live(kind: Any, path: str | os.PathLike[str]) -> Any:
             live = _watched(kind, runs, watched, levels)
         live.records, live.notes = records, notes
         if dense is not None:
-            live.dense = Served.from_content(dense, live.seed)
+            live.dense = EntropyFollower.from_content(dense, live.seed)
         check_live(live)
     return live
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts, WindowCounts, make_counts
+from rankstream.data.decay import DecayingCounts, WindowCounts, make_counts
 from rankstream.solver.loop import Solver, State
 
-LARGEST = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
-ROUNDING = 1e-6
+MAX_MAGNITUDE = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
+SUM_TOLERANCE = 1e-6
 
 
 def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None:
@@ -30,7 +30,7 @@ def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None
     check_numbers("weights of rankings", weights, least=0.0)
     _check_sum("its rankings weigh", float(weights.sum()), sums.total_weight)
     if state.round and isinstance(offers, Assortments):
-        if sums.total_weight <= 0 or sums.vertex.min() < -ROUNDING * sums.total_weight:
+        if sums.total_weight <= 0 or sums.vertex.min() < -SUM_TOLERANCE * sums.total_weight:
             raise ValueError("its rounds weigh nothing, or less")
         for total in np.add.reduceat(sums.vertex, offers.indptr[:-1]).tolist():
             _check_sum("the choices from an offer weigh", total, sums.total_weight)
@@ -38,13 +38,13 @@ def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None
         _check_counts(counts)
 
 
-def check_numbers(what: str, values: Any, size: int | None = None, least: float = -LARGEST) -> None:
+def check_numbers(what: str, values: Any, size: int | None = None, least: float = -MAX_MAGNITUDE) -> None:
     """Refuse what is not a row of finite numbers, of a size and not below the least."""
     array = np.asarray(values)
     if array.ndim != 1 or (size is not None and array.size != size):
         raise ValueError(f"its {what} have the shape {array.shape}" + (f", not ({size},)" if size is not None else ""))
-    if not ((array >= least) & (array <= LARGEST)).all():
-        raise ValueError(f"its {what} are not all finite, or below {max(least, -LARGEST):g}")
+    if not ((array >= least) & (array <= MAX_MAGNITUDE)).all():
+        raise ValueError(f"its {what} are not all finite, or below {max(least, -MAX_MAGNITUDE):g}")
 
 
 def check_whole(what: str, *values: Any) -> None:
@@ -77,6 +77,7 @@ def check_memory(own: dict[str, Any], memory: dict[str, Any], n_items: int) -> N
 def check_detector(detector: Any) -> None:
     """Refuse a change detector whose parts are not of one market."""
     check_whole("number of choices", detector.records, detector.since, *detector._pending)
+    check_whole("restart", *(() if detector.restarted is None else (detector.restarted,)))
     check_numbers("evidence", [detector.statistic], least=0.0)
     for alarm in detector.alarms:
         check_whole("alarm", alarm.record, alarm.since)
@@ -123,7 +124,7 @@ def _check_learner(state: Any, fresh: Any) -> None:
 
 
 def _check_sum(what: str, found: float, expected: float) -> None:
-    if not abs(found - expected) <= ROUNDING * max(1.0, expected):
+    if not abs(found - expected) <= SUM_TOLERANCE * max(1.0, expected):
         raise ValueError(f"{what} {found:g}, and all rounds {expected:g}")
 
 
@@ -131,7 +132,7 @@ def _check_counts(counts: ChoiceCounts) -> None:
     offers = counts.assortments
     memory = counts.memory()
     now = float(getattr(counts, "now", 0.0))
-    if now != -np.inf and not abs(now) <= LARGEST:
+    if now != -np.inf and not abs(now) <= MAX_MAGNITUDE:
         raise ValueError(f"its counts are of the time {now:g}")
     if isinstance(counts, WindowCounts):
         sizes = {array.shape for name, array in memory.items() if name != "now"}
@@ -145,5 +146,5 @@ def _check_counts(counts: ChoiceCounts) -> None:
     if "squares" in memory:
         check_numbers("squares", memory["squares"], offers.n_offers, 0.0)
     of_offers = np.add.reduceat(counts.tallies, offers.indptr[:-1])
-    if not np.allclose(of_offers, counts.totals, rtol=ROUNDING, atol=0.0):
+    if not np.allclose(of_offers, counts.totals, rtol=SUM_TOLERANCE, atol=0.0):
         raise ValueError("the counts of an offer do not sum to its total")

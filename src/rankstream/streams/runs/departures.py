@@ -1,4 +1,4 @@
-"""Leaving: go on with a run when offers leave, as the least informative must where a market has outgrown the memory.
+"""Shrinking: go on with a run when offers leave, as the least informative must where a market has outgrown the memory.
 
 The past is read as that of a game on the offers that stay, played at its means: what the duals priced elsewhere is
 dropped, and what remains of a dual is allowed. So ``certificate(...).gap`` holds as before, for the offers that stay.
@@ -13,22 +13,23 @@ import numpy as np
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import ForgettingCounts
+from rankstream.data.decay import ForgettingCounts
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.oracles import QuickOracle
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
-from rankstream.streams.growth import tie_rule
-from rankstream.streams.reweighing import can_reweigh
+from rankstream.streams.runs.growth import tie_rule
+from rankstream.streams.runs.offer_weights import can_reweigh
 
 
-def leaving(counts: ChoiceCounts, most: int) -> Codes:
+def offers_to_keep(counts: ChoiceCounts, most: int) -> Codes:
     """The numbers of the offers that stay, so that at most ``most`` coordinates do.
 
     Those of fewest choices leave first, and the oldest of them first.
 
-    >>> leaving(ChoiceCounts(Assortments([("tea", "pie"), ("pie", "ice"), ("tea", "ice")]), [1, 2, 1, 0, 1, 0]), 4)
+    >>> offers = Assortments([("tea", "pie"), ("pie", "ice"), ("tea", "ice")])
+    >>> offers_to_keep(ChoiceCounts(offers, [1, 2, 1, 0, 1, 0]), 4)
     array([0, 2])
     """
     sizes = np.diff(counts.assortments.indptr)
@@ -37,8 +38,8 @@ def leaving(counts: ChoiceCounts, most: int) -> Codes:
     return np.sort(order[: max(1, stay)])
 
 
-def leave(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
-    """Counts over the offers that stay, which the runs are left with, too; items that are not in them leave as well.
+def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
+    """Counts over the offers that stay, which the runs are left with, too; items that are in none of them leave.
 
     Items of an order stay: they may be offered again, and the order must hold then.
 

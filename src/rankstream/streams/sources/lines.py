@@ -10,13 +10,22 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import BinaryIO, NamedTuple
 
-from rankstream.data.readers.lines import LINES
-from rankstream.streams.records import LineReader
-from rankstream.streams.rotation import PACKED, WINDOW, Place, digest_of, inode_of, is_written_anew, newer, where_is
+from rankstream.data.readers.sources.lines import MAX_RECORD_LINES
+from rankstream.streams.sources.parser import LineReader
+from rankstream.streams.sources.rotation import (
+    PACKED,
+    WINDOW_BYTES,
+    Place,
+    digest_of,
+    inode_of,
+    is_written_anew,
+    newer,
+    where_is,
+)
 
-PAUSE = 0.1
-CHUNK = 2**20
-LONGEST = 2**26  # bytes without a line break: this is no text
+PAUSE_SECONDS = 0.1
+CHUNK_BYTES = 2**20
+MAX_BYTES_WITHOUT_BREAK = 2**26  # bytes without a line break: this is no text
 
 
 class Line(NamedTuple):
@@ -70,7 +79,8 @@ class LineSource(ABC):
 
     def _endless(self) -> ValueError:
         return ValueError(
-            f"{self.name}, line {self.number + 1}: there is no line break within {LONGEST:,} bytes: give lines of text."
+            f"{self.name}, line {self.number + 1}: there is no line break within "
+            f"{MAX_BYTES_WITHOUT_BREAK:,} bytes: give lines of text."
         )
 
     def _records(self, final: bool = False) -> Iterator[Line]:
@@ -91,16 +101,16 @@ class LineSource(ABC):
 def _next_record(buffer: bytes, start: int, reader: LineReader, final: bool) -> tuple[int, int] | None:
     """Where the record that begins here ends, and on how many lines it stands; None if more has to come.
 
-    What does not end within ``LINES`` lines is wrong on its first line, and the next record begins behind that.
+    What does not end within ``MAX_RECORD_LINES`` is wrong on its first line, and the next record begins behind that.
     """
     ends: list[int] = []
     cut = start
-    while len(ends) < LINES and (found := buffer.find(b"\n", cut)) >= 0:
+    while len(ends) < MAX_RECORD_LINES and (found := buffer.find(b"\n", cut)) >= 0:
         cut = found + 1
         ends.append(cut)
         if reader.is_whole(buffer[start:cut]):
             return cut, len(ends)
-    if len(ends) < LINES:
+    if len(ends) < MAX_RECORD_LINES:
         if not final or start == len(buffer):
             return None
         if cut < len(buffer) and (not ends or reader.is_whole(buffer[start:])):
@@ -140,20 +150,20 @@ class FileSource(LineSource):
 
     def _go_to(self, place: Place) -> None:
         self._begin_again()
-        self.end, self.number, before = place.end, place.number, min(place.end, WINDOW)
+        self.end, self.number, before = place.end, place.number, min(place.end, WINDOW_BYTES)
         self._buffer, self._cursor = self._read(place.end - before, before), before
 
     def _open(self, file: BinaryIO, path: Path, place: Place) -> None:
         """Read from a file from its start on, after what was read up to a place."""
         self.close()
         self._file, self.name, self._came_from, self._start = file, str(path), place, None
-        self.end, self.number, self._first, self._begun, self._chunk = 0, 0, 0, False, CHUNK
+        self.end, self.number, self._first, self._begun, self._chunk = 0, 0, 0, False, CHUNK_BYTES
         self._buffer, self._cursor = b"", 0
 
     def _begin_again(self) -> None:
         """Let the reader see the first record of a file that is read from the middle on: it may be a header."""
         if self._came_from.end:
-            self._buffer = self._read(0, CHUNK)
+            self._buffer = self._read(0, CHUNK_BYTES)
             next(self._records(final=True), None)
             self._start = None
 
@@ -166,11 +176,11 @@ class FileSource(LineSource):
         assert self._file is not None
         about = os.fstat(self._file.fileno())
         cut = self._cursor - (self.end - end)
-        return Place(end, number, about.st_dev, about.st_ino, digest_of(self._buffer[max(0, cut - WINDOW) : cut]))
+        return Place(end, number, about.st_dev, about.st_ino, digest_of(self._buffer[max(0, cut - WINDOW_BYTES) : cut]))
 
     def _fill(self) -> bool:
         """Read on behind the place; whether what is before it is what was read."""
-        window = self._buffer[max(0, self._cursor - WINDOW) : self._cursor]
+        window = self._buffer[max(0, self._cursor - WINDOW_BYTES) : self._cursor]
         read = self._read(self.end - len(window), len(window) + self._chunk)
         if not read.startswith(window):
             return False
@@ -197,7 +207,7 @@ class FileSource(LineSource):
                     yield from self._records(final=self.reader.is_complete(self.rest))
                     return
                 yield None
-                time.sleep(PAUSE)
+                time.sleep(PAUSE_SECONDS)
             elif upcoming == ready and (file := self._opened(upcoming)) is not None:
                 yield from self._records(final=True)
                 place = self._place_at(self.end, self.number)
@@ -209,8 +219,8 @@ class FileSource(LineSource):
 
     def _check_length(self) -> None:
         """Read more at once where a line is longer than what was read."""
-        self._chunk = CHUNK if len(self.rest) < self._chunk else 2 * self._chunk
-        if self._chunk > LONGEST:
+        self._chunk = CHUNK_BYTES if len(self.rest) < self._chunk else 2 * self._chunk
+        if self._chunk > MAX_BYTES_WITHOUT_BREAK:
             raise self._endless()
 
     def _upcoming(self) -> "Upcoming | None":
@@ -270,7 +280,7 @@ class PipedSource(LineSource):
         Thread(target=self._wait, args=(descriptor,), daemon=True).start()
         while True:
             try:
-                more = self._arrived.get(timeout=PAUSE)
+                more = self._arrived.get(timeout=PAUSE_SECONDS)
             except Empty:
                 yield None
                 continue
@@ -278,7 +288,7 @@ class PipedSource(LineSource):
             yield from self._records(final=not more)
             if not more:
                 return
-            if len(self.rest) > LONGEST:
+            if len(self.rest) > MAX_BYTES_WITHOUT_BREAK:
                 raise self._endless()
 
     def _wait(self, descriptor: int) -> None:

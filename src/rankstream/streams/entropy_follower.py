@@ -1,42 +1,41 @@
 """What a stream serves: a maximum-entropy model of its counts, refreshed as choices come, beside its sparse run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from rankstream._core.types import Label, Vec
+from rankstream._core.threads import one_blas_thread
+from rankstream._core.types import Vec
+from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
 from rankstream.distances import Distance
 from rankstream.models.base import finite_array
+from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.fit import MOST_ITEMS, MOST_OFFERS, EntropyFit, fit_max_entropy
 from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.stacking import Stack, fit_stack
-from rankstream.models.parametric.falling import FallingClassModel
+from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 
-FIRST = 50  # choices before the first fit
-ANEW, AGAIN = (
-    2.0,
-    1.2,
-)  # growth of the choices after which guides are weighed anew, and after which they are fitted again
-ANEW_EVERY, AGAIN_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
-LARGEST = (MOST_OFFERS, MOST_ITEMS, 4_000)  # offers, items and coordinates of a market that is followed
-TOLERANCE = 1e-2
+MIN_CHOICES = 50  # choices before the first fit
+REWEIGH_GROWTH, REFIT_GROWTH = 2.0, 1.2  # of the choices, after which guides are weighed anew, and fitted again
+REWEIGH_EVERY, REFIT_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
+MAX_SIZES = (MOST_OFFERS, MOST_ITEMS, 4_000)  # offers, items and coordinates of a market that is followed
+TOLERANCE_NATS = 1e-2
 Due = Literal["anew", "again"]
 KINDS: dict[str, type[Any]] = {
     kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel, FallingClassModel)
 }
 
 
-class Served:
+class EntropyFollower:
     """A maximum-entropy model that follows counts.
 
     Guides are weighed and the trust is chosen on held-out offers whenever the choices have doubled; in between, when
@@ -46,7 +45,7 @@ class Served:
     followed: there the sparse model is served.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "no")]), [40, 20, 30, 10, 20])
-    >>> served = Served(seed=0)
+    >>> served = EntropyFollower(seed=0)
     >>> served.follow(counts, 120)
     >>> served.model.prior.items
     ('tea', 'pie', 'no')
@@ -62,12 +61,12 @@ class Served:
     def model(self) -> EntropyModel:
         """The model of the last refresh."""
         if self.fit is None or not isinstance(self.fit.model, EntropyModel):
-            raise ValueError(f"There is no maximum-entropy model before {FIRST} choices: ask for the sparse one.")
+            raise ValueError(f"There is no maximum-entropy model before {MIN_CHOICES} choices: ask for the sparse one.")
         return self.fit.model
 
-    def knows(self, items: Sequence[Label]) -> bool:
-        """Whether there is a model, and it is of these items."""
-        return self.fit is not None and self.fit.model.items == tuple(items)
+    def knows(self, offers: Assortments) -> bool:
+        """Whether there is a model of these items, and they are offered in few enough ways for it to stay current."""
+        return self.fit is not None and self.fit.model.items == offers.items and can_follow(offers)
 
     def follow(self, counts: ChoiceCounts, arrived: float, changed: bool = False) -> None:
         """Count what arrived, and refresh if it is time; at once after a change of the market."""
@@ -80,35 +79,42 @@ class Served:
         self.choices += arrived
         offers, count = counts.assortments, float(counts.totals.sum())
         size = offers.n_coordinates
-        sizes = (offers.n_offers, offers.n_items, size)
-        if count < FIRST or any(own > most for own, most in zip(sizes, LARGEST, strict=True)) or offers.n_items < 2:
+        if count < MIN_CHOICES or not can_follow(offers) or offers.n_items < 2:
             return None
-        if changed or self.fit is None or self._due(self.weighed, count, ANEW, ANEW_EVERY * size):
+        if changed or self.fit is None or self._due(self.weighed, count, REWEIGH_GROWTH, REWEIGH_EVERY * size):
             return "anew"
-        again = not self.knows(offers.items) or self._due(self.fitted, count, AGAIN, AGAIN_EVERY * size)
+        again = not self.knows(offers) or self._due(self.fitted, count, REFIT_GROWTH, REFIT_EVERY * size)
         return "again" if again else None
 
-    def refresh(self, counts: ChoiceCounts, how: Due) -> None:
-        """A new model: weigh guides anew, or fit them again with the same weights and trust."""
+    def refresh(self, counts: ChoiceCounts, how: Due, watch: Watch = unwatched) -> None:
+        """A new model: weigh guides anew, or fit them again with the same weights and trust.
+
+        On one thread of BLAS: the matrices are small, and several threads took 4 to 19 times the processor time.
+        """
+        with one_blas_thread():
+            self._fit(counts, how, watch)
+
+    def _fit(self, counts: ChoiceCounts, how: Due, watch: Watch) -> None:
         data, now = observed(counts), (self.choices, float(counts.totals.sum()))
         stack = None if self.fit is None else self.fit.stack
         if how == "anew" or self.fit is None or stack is None:
-            self._refresh(data, fit_stack(data, seed=self.seed), "auto")
+            self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
             self.weighed = now
         else:
-            warm = self.knows(counts.assortments.items)
-            self._refresh(data, stack.refit(data, self.seed, warm=warm), self.fit.trust)
+            warm = self.knows(counts.assortments)
+            again = stack.refit(data, self.seed, warm, until(watch, 0.5))
+            self._tilt(data, again, self.fit.trust, watch)
         self.fitted = now
 
     def _due(self, last: tuple[float, float], count: float, growth: float, every: float) -> bool:
         choices, counted = last
         return count >= growth * counted or self.choices - choices >= max(every, (growth - 1.0) * count)
 
-    def _refresh(self, data: ChoiceCounts, stack: Stack, trust: Any) -> None:
-        before = self.fit
-        self.fit = fit_max_entropy(data, stack, trust=trust, tolerance=TOLERANCE, start=before, seed=self.seed)
+    def _tilt(self, data: ChoiceCounts, stack: Stack, trust: Any, watch: Watch) -> None:
+        options: dict[str, Any] = {"seed": self.seed, "watch": watch}
+        self.fit = fit_max_entropy(data, stack, trust=trust, tolerance=TOLERANCE_NATS, start=self.fit, **options)
         if self.fit.approximate:  # sampled rankings are too many to be saved again and again
-            self.fit = fit_max_entropy(data, stack, trust=None, seed=self.seed)
+            self.fit = fit_max_entropy(data, stack, trust=None, **options)
 
     def certify(self, proven: Certificate, distance: Distance, counts: ChoiceCounts) -> Certificate:
         """The served model's distance with what the sparse run has proven, both at the counts as they are."""
@@ -139,7 +145,7 @@ class Served:
         }
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any], seed: int) -> "Served":
+    def from_content(cls, content: Mapping[str, Any], seed: int) -> "EntropyFollower":
         """What ``to_content`` described."""
         served = cls(seed)
         times = finite_array("times", [content["choices"], *content["weighed"], *content["fitted"]], (5,)).tolist()
@@ -159,6 +165,12 @@ class Served:
         )
         model.note(prediction=served.fit.describe())
         return served
+
+
+def can_follow(offers: Assortments) -> bool:
+    """Whether the market is small enough for a maximum-entropy model that is refitted as choices come."""
+    sizes = offers.n_offers, offers.n_items, offers.n_coordinates
+    return all(own <= most for own, most in zip(sizes, MAX_SIZES, strict=True))
 
 
 def _guide_content(fitted: FittedGuide) -> dict[str, Any]:

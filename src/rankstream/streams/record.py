@@ -1,17 +1,63 @@
-"""Records with prices: every item of an offer at the level that its price belongs to, and the order of all levels."""
+"""One observation of a stream: what is wrong with it, whether it can wait, and its items at price levels."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments, plain
+from rankstream.data.counts import MAX_OBSERVATIONS
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.problems import shown
-from rankstream.streams.choices import Record
 
-KEPT = 10_000
+MAX_DETECTED_COUNT = 100_000
+MAX_KNOWN_OFFERS = 10_000
 """Ways to write an offer that are remembered."""
 Known = tuple[tuple[Label, ...], dict[Label, Label]]
+
+
+class Record(NamedTuple):
+    """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
+
+    Where items have prices, what was offered is a mapping from items to prices, None for what has none.
+
+    >>> Record(("tea", "pie", "nothing"), "tea")
+    Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
+    """
+
+    offered: Any  # a tuple of items, or a mapping from items to prices
+    chosen: Label
+    times: float = 1.0
+    time: float | None = None
+
+
+def check_record(record: Record, timed: bool, detect: bool) -> None:
+    """Refuse what cannot be counted: by time, or choice by choice."""
+    if record.chosen not in record.offered:
+        raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
+    if timed and record.time is None:
+        raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
+    if detect and not (float(record.times).is_integer() and 0 <= record.times <= MAX_DETECTED_COUNT):
+        raise ValueError(
+            f"its count {record.times:g} is not a whole number up to {MAX_DETECTED_COUNT:,}: a change is looked "
+            "for choice by choice"
+        )
+
+
+def can_wait(record: Record, whole: bool) -> bool:
+    """Whether nothing can be wrong with how often and when it was: what waits must be counted later.
+
+    >>> can_wait(Record(("tea", "pie"), "tea", 2.5), whole=False), can_wait(Record(("tea", "pie"), "tea", 2.5), True)
+    (True, False)
+    """
+    times, moment = record.times, record.time
+    if not _is_number(times) or not 0.0 <= times < MAX_OBSERVATIONS or (whole and times != int(times)):
+        return False
+    return moment is None or (_is_number(moment) and isfinite(moment))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class RecordLevels:
@@ -56,7 +102,7 @@ class RecordLevels:
         except ValueError as error:
             words = str(error).rstrip(".")
             raise ValueError(words[0].lower() + words[1:]) from None
-        if len(self._known) >= KEPT:
+        if len(self._known) >= MAX_KNOWN_OFFERS:
             self._known.clear()
         self._known[key] = found
         return found

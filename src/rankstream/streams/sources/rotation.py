@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-WINDOW = 2**16  # bytes before a place by which a file is recognised
+WINDOW_BYTES = 2**16  # bytes before a place by which a file is recognised
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".Z")
 NUMBERED = r"[._-]?(old|bak|prev|[0-9][0-9T:._+-]*)"
 
@@ -17,7 +17,7 @@ class LostSourceError(Exception):
 
 
 class Place(NamedTuple):
-    """How far a source was read: bytes and lines of which file, and a digest of the last ``WINDOW`` bytes before.
+    """How far a source was read: bytes and lines of which file, and a digest of the last ``WINDOW_BYTES`` bytes before.
 
     Places of standard input, and those that version 0.2 saved, have no file and no digest.
     """
@@ -76,7 +76,7 @@ def _lost(source: Path, place: Place, beside: list[Path]) -> LostSourceError:
         )
     return LostSourceError(
         f"{source} is not what was read up to byte {place.end:,}, or shorter than that, and no file beside it is: put "
-        "the rotated file back beside it, or begin again in another folder with --out."
+        "the rotated file back beside it, or begin again in another folder (out=...)."
     )
 
 
@@ -147,7 +147,7 @@ def inode_of(path: Path) -> tuple[int, int] | None:
 
 def _has(path: Path, place: Place) -> bool:
     """Whether a file has the same bytes before the place."""
-    before = min(place.end, WINDOW)
+    before = min(place.end, WINDOW_BYTES)
     try:
         with path.open("rb") as file:
             file.seek(place.end - before)

@@ -1,0 +1,189 @@
+"""The settings of a live model: what it forgets, whether it looks for changes, its price levels; which records fit."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.types import Label
+from rankstream.data.decay import as_reach
+from rankstream.data.prices import PriceLevels
+from rankstream.streams.record import Record, RecordLevels, check_record
+
+ROUNDS_PER_BATCH = 20
+MAX_SECONDS_AHEAD = 86_400.0  # of the time of a record, ahead of the clock
+SERVED = ("max-entropy", "sparse")
+Reach = float | str | timedelta
+
+
+@dataclass(frozen=True)
+class DetectorSettings:
+    """How a change detector works.
+
+    Parameters
+    ----------
+    half_life : float
+        After how many choices one weighs half in the fast-forgetting copy. A shorter one reacts faster and sees less:
+        on n coordinates of m offers the copy's own noise costs about (n - m) / (5.8 * half_life) nats per choice, and
+        changes that cost the served model less are noticed late or never.
+    threshold : float
+        The evidence that a change takes, in nats. If every choice came from the served model, there would be
+        e^threshold choices on average before a false alarm, or more.
+    epsilon : float
+        How much of the uniform choice is mixed into both models when they are scored: no choice is impossible.
+    block : int
+        After how many choices both models learn.
+    rounds : int
+        How many rounds of the solver are played for each block.
+    memory : int
+        For how many rounds all earlier ones count together.
+    distance, learner : str
+        By name. Offers weigh by their observations where these allow it: "l1" and "l2", with "mirror-descent" or
+        "dual-averaging".
+    seed : int
+        Ties between rankings.
+
+    >>> DetectorSettings(threshold=8.0).block
+    50
+
+    """
+
+    half_life: float = 500.0
+    threshold: float = 15.0
+    epsilon: float = 1e-3
+    block: int = 50
+    rounds: int = 50
+    memory: int = 100
+    distance: str = "l2"
+    learner: str = "mirror-descent"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        number_between("half_life", self.half_life, 1e-300)
+        number_between("threshold", self.threshold, 0.0)
+        if not 0.0 < number_between("epsilon", self.epsilon, 0.0, 1.0) < 1.0:
+            raise ValueError(f"epsilon is {self.epsilon}: it must lie strictly between 0 and 1.")
+        for name in ("block", "rounds", "memory"):
+            whole_number(name, getattr(self, name), least=1)
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """Checked settings of ``Live``, of which it has the same attributes; they can check records without a model."""
+
+    half_life: float | timedelta | None
+    window: float | timedelta | None
+    detector: DetectorSettings | None
+    rounds: int
+    seed: int
+    served: str
+    levels: RecordLevels
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        half_life: Reach | None = None,
+        window: Reach | None = None,
+        detect: bool | DetectorSettings = False,
+        threshold: float | None = None,
+        rounds: int | None = None,
+        seed: int | None = None,
+        served: str = "max-entropy",
+        prices: PriceLevels | Mapping[Any, Any] | None = None,
+    ) -> "LiveSettings":
+        """Check the settings that ``Live`` takes; a ValueError says what is wrong with them.
+
+        >>> LiveSettings.of(half_life="7d").timed, LiveSettings.of(detect=True, threshold=8).rounds
+        (True, 50)
+        """
+        if served not in SERVED:
+            raise ValueError(f"served is {served!r}: choose 'max-entropy' or 'sparse'.")
+        half, span = (None if one is None else as_reach(one) for one in (half_life, window))
+        levels = RecordLevels(prices)
+        if detect:
+            given = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
+            own = with_detector(DetectorSettings() if detect is True else detect, span, given)
+            return cls(own.half_life, None, own, own.rounds, own.seed, served, levels)
+        span = without_detector(half, span, threshold)
+        many = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
+        return cls(half, span, None, many, whole_number("seed", 0 if seed is None else seed), served, levels)
+
+    @property
+    def detect(self) -> bool:
+        """Whether changes are looked for."""
+        return self.detector is not None
+
+    @property
+    def timed(self) -> bool:
+        """Whether choices fade by time, so that every record needs one."""
+        return any(isinstance(one, timedelta) for one in (self.half_life, self.window))
+
+
+def with_detector(settings: DetectorSettings, window: Any, given: dict[str, Any]) -> DetectorSettings:
+    """The settings with those that were given in their places, or what is wrong with them."""
+    if window is not None:
+        raise ValueError("With a change detector the counts begin again when the market changes: leave window out.")
+    if isinstance(given["half_life"], timedelta):
+        raise ValueError("With a change detector the half-life is that of a copy, in choices: give a number.")
+    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
+def without_detector(half_life: Any, window: Any, threshold: float | None) -> int | timedelta | None:
+    """The window, whole where it is of choices, or what is wrong with the three."""
+    if threshold is not None:
+        raise ValueError("The threshold is the evidence that a change detector takes: give both, or neither.")
+    if half_life is not None and window is not None:
+        raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
+    if isinstance(window, int | float):
+        return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
+    span: timedelta | None = window
+    return span
+
+
+class RecordRules:
+    """Check records before they are counted or written down, for a file that is followed and for a service alike.
+
+    ``settings`` are those of the live model, which need not exist, and ``known`` are the items that came before.
+
+    >>> rules = RecordRules(LiveSettings.of(), [7])
+    >>> rules.checked(Record((7, "tea"), "tea"))
+    Record(offered=(7, 'tea'), chosen='tea', times=1.0, time=None)
+    >>> rules.checked(Record(("7", "tea"), "tea"))
+    Traceback (most recent call last):
+    ValueError: its item '7' looks like 7, seen earlier: write both the same way
+    """
+
+    def __init__(self, settings: LiveSettings, known: Iterable[Label] = ()) -> None:
+        self.settings = settings
+        self._labels: dict[str, Label] = {str(item).strip(): item for item in known}
+
+    def checked(self, record: Record) -> Record:
+        """The record with its items as they are known; or a ValueError.
+
+        A number and a text that read alike are two items that nobody can tell apart at the command line.
+        """
+        names = {item: self._labels.get(str(item).strip(), item) for item in record.offered}
+        for item, known in names.items():
+            if type(item) is not type(known):
+                raise ValueError(f"its item {item!r} looks like {known!r}, seen earlier: write both the same way")
+        offered, chosen = record.offered, names.get(record.chosen, record.chosen)
+        own = {names[item]: offered[item] for item in names} if isinstance(offered, Mapping) else tuple(names.values())
+        record = record._replace(offered=own, chosen=chosen)
+        self.settings.levels.of(record)
+        self.check_amount(record)
+        self._labels.update((str(item).strip(), item) for item in record.offered)
+        return record
+
+    def check_amount(self, record: Record) -> None:
+        """Refuse a count or a time that the settings cannot use; prices are not looked at."""
+        check_record(record, self.settings.timed, self.settings.detect)
+        if self.settings.timed and record.time is not None and record.time > time.time() + MAX_SECONDS_AHEAD:
+            raise ValueError(
+                f"its time {record.time:.12g} is more than a day ahead of the clock: give seconds since 1970, not "
+                "milliseconds, or correct the clock"
+            )
+        if self.settings.window is not None and not record.times.is_integer():
+            raise ValueError(f"its count {record.times:g} is not a whole number: a window counts whole choices")

@@ -1,0 +1,1 @@
+"""A solver's run while its problem changes: offers come and go, weights move, rounds never end."""

@@ -1,0 +1,93 @@
+"""Fits of counts of very different sizes: how many steps they take, and that a scale of all counts changes nothing."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankstream import Assortments, ChoiceCounts, Live, Record
+from rankstream._core.types import Vec
+from rankstream.data import simulate
+from rankstream.models.entropy import ensemble
+from rankstream.models.entropy.ensemble import FOLD_EM_STARTS, MAX_FOLD_STEPS, MIN_FIT_STEPS, fit_stack
+from rankstream.models.entropy.guides import HEAVY, MAX_ROUNDS, guides_for
+from rankstream.models.parametric.base import Climb, climb
+from rankstream.models.parametric.priced import fit_priced_class
+from rankstream.models.parametric.priced_fit import PricedProblem
+
+ITEMS, LEVELS = ("a", "b", "c", "d"), (1.0, 2.0, 3.0)
+
+
+def priced_counts(seed: int) -> ChoiceCounts:
+    """Choices from 12 offers of four items, each at one of three prices."""
+    random = np.random.default_rng(seed)
+    offers = Assortments({tuple(f"{item} @ {random.choice(LEVELS):.2f}" for item in ITEMS): None for _ in range(12)})
+    return ChoiceCounts(offers, random.integers(0, 50, offers.n_coordinates))
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_counts_and_smoothing_in_other_units_make_no_difference(classes: int) -> None:
+    counts = priced_counts(0)
+    large = ChoiceCounts(counts.assortments, counts.tallies * 2.0**30)
+    one = fit_priced_class(counts, classes=classes, smoothing=0.5)
+    other = fit_priced_class(large, classes=classes, smoothing=0.5 * 2.0**30)
+    assert (one.iterations, one.converged) == (other.iterations, other.converged)
+    assert one.slopes.tolist() == other.slopes.tolist()
+    assert one.log_likelihood * 2.0**30 == pytest.approx(other.log_likelihood)
+
+
+def test_the_slope_of_the_likelihood_is_that_of_differences() -> None:
+    counts = priced_counts(1)
+    prices = np.array([float(str(item).split("@ ")[1]) for item in counts.assortments.items])
+    owner = np.array([ITEMS.index(str(item)[0]) for item in counts.assortments.items])
+    problem = PricedProblem(counts, owner, prices, 2, 0.5)
+    point = np.random.default_rng(2).normal(size=12)
+    _, slope = problem.cost(point)
+    for place in range(point.size):
+        step = np.zeros(12)
+        step[place] = 1e-6
+        difference = (problem.cost(point + step)[0] - problem.cost(point - step)[0]) / 2e-6
+        assert slope[place] == pytest.approx(difference, rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_priced_market_of_wild_counts_takes_few_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, work = np.random.default_rng(seed), {"evaluations": 0, "steps": 0}
+    offers = [{item: float(random.choice(LEVELS)) for item in random.permutation(ITEMS)} for _ in range(20)]
+    batch = []
+    for _ in range(40):
+        offer = offers[random.integers(20)]
+        batch.append(Record(offer, str(random.choice(list(offer))), float(10.0 ** random.uniform(-9, 10))))
+    cost = PricedProblem.cost
+
+    def counted_cost(self: PricedProblem, point: Vec) -> tuple[float, Vec]:
+        work["evaluations"] += 1
+        return cost(self, point)
+
+    def counted_climb(*given: Any) -> Climb:
+        end = climb(*given)
+        work["steps"] += end.steps
+        return end
+
+    monkeypatch.setattr(PricedProblem, "cost", counted_cost)
+    monkeypatch.setattr("rankstream.models.parametric.falling_demand.climb", counted_climb)
+    live = Live(prices={item: list(LEVELS) for item in ITEMS})
+    live.observe(batch)
+    assert live.serves == "max-entropy"
+    assert live.counts is not None
+    assert work["evaluations"] < 12_000  # 24,000 where counts are not scaled
+    fits, last = 10 * len(guides_for(live.counts.assortments)), 9 * MAX_ROUNDS  # in folds, and to all choices
+    assert work["steps"] <= MAX_FOLD_STEPS + FOLD_EM_STARTS * MIN_FIT_STEPS * fits + last  # 335,541 without a limit
+
+
+def test_steps_that_are_left_are_shared_by_the_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later folds are fitted as well as earlier ones, so that scores do not favour what came first."""
+    market = simulate.market(0, n_items=6, n_offers=20, n_test=5)
+    counts = ChoiceCounts(market.assortments, np.round(1e6 * market.frequencies()))
+    monkeypatch.setattr(ensemble, "MAX_FOLD_STEPS", 6_000)
+    folds = fit_stack(counts, HEAVY).folds
+    steps = [sum(guide.steps for guide in fold.guides.values()) for fold in folds]
+    assert len(steps) == 10
+    assert sum(steps) <= 6_000 + 10 * len(HEAVY) * FOLD_EM_STARTS * MIN_FIT_STEPS
+    assert min(steps) >= FOLD_EM_STARTS * MIN_FIT_STEPS * len(HEAVY) / 2
+    assert max(steps) < sum(steps) / 2
