@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Mask
-from rankstream.decide.problem import OfferProblem
-from rankstream.decide.valuing import values
+from rankstream.decide.context import Context, counted
+from rankstream.decide.moves import least_gain, mask_of, single_changes
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.offers import OfferProblem
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Decision:
         What ``by_size`` is read from.
     sizes_quick : bool
         Whether that callable is quick.
+    context : Context or None
+        The present offer, what the decision gains on it, single changes to it, and how near offers in the data are.
 
     """
 
@@ -85,6 +89,7 @@ class Decision:
     lead: Lead | None = None
     sizes: dict[int, float] | Callable[[], dict[int, float]] = field(default_factory=dict, repr=False)
     sizes_quick: bool = field(default=False, repr=False)
+    context: Context | None = field(default=None, repr=False)
 
     @property
     def menu(self) -> tuple[Label, ...]:
@@ -100,8 +105,7 @@ class Decision:
     @property
     def held(self) -> Mask:
         """For every item of the model, whether it is in the offer."""
-        inside = set(self.offer)
-        return np.array([item in inside for item in self.problem.items])
+        return mask_of(self.problem, self.offer)
 
     @cached_property
     def by_size(self) -> dict[int, float]:
@@ -121,8 +125,8 @@ class Decision:
         """What each item of the offer adds, and what the nearest rejected item would have cost, in sentences."""
         return "\n".join(explanation(self))
 
-    def to_content(self) -> dict[str, Any]:
-        """What JSON can write of it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
         content: dict[str, Any] = {
             "offer": [str(item) for item in self.offer],
             "value": self.value,
@@ -143,6 +147,8 @@ class Decision:
         if self.lead is not None:
             lead = self.lead
             content["lead"] = {"value": lead.value, "low": lead.low, "high": lead.high, "is_noise": lead.is_noise}
+        if self.context is not None:
+            content["context"] = self.context.to_json()
         return content
 
     def __str__(self) -> str:
@@ -154,75 +160,113 @@ def named(items: tuple[Label, ...]) -> str:
     return ", ".join(str(item) for item in items) if items else "nothing"
 
 
-def summary(found: Decision) -> list[str]:
-    """The offer, what it is worth, and what is known of that."""
-    lines = [f"Offer {named(found.offer)}: {found.value:.4g} per customer"]
-    if found.interval is not None:
-        lines[0] += f" [{found.interval[0]:.4g}, {found.interval[1]:.4g}]"
-    if found.error:
-        lines[0] += f", sampling error {found.error:.2g}"
+@dataclass(frozen=True)
+class Units:
+    """How sentences give values: per so many customers, in a currency.
+
+    >>> Units(currency="EUR").amount(0.65437), Units(1).per(0.65437), Units().change(-0.0123)
+    ('65.44 EUR', '0.6544 per customer', '-1.23')
+    """
+
+    customers: int = 100
+    currency: str = ""
+
+    def amount(self, value: float, form: str = ".4g") -> str:
+        """A value without saying per how many."""
+        return f"{self.customers * value:{form}}{self.currency and ' '}{self.currency}"
+
+    def change(self, value: float) -> str:
+        """A difference, with its sign."""
+        return self.amount(value, "+.3g")
+
+    def per(self, value: float) -> str:
+        """A value, and per how many."""
+        many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
+        return f"{self.amount(value)} per {many}"
+
+    def ends(self, ends: tuple[float, float] | None) -> str:
+        """An interval in brackets, where there is one."""
+        return "" if ends is None else f" [{self.customers * ends[0]:.4g}, {self.customers * ends[1]:.4g}]"
+
+
+PER_100 = Units()
+
+
+def summary(found: Decision, units: Units = PER_100) -> list[str]:
+    """The offer, its worth by the model and against the present one, how near the data are, and what is proven."""
+    first = f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"
+    lines = [first + (f", sampling error {units.amount(found.error, '.2g')}" if found.error else "")]
+    around = found.context
+    if around is not None and around.present is not None:
+        same = set(around.present) == set(found.offer)
+        gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} against the present offer"
+        lines.append(
+            "This is the present offer." if same else f"{gain}, which is worth {units.amount(around.present_value)}."
+        )
+        if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
+            lines[-1] += " The data do not show that it is better."
+    if around is not None and around.nearness is not None:
+        lines.append(around.nearness.words)
+        if around.nearness.is_extrapolation:
+            lines[-1] += " Warning: this is an extrapolation. Try it in a test, or move towards it in small steps."
     if found.proven:
-        lines.append(f"No feasible offer is worth more: proven ({found.engine}).")
+        lines.append(f"The search is proven: by this model, no feasible offer is worth more ({found.engine}).")
     else:
-        lines.append(f"Not proven to be the best ({found.engine}): no offer is worth more than {found.bound:.4g}.")
+        bound = units.amount(found.bound)
+        lines.append(f"The search is not proven ({found.engine}): by this model, no offer is worth more than {bound}.")
     if found.runners_up:
         lead = found.value - found.runners_up[0].value
-        text = f"The next best, {named(found.runners_up[0].offer)}, is worth {lead:.2g} less"
+        text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.2g')} less"
         if found.lead is not None:
-            text += f" [{found.lead.low:.2g}, {found.lead.high:.2g}]"
+            text += units.ends((found.lead.low, found.lead.high))
             text += ": the data do not show which is better" if found.lead.is_noise else ": a lead beyond noise"
         lines.append(f"{text}.")
     return lines
 
 
-def explanation(found: Decision) -> list[str]:
+def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
+    """The present offer, and the best single changes to it."""
+    around = found.context
+    if around is None or around.present is None:
+        return []
+    often = f" (shown {counted(around.present_shown, 'time')})" if around.present_shown else ""
+    lines = [f"Present offer{often}: {named(around.present)}: {units.per(around.present_value)}"]
+    pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
+    if not pays:
+        return [*lines, "No single change to it would earn more."]
+    lines.append("Best single changes to it:")
+    for change in pays:
+        noise = change.interval is not None and change.interval[0] <= 0.0
+        unsure = " (within noise)" if noise else ""
+        lines.append(f"  {change.words}: {units.change(change.gain)}{units.ends(change.interval)}{unsure}")
+    return lines
+
+
+def explanation(found: Decision, units: Units = PER_100) -> list[str]:
     """What each item adds, beginning with the most; then the nearest rejected items."""
     problem, held = found.problem, found.held
     inside = np.flatnonzero(held)
-    without = []
-    for number in inside.tolist():
-        less = held.copy()
-        less[number] = False
-        without.append(less)
+    without = [held & (np.arange(held.size) != code) for code in inside]
     adds = found.value - values(problem, without) if without else np.zeros(0)
-    lines = [summary(found)[0] + "."]
+    lines = [summary(found, units)[0] + "."]
     for place in np.argsort(-adds, kind="stable").tolist():
         code = int(inside[place])
         item = problem.items[code]
         share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
         alone = not problem.nothing >= 0 and inside.size == 1
-        what = "is all there is" if alone else f"adds {adds[place]:.3g}"
+        what = "is all there is" if alone else f"adds {units.amount(adds[place], '.3g')}"
         if problem.state[code] > 0:
             what += " (it must be there)"
         lines.append(f"{item} {what}: {100 * share:.1f} % of customers take it.")
-    return lines + _rejected(found)
+    return lines + _rejected(found, units)
 
 
-def _rejected(found: Decision, most: int = 3) -> list[str]:
+def _rejected(found: Decision, units: Units, most: int = 3) -> list[str]:
     """For the rejected items that come nearest, the best feasible offer with it: added, or for an item of the offer."""
-    problem, held = found.problem, found.held
-    offers, rows = [], []
-    for code in problem.free[~held[problem.free]].tolist():
-        for gone in (-1, *np.flatnonzero(held & (problem.state == 0)).tolist()):
-            after = held.copy()
-            after[code] = True
-            if gone >= 0:
-                after[gone] = False
-            if problem.is_feasible(after):
-                offers.append(after)
-                rows.append((code, gone))
-    if not offers:
-        return []
-    losses = found.value - values(problem, offers)
-    lines: list[str] = []
-    told: set[int] = set()
-    for place in np.argsort(losses, kind="stable").tolist():
-        code, gone = rows[int(place)]
-        if code in told or len(told) == most:
+    close, lines = least_gain(found.problem), dict[Label, str]()
+    for change in single_changes(found.problem, found.held, found.value):
+        if change.comes is None or change.comes in lines or len(lines) == most:
             continue
-        told.add(code)
-        how = "to add" if gone < 0 else f"instead of {problem.items[gone]}"
-        loss = losses[place]
-        what = f"would cost {loss:.3g}" if loss > 1e-12 else "would change nothing" if loss > -1e-12 else "would pay"
-        lines.append(f"{problem.items[code]} {how} {what}.")
-    return lines
+        what = f"cost {units.amount(-change.gain, '.3g')}" if change.gain < -close else "change nothing"
+        lines[change.comes] = f"{change.words} would {what}."
+    return list(lines.values())

@@ -6,18 +6,20 @@ from typing import Any, Unpack
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline, Watch
-from rankstream.columns.fitting import Fitting, Region, fitting_to
-from rankstream.columns.solved import Limits
+from rankstream.columns.data import Limits
+from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
 from rankstream.data.counts import ChoiceCounts
-from rankstream.decide.choosing import decide
-from rankstream.decide.constraints import Constraints, constrained
+from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision, named
-from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, make_problem
-from rankstream.decide.tables import most_decided, scan, table_of
-from rankstream.decide.valuing import values
+from rankstream.decide.engines.tables import most_decided, scan, table_of
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.constraints import Constraints, constrained
+from rankstream.decide.problem.margins import Numbers
+from rankstream.decide.problem.offers import OfferProblem, make_problem
+from rankstream.decide.verification import tolerance_of, verify_feasible, verify_order
 from rankstream.estimation.estimate import estimate
 from rankstream.models.rankings import RankingModel
 
@@ -72,15 +74,16 @@ class SafeOffer:
             lines.append(f"Safest: {name}: expected {self.expected:.4g}, at least {low:.4g}{proof}.")
         return "\n".join(lines)
 
-    def to_content(self) -> dict[str, Any]:
-        """What JSON can write of it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
         return {
             "offer": [str(item) for item in self.offer], "low": self.low, "expected": self.expected,
             "bound": self.bound, "proven": self.proven, "scenarios": self.scenarios, "feasible": self.feasible,
-            "best": self.best.to_content(), "best_low": self.best_low,
+            "best": self.best.to_json(), "best_low": self.best_low,
         }  # fmt: skip
 
 
+@old_keywords(level="confidence")
 @constrained
 def safe_offer(
     counts: ChoiceCounts,
@@ -88,7 +91,7 @@ def safe_offer(
     region: Region = "confidence",
     *,
     tolerance: float = 0.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     model: Any = None,
     accuracy: float = 1e-4,
     max_scenarios: int = 50,
@@ -113,8 +116,8 @@ def safe_offer(
     ladders, present, changes, no_choice : optional
         As for ``best_offer``.
     region : "confidence", "l1" or "linf"
-        Models within the offers' confidence radii at this ``level``, or within a ``tolerance`` in a norm.
-    tolerance, level : float
+        Models within the offers' confidence radii at this ``confidence``, or within a ``tolerance`` in a norm.
+    tolerance, confidence : float
         The size of the region.
     model : optional
         What expected values are by; without it, ``estimate(counts).model``.
@@ -150,15 +153,15 @@ def safe_offer(
     def enough(text: str, share: float = 1.0) -> bool:
         return deadline(text, share) or (watch is not None and watch(text, share))
 
-    cases = _WorstCases(problem, fitting_to(counts, region, tolerance, level, seed=seed), accuracy, enough)
+    cases = _WorstCases(problem, plausible_models(counts, region, tolerance, confidence, seed=seed), accuracy, enough)
     return _search(problem, cases, max_scenarios, decide(problem, 1, budget, seed, watch))
 
 
 class _WorstCases:
     """The worst that offers are worth over the distributions that fit, one offer after the other."""
 
-    def __init__(self, problem: OfferProblem, fitting: Fitting, accuracy: float, watch: Watch) -> None:
-        self.problem, self.fitting, self.watch = problem, fitting, watch
+    def __init__(self, problem: OfferProblem, plausible: PlausibleModels, accuracy: float, watch: Watch) -> None:
+        self.problem, self.plausible, self.watch = problem, plausible, watch
         self.close = accuracy * max(float(np.abs(problem.margins).max()), 1e-300)
         self.limits, self.feasible = Limits(0.1 * accuracy, watch=watch), True
         self.gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
@@ -166,7 +169,7 @@ class _WorstCases:
     def __call__(self, held: Mask) -> tuple[float, RankingModel]:
         """The worst that an offer is worth, proven, and the model that does it."""
         menu = self.problem.labels(held)
-        found, fits = self.fitting.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
+        found, fits = self.plausible.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
         self.feasible &= fits
         return found.bound - float(self.problem.costs[held].sum()), found.model
 
@@ -195,10 +198,20 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
             break
     expected = float(values(problem, [kept[1]])[0])
     items = tuple(problem.items[code] for code in np.flatnonzero(kept[1]))
-    bound = max(bound, kept[0])
+    _verify(problem, kept, bound, close)
+    bound = max(bound, kept[0])  # rounding alone, as was just verified
     return SafeOffer(
         items, kept[0], expected, bound, bound <= kept[0] + close, number, kept[2], best, best_low, cases.feasible
     )
+
+
+def _verify(problem: OfferProblem, kept: tuple[float, Mask, RankingModel], bound: float, close: float) -> None:
+    """Check the offer, its worst case by the worst model, and that no offer can guarantee less than this one does."""
+    (low, held, worst), engine = kept, "safe offer"
+    verify_feasible(problem, [held], engine)
+    by_worst, close = float(values(problem, [held], worst)[0]), max(close, tolerance_of(problem))
+    verify_order(low, by_worst, close, "the guarantee, and the worst model", engine)
+    verify_order(low, bound, close, "the guarantee, and the bound", engine)
 
 
 def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.optional import optional
+from rankstream._core.arguments import optional
 from rankstream._core.types import Label, Mask, Vec
 from rankstream.data.assortments import Assortments, as_offer
-from rankstream.decide.margins import Numbers, margin_vector, number_vector
-from rankstream.decide.naming import names_of
-from rankstream.decide.problem import OfferProblem
+from rankstream.decide.problem.item_names import names_of
+from rankstream.decide.problem.margins import Numbers, margin_vector, number_vector
+from rankstream.decide.problem.offers import OfferProblem
 
-SEVERAL = 500
+OFFERS_AT_ONCE = 500
 """How many offers are valued at a time."""
 
 
@@ -68,8 +68,8 @@ def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> V
     out = np.zeros(len(offers))
     gain = dict(zip(model.items, margins.tolist(), strict=True))
     filled = [number for number, offer in enumerate(offers) if offer]
-    for first in range(0, len(filled), SEVERAL):
-        numbers = filled[first : first + SEVERAL]
+    for first in range(0, len(filled), OFFERS_AT_ONCE):
+        numbers = filled[first : first + OFFERS_AT_ONCE]
         for number in numbers:
             for item in offers[number]:
                 if item not in gain:

@@ -1,40 +1,62 @@
-"""Compiled loops over all sets of items that can stand first in a ranking: maximum entropy and Markov chains.
+"""Compiled loops over how far rankings can come: maximum entropy by cells (see ``table_kernels``), chains by sets.
 
-A set is a bitmask; bit b stands for item ``codes[b]``. The free items have the low bits, those that are never offered
-the high ones, so that ``& inside`` leaves the free items of a set; items that are always on offer have no bit, as they
-end a ranking. Sets come in ascending order, after all of their subsets. The set without its lowest bit has one bit
-less and was the last of its size, so that what is remembered of it can stand in a stack by size.
+A set of items is a bitmask; bit b stands for item ``codes[b]``. The free items have the low bits, those that are never
+offered the high ones, so that ``& inside`` leaves the free items of a set; items that are always on offer have no bit,
+as they end a ranking. Sets come in ascending order, after all of their subsets. The set without its lowest bit has one
+bit less and was the last of its size, so that what is remembered of it can stand in a stack by size.
 """
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bytes, Codes, Vec
 
 
+@compiled
+def keep_order(orders: Codes, above: Codes) -> bool:
+    """Whether no ranking has an item before ``above[item]``, the next cheaper level of it (-1: there is none)."""
+    seen = np.full(above.size, -1, dtype=np.int64)
+    for r in range(orders.shape[0]):
+        for k in range(orders.shape[1]):
+            i = orders[r, k]
+            if above[i] >= 0 and seen[above[i]] != r:
+                return False
+            seen[i] = r
+    return True
+
+
 @inner
-def lowest(mask: int) -> int:
-    """The number of the lowest bit that is set."""
-    bit = 0
-    # shift until the bit stands last, where & 1 sees it
-    while not mask >> bit & 1:
-        bit += 1
-    return bit
+def next_cell(digits: Codes, sizes: Codes) -> None:
+    """Count on by one, the last digit first."""
+    k = sizes.size - 1
+    while k >= 0:
+        digits[k] += 1
+        if digits[k] < sizes[k]:
+            return
+        digits[k] = 0
+        k -= 1
 
 
 @compiled
-def states_of(codes: Codes, first: Codes, items: Codes, following: Codes, out: Codes) -> None:
-    """For every set, the state of the program once its items came first: from the set without its lowest bit."""
+def states_of(
+    chains: Codes, sizes: Codes, strides: Codes, first: Codes, items: Codes, following: Codes, out: Codes
+) -> None:
+    """For every progress, the state of the program there: from that with one level less of the last item begun.
+
+    ``chains[c, k]`` is level k of item c. A level that no offer has makes no transition, and leaves the state.
+    """
+    digits = np.zeros(sizes.size, dtype=np.int64)
     out[0] = first.size - 2
-    for mask in range(1, out.size):
-        bit = lowest(mask)
-        # without its lowest bit the set is a smaller number, so that its state is known; an item that no offer has
-        # makes no transition, and leaves the state as it is
-        state = out[mask ^ (1 << bit)]
-        out[mask] = state
+    for cell in range(1, out.size):
+        next_cell(digits, sizes)
+        c = sizes.size - 1
+        while digits[c] == 0:
+            c -= 1
+        state = out[cell - strides[c]]
+        out[cell] = state
         for t in range(first[state], first[state + 1]):
-            if items[t] == codes[bit]:
-                out[mask] = following[t]
+            if items[t] == chains[c, digits[c] - 1]:
+                out[cell] = following[t]
 
 
 @compiled
@@ -47,50 +69,75 @@ def add_class(
     items: Codes,
     following: Codes,
     state_of: Codes,
-    bit_of: Codes,
+    chains: Codes,
+    lengths: Codes,
+    sizes: Codes,
+    strides: Codes,
     margins: Vec,
-    inside: int,
+    steps: Codes,
     reach: Vec,
     table: Vec,
 ) -> None:
-    """Add a tilted Plackett-Luce class to g. ``bit_of[i]`` is -1 for an item that is always on offer.
+    """Add a tilted Plackett-Luce class, lifted to respect the order of levels, to g.
 
-    From a set the next item is drawn in proportion to its attraction times how the tilt values what follows; ``reach``
-    is how likely a set is to come first, and is zero before and after.
+    From progress, the next item that matters is a level not yet passed of any item, drawn in proportion to attraction
+    times how the tilt values what follows; the cheaper levels left of the same item come in front of it. ``steps[i]``
+    is how much further the table's cell is once level i was passed, 0 for one that is never offered, and -1 for one
+    that always is, and ends the ranking. ``lengths[c]`` is how many levels item c has; ``reach`` is zero before and
+    after.
     """
-    n = attraction.size
-    chance = np.zeros(n)
+    n, n_chains = attraction.size, sizes.size
+    digits, chance = np.zeros(n_chains, dtype=np.int64), np.zeros(n)
     reach[0] = weight
-    for mask in range(reach.size):
-        here = reach[mask]
-        reach[mask] = 0.0
+    for cell in range(reach.size):
+        if cell:
+            next_cell(digits, sizes)
+        here = reach[cell]
+        reach[cell] = 0.0
         if here <= 0.0:
             continue
-        state, rest = state_of[mask], 0.0
-        for i in range(n):
-            # what has no bit ends a ranking, and is never in the set
-            left = bit_of[i] < 0 or not mask >> bit_of[i] & 1
-            chance[i] = attraction[i] if left else 0.0
-            rest += chance[i]
+        rest, at = 0.0, 0
+        chance[:] = 0.0
+        for c in range(n_chains):
+            for k in range(lengths[c]):
+                i = chains[c, k]
+                if k < digits[c]:
+                    at += max(steps[i], 0)
+                else:
+                    chance[i] = attraction[i]
+                    rest += attraction[i]
         if rest <= 0.0:
-            # nothing is left
             continue
+        state = state_of[cell]
         for t in range(first[state], first[state + 1]):
             chance[items[t]] *= tilts[t] * values[following[t]] / values[state]
-        for i in range(n):
-            mass = here * chance[i] / rest
-            if mass == 0.0:
-                continue
-            bit = bit_of[i]
-            if bit >= 0:
-                # the set with one bit more is a larger number: its turn is yet to come
-                reach[mask | 1 << bit] += mass
-            if bit < 0 or inside >> bit & 1:
-                # i is sold by offers that miss all of the set and not i: g(set) gains what g(set with i) loses. Items
-                # that are never offered are missed by every offer, so that & inside may forget them
-                table[mask & inside] += mass * margins[i]
-                if bit >= 0:
-                    table[(mask | 1 << bit) & inside] -= mass * margins[i]
+        for c in range(n_chains):
+            # all that comes from level k or a dearer one passes k; what comes from k itself goes no further
+            mass, place = 0.0, at
+            for k in range(digits[c], lengths[c]):
+                mass += chance[chains[c, k]]
+            for k in range(digits[c], lengths[c]):
+                i = chains[c, k]
+                share = here * mass / rest
+                if steps[i] != 0:
+                    table[place] += share * margins[i]
+                if steps[i] < 0:
+                    break
+                if steps[i] > 0:
+                    place += steps[i]
+                    table[place] -= share * margins[i]
+                reach[cell + (k + 1 - digits[c]) * strides[c]] += here * chance[i] / rest
+                mass -= chance[i]
+
+
+@inner
+def lowest(mask: int) -> int:
+    """The number of the lowest bit that is set."""
+    bit = 0
+    # shift until the bit stands last, where & 1 sees it
+    while not mask >> bit & 1:
+        bit += 1
+    return bit
 
 
 @inner
@@ -140,7 +187,11 @@ def add_chain(
     reach: Vec,
     table: Vec,
 ) -> None:
-    """Add a tilted Markov chain to g: the same, from every set and its last item (``reach[set, bit of the last]``)."""
+    """Add a tilted Markov chain to g, from every set and its last item (``reach[set, bit of the last]``).
+
+    An item is sold by offers that miss all of the set and not the item: g(set) gains what g(set with it) loses. Items
+    that are never offered are missed by every offer, so that ``& inside`` may forget them.
+    """
     n, bits = arrival.size, codes.size
     stack = np.zeros((bits + 1, n, n))
     chance, gain, mass = np.zeros(n), np.zeros(n), np.zeros(n)

@@ -7,20 +7,20 @@ import numpy as np
 
 from rankstream._core.types import Codes
 from rankstream._core.watch import Watch
-from rankstream.decide.lists import Lists, make_lists
-from rankstream.decide.problem import OfferProblem
+from rankstream.decide.engines.lists import Lists, make_lists
+from rankstream.decide.problem.offers import OfferProblem
 from rankstream.models.entropy.completion import TiltedRankings
-from rankstream.models.entropy.laws import Prior, markov_chain, plackett_luce
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.parametric.falling import FallingClassModel
+from rankstream.models.entropy.ranking_laws import Prior, markov_chain, plackett_luce
+from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 from rankstream.models.parametric.priced import PricedModel
 from rankstream.models.rankings import RankingModel
 
-DRAWN = 2000
-BATCH = 100
+N_DRAWN_RANKINGS = 2000
+DRAWS_AT_ONCE = 100
 
 
 def law_of(model: Any) -> Prior:
@@ -37,7 +37,7 @@ def law_of(model: Any) -> Prior:
     )
 
 
-def draw(model: Any, seed: int, watch: Watch, size: int = DRAWN) -> tuple[RankingModel, int]:
+def draw(model: Any, seed: int, watch: Watch, size: int = N_DRAWN_RANKINGS) -> tuple[RankingModel, int]:
     """Rankings from a model, as a model, and how many: ``size``, or fewer batches when whoever watches says so."""
     random = np.random.default_rng(seed)
     batch: Callable[[int, np.random.Generator], Codes]
@@ -49,9 +49,9 @@ def draw(model: Any, seed: int, watch: Watch, size: int = DRAWN) -> tuple[Rankin
         batch = law_of(model).sample
 
     rows: list[Codes] = []
-    while len(rows) * BATCH < size:
-        rows.append(batch(BATCH, random))
-        if watch(f"{BATCH * len(rows):,} rankings drawn", 0.3):
+    while len(rows) * DRAWS_AT_ONCE < size:
+        rows.append(batch(DRAWS_AT_ONCE, random))
+        if watch(f"{DRAWS_AT_ONCE * len(rows):,} rankings drawn", 0.3):
             break
     orders, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
     return RankingModel.from_codes(model.items, orders, times / times.sum()), int(times.sum())

@@ -1,22 +1,28 @@
 """best_offer: which offer to make, by any model and under any of the constraints."""
 
-from time import perf_counter
-from typing import Any, Unpack
+from dataclasses import replace
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import Deadline, Watch, unwatched
+from rankstream._core.watch import Deadline, Watch, seconds_left, until, unwatched
+from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.decide.constraints import Constraints, constrained
+from rankstream.decide.context import context_of
 from rankstream.decide.decision import Decision, RunnerUp
-from rankstream.decide.engines import EngineAnswer, solve
-from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, make_problem
-from rankstream.decide.uncertainty import with_interval
-from rankstream.estimation.intervals import Bootstrap
+from rankstream.decide.engines.selection import EngineAnswer, solve
+from rankstream.decide.problem.constraints import Constraints, constrained
+from rankstream.decide.problem.margins import Numbers
+from rankstream.decide.problem.offers import OfferProblem, make_problem
 
-MOST_TOP = 1000
+if TYPE_CHECKING:
+    from rankstream.estimation.intervals import Bootstrap
+
+MAX_TOP = 1000
+PART_FOR_SEARCH = 0.5
+"""The part of the budget for the search where refits for intervals follow."""
 
 
 @constrained
@@ -26,8 +32,8 @@ def best_offer(
     *,
     top: int = 1,
     budget: float = 10.0,
-    counts: ChoiceCounts | Bootstrap | None = None,
-    interval: float = 0.95,
+    counts: "ChoiceCounts | Bootstrap | None" = None,
+    interval: float | None = 0.95,
     seed: int = 0,
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
@@ -61,18 +67,21 @@ def best_offer(
     ladders : tuples of items
         ``("small", "large")``: where both are on offer, the first costs at most as much as the second.
     present, changes : offer and int, optional
-        What is on offer now, as items or as ``{"tea": 3.5}``, and how many items may come, go or change their price.
+        What is on offer now, as items or as ``{"tea": 3.5}``, which the decision is compared with, and how many items
+        may come, go or change their price.
     no_choice : item, optional
         What is always on offer and earns 0; without it, the model's own. Where there is none, the empty offer is
         infeasible.
     top : int
         How many of the best offers: the best one and ``top - 1`` runners-up.
     budget : float
-        Seconds for the search; what is not proven by then is given with its bound. Intervals take their own time.
+        Processor seconds for everything: the search, its runners-up and sizes, single changes and the refits behind
+        intervals. What is not proven by then is given with its bound; too few refits by then give no intervals.
     counts : ChoiceCounts or Bootstrap, optional
-        The data behind the model: the decision then has an interval of its value and of its lead.
-    interval : float
-        How often those intervals are to cover.
+        The data behind the model: the decision then has intervals of its value, lead and gain, and ``context`` tells
+        how near it is to offers in the data. Without ``present``, the most frequent offer counts as the present one.
+    interval : float or None
+        How often those intervals are to cover; None leaves them out.
     seed : int
         What is drawn at random: starts of searches, samples, simulated choices.
     watch : callable, optional
@@ -97,10 +106,11 @@ def best_offer(
 
     """
     problem = make_problem(model, margins, **constraints)
-    if whole_number("top", top, least=1) > MOST_TOP:
-        raise ValueError(f"top is {top}: it must be at most {MOST_TOP}.")
+    if whole_number("top", top, least=1) > MAX_TOP:
+        raise ValueError(f"top is {top}: it must be at most {MAX_TOP}.")
     number_between("budget", budget, 0.0)
-    number_between("interval", interval, 1e-6, 1.0 - 1e-6)
+    if interval is not None:
+        number_between("interval", interval, 1e-6, 1.0 - 1e-6)
     return decide(problem, top, budget, seed, watch, counts, interval)
 
 
@@ -110,27 +120,51 @@ def decide(
     budget: float = 10.0,
     seed: int = 0,
     watch: Watch | None = None,
-    counts: ChoiceCounts | Bootstrap | None = None,
-    interval: float = 0.95,
+    counts: "ChoiceCounts | Bootstrap | None" = None,
+    interval: float | None = 0.95,
 ) -> Decision:
     """``best_offer`` for a problem that was checked already."""
-    began = perf_counter()
-    deadline = Deadline(budget)
+    began, clock = perf_counter(), Budget(budget, watch or unwatched)
+    refits = counts is not None and interval is not None
+    part = until(clock, PART_FOR_SEARCH) if refits and isinstance(counts, ChoiceCounts) else clock
+    answer = solve(problem, max(top, 2) if refits else top, seconds_left(part), seed, part)
+    found = _decision(problem, answer)
+    data = counts if counts is None or isinstance(counts, ChoiceCounts) else counts.counts
+    if data is not None:
+        from rankstream.decide.intervals import check_items  # refits need every kind of model, a plain answer does not
 
-    def enough(text: str, share: float = 1.0) -> bool:
-        return deadline(text, share) or (watch is not None and watch(text, share))
+        check_items(problem, data)
+    around = context_of(problem, found.held, found.value, data, clock)
+    found = replace(found, context=around)
+    if counts is not None and interval is not None:
+        from rankstream.decide.intervals import with_interval
 
-    answer = solve(problem, max(top, 2) if counts is not None else top, budget, seed, enough)
-    found = _decision(problem, answer, perf_counter() - began)
-    return found if counts is None else with_interval(found, counts, interval, seed, top, watch or unwatched)
+        found = with_interval(found, counts, interval, seed, top, clock)
+    return replace(found, seconds=perf_counter() - began)
 
 
-def _decision(problem: OfferProblem, answer: EngineAnswer, seconds: float) -> Decision:
+class Budget:
+    """A watch that has had enough after so many processor seconds of the process, or when another one has."""
+
+    def __init__(self, seconds: float, watch: Watch) -> None:
+        self.clock, self.watch = Deadline(seconds, clock=process_time), watch
+
+    def __call__(self, text: str, share: float = 1.0) -> bool:
+        """As ``Watch`` says."""
+        return self.clock(text, share) or self.watch(text, share)
+
+    def left(self, share: float = 1.0) -> float:
+        """As ``seconds_left`` says."""
+        return self.clock.left(share)
+
+
+def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
     offers = [tuple(problem.items[code] for code in np.flatnonzero(held)) for held in answer.offers]
     menu = problem.labels(answer.offers[0])
-    shares = problem.by_item(problem.model.predict(menu) if menu else {})
+    found = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
+    shares = problem.by_item(dict(zip(menu, found, strict=True)))
     runners = tuple(RunnerUp(*pair) for pair in zip(offers[1:], answer.values[1:], strict=True))
     return Decision(
-        offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners, shares, seconds, problem,
+        offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners, shares, 0.0, problem,
         answer.error, sizes=answer.sizes, sizes_quick=answer.sizes_quick,
     )  # fmt: skip

@@ -1,35 +1,37 @@
 """The engines behind ``best_offer``, and which of them a problem gets."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import chain, combinations
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import process_time
 from typing import Any
 
 import numpy as np
 
 from rankstream._core.types import Mask
-from rankstream._core.watch import Deadline, Watch
-from rankstream.decide import logit
-from rankstream.decide.branch import Branching
-from rankstream.decide.level_tables import Cells
-from rankstream.decide.lists import Lists, make_lists
-from rankstream.decide.problem import OfferProblem
-from rankstream.decide.rows import IN
-from rankstream.decide.sampling import most_possible, sampled_lists, standard_error
-from rankstream.decide.tables import predicted_seconds, scan, table_of
-from rankstream.decide.valuing import values
+from rankstream._core.watch import Deadline, Watch, seconds_left, until
+from rankstream.decide.engines import logit
+from rankstream.decide.engines.branch import Branching
+from rankstream.decide.engines.cells import Cells
+from rankstream.decide.engines.lists import Lists, make_lists
+from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
+from rankstream.decide.moves import improve
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.verification import verify_answer
 from rankstream.models.rankings import RankingModel
 
-QUICK = 0.2
+QUICK_SECONDS = 0.2
 """Seconds: a table that takes no longer is made for the best values by size, or where constraints or many runners-up
 make a search hard to predict.
 """
-FEW = 12
+MAX_ITEMS_ONE_BY_ONE = 12
 """Free items of a model of another kind, all of whose offers are asked for one by one; and of a logit that is not
 sorted.
 """
-CANDIDATES = 20
-SEARCH, PER_ENTRY, USUAL = 1e-3, 6e-7, 3
+N_CANDIDATES = 20
+SEARCH_SHARE = 0.9
+"""The part of the time that an engine may take; the local search on the model has the rest."""
+SEARCH_SECONDS, SECONDS_PER_ENTRY, MAX_USUAL_TOP = 1e-3, 6e-7, 3
 """About how many seconds a search among some 20 items takes, at least and for every entry of the lists; for up to this
 many of the best offers.
 """
@@ -59,9 +61,21 @@ def solve(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watc
     - Branch and bound for ranking models.
     - All offers one by one for models that are not the package's own, of few items.
     - Sampling beyond.
+
+    What is not proven ends with a local search on the model itself, so that no single change to the offer would pay.
+    Every answer is verified by the model and the constraints themselves: a wrong one is a ``WrongAnswerError``.
     """
+    found = run_engine(problem, top, budget, seed, until(watch, SEARCH_SHARE))
+    if not found.proven:
+        found = polished(problem, found, top, watch)
+    verify_answer(problem, found.offers, found.values, found.bound, found.proven, found.engine)
+    return found
+
+
+def run_engine(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
+    """The answer of the engine that ``solve`` describes, before it is verified."""
     model, seconds = problem.model, predicted_seconds(problem)
-    if logit.suits(problem) and problem.free.size > FEW:
+    if logit.suits(problem) and problem.free.size > MAX_ITEMS_ONE_BY_ONE:
         return by_sorting(problem, top, watch)
     if isinstance(model, RankingModel):
         if seconds <= min(predicted_search(problem, top), budget):
@@ -69,18 +83,33 @@ def solve(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watc
         return branch_and_bound(problem, top, budget, seed, watch)
     if seconds <= budget:
         return all_offers(problem, top)
-    if np.isinf(seconds) and Cells(problem).count <= 2**FEW:
+    if np.isinf(seconds) and Cells(problem).count <= 2**MAX_ITEMS_ONE_BY_ONE:
         return one_by_one(problem, top)
     return by_sampling(problem, top, budget, seed, watch)
 
 
+def polished(problem: OfferProblem, found: EngineAnswer, top: int, watch: Watch) -> EngineAnswer:
+    """The same answer with the offers that a local search on the model itself finds."""
+    better = improve(problem, found.offers[0], found.values[0], watch)
+    if not better:
+        return found
+    known = {held.tobytes() for _, held in better}
+    rest = [pair for pair in zip(found.values, found.offers, strict=True) if pair[1].tobytes() not in known]
+    pairs = [*better, *rest][: max(1, top)]
+    best = pairs[0][0]
+    return replace(
+        found, offers=[held for _, held in pairs], values=[value for value, _ in pairs], bound=max(found.bound, best)
+    )
+
+
 def predicted_search(problem: OfferProblem, top: int) -> float:
-    """About how long branch and bound would take with as few items as a table can have; at least ``QUICK`` where more
-    is asked for than sizes and a few offers.
+    """About how long branch and bound would take with as few items as a table can have.
+
+    At least ``QUICK_SECONDS`` where more is asked for than sizes and a few offers.
     """
-    seconds = SEARCH + PER_ENTRY * float(problem.model.orders.size) / 2
-    plain = problem.capacity == np.inf and not len(problem.requires) and not len(problem.excludes)
-    return seconds if plain and top <= USUAL else max(QUICK, seconds)
+    seconds = SEARCH_SECONDS + SECONDS_PER_ENTRY * float(problem.model.orders.size) / 2
+    plain = problem.capacity == np.inf and not problem.rows.limits.size
+    return seconds if plain and top <= MAX_USUAL_TOP else max(QUICK_SECONDS, seconds)
 
 
 def all_offers(problem: OfferProblem, top: int) -> EngineAnswer:
@@ -104,7 +133,9 @@ def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
     """Every offer's value asked from the model."""
-    offers = [held for held in _every_offer(problem) if problem.is_feasible(held)]
+    cells = Cells(problem)
+    every = sorted((cells.held(cell) for cell in range(cells.count)), key=np.sum)  # of equal ones, the smallest wins
+    offers = [held for held in every if problem.is_feasible(held)]
     if not offers:
         raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
     worth = values(problem, offers)
@@ -119,19 +150,6 @@ def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
     )  # fmt: skip
 
 
-def _every_offer(problem: OfferProblem) -> Iterator[Mask]:
-    """Every offer of free items beside those that must be there; an item with prices at one level."""
-    if problem.levels is not None:
-        cells = Cells(problem)
-        yield from (cells.held(cell) for cell in range(cells.count))
-        return
-    free, must = problem.free, problem.state == IN
-    for codes in chain.from_iterable(combinations(free.tolist(), size) for size in range(free.size + 1)):
-        held = must.copy()
-        held[list(codes)] = True
-        yield held
-
-
 def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
     """The best offers of a ranking model by a search with bounds."""
     lists = make_lists(problem.model, problem)
@@ -142,9 +160,15 @@ def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, 
     worth = [value for _, value in best]
     bound = worth[0] if proven else max(search.bound, worth[0])
     return EngineAnswer(
-        offers, worth, bound, proven, "branch and bound", lambda: _sizes(problem, lists, budget, seed),
-        sizes_quick=predicted_seconds(problem) <= QUICK,
+        offers, worth, bound, proven, "branch and bound", sizes_later(problem, lists, budget, seed, watch),
+        sizes_quick=predicted_seconds(problem) <= QUICK_SECONDS,
     )  # fmt: skip
+
+
+def sizes_later(problem: OfferProblem, lists: Lists, budget: float, seed: int, watch: Watch) -> Sizes:
+    """What makes the best value of every size, in what the search left of the budget."""
+    left = max(0.0, min(budget, seconds_left(watch)))
+    return lambda: _sizes(problem, lists, left, seed)
 
 
 def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dict[int, float]:
@@ -152,9 +176,9 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
 
     Sizes that are not proven within the budget are left out.
     """
-    if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK:
+    if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK_SECONDS:
         return scan(table_of(problem), problem).by_size
-    watch = Deadline(budget)
+    watch = Deadline(budget, clock=process_time)
     found: dict[int, float] = {}
     for size in problem.possible_sizes:
         try:
@@ -170,10 +194,12 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
 
 def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
     """The best offers of drawn rankings, valued by the model itself; nothing is proven."""
+    from rankstream.decide.engines.sampling import most_possible, sampled_lists, standard_error
+
     lists, drawn = sampled_lists(problem.model, problem, seed, watch)
     search = Branching(lists, problem, 1, watch)
     search.run(seed=seed)
-    best = sorted(search.found.items(), key=lambda pair: -pair[1])[: max(top, CANDIDATES)]
+    best = sorted(search.found.items(), key=lambda pair: -pair[1])[: max(top, N_CANDIDATES)]
     helds = [np.frombuffer(key, dtype=np.int8) for key, _ in best]
     offers = [lists.whole(problem, held) for held in helds]
     worth = values(problem, offers)
@@ -183,5 +209,5 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
     bound = max(most_possible(problem), float(worth[order[0]]))
     return EngineAnswer(
         picked, worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
-        lambda: _sizes(problem, lists, budget, seed), error,
+        sizes_later(problem, lists, budget, seed, watch), error,
     )  # fmt: skip

@@ -12,11 +12,9 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import plain
 from rankstream.data.prices import PriceLevels
-from rankstream.decide.margins import Numbers, as_mapping, listed, no_choice_of
-from rankstream.decide.rows import Row
+from rankstream.decide.problem.margins import Numbers, as_mapping, listed, no_choice_of
+from rankstream.decide.problem.rules import LimitRow
 from rankstream.models.prices import levels_of
-
-CodePairs = list[tuple[int, int]]
 
 
 def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
@@ -148,11 +146,11 @@ class ItemNames:
                 raise ValueError(f"There is a cost of {item!r}, which has no price of its own: give its margin.")
         return given
 
-    def one_level_each(self) -> CodePairs:
-        """Pairs that exclude each other, as an offer has an item at one level."""
-        return [pair for codes in self.own.values() for pair in combinations(codes, 2)]
+    def one_level_each(self) -> list[LimitRow]:
+        """Rows of levels that exclude each other, as an offer has an item at one level."""
+        return [LimitRow(codes, (), 1, "levels") for codes in self.own.values() if len(codes) > 1]
 
-    def ladders(self, ladders: Any) -> CodePairs:
+    def ladders(self, ladders: Any) -> list[LimitRow]:
         """Pairs of levels that exclude each other, as the first item would cost more than the second."""
         given: list[Any] = list(ladders.items() if isinstance(ladders, Mapping) else ladders)
         if given and not any(isinstance(steps, tuple | list) for steps in given):
@@ -168,21 +166,16 @@ class ItemNames:
             if len(set(steps)) < len(steps):
                 raise ValueError(f"ladders contains an item twice, in {steps!r}: name each step once.")
             for low, high in combinations([self.own[plain(step)] for step in steps], 2):
-                found += [(one, other) for one in low for other in high if self.prices[one] > self.prices[other]]
+                dear = [(one, other) for one in low for other in high if self.prices[one] > self.prices[other]]
+                found += [LimitRow(pair, (), 1, "ladders") for pair in dear]
         return found
 
-    def changes(self, present: Any, changes: int | None) -> list[Row]:
-        """At most so many items that come, go or change their price: what is present counts -1, new items +1.
-
-        That at most as many labels are new follows, as an item has one; said as well, it makes searches shorter.
-        """
-        if (present is None) != (changes is None):
-            raise ValueError("present and changes belong together: say what is on offer, and how much may change.")
+    def present(self, present: Any) -> list[int] | None:
+        """The numbers of what is on offer now, without the no-choice item; None where nothing is said of it."""
         if present is None:
-            return []
+            return None
         if isinstance(present, str) or not isinstance(present, Iterable):
             raise ValueError(f"present is {present!r}: give the items on offer, with their prices if they have some.")
-        most = whole_number("changes", changes)
         here = []
         for label in self.labels(present):
             if plain(label) == self.leave and self.nothing >= 0:
@@ -195,6 +188,18 @@ class ItemNames:
         owners = [int(self.owner[code]) for code in here]
         if len(set(owners)) < len(owners):
             raise ValueError("present has an item twice: name it once, at one price.")
+        return here
+
+    def changes(self, here: list[int] | None, changes: int | None) -> list[LimitRow]:
+        """At most so many items that come, go or change their price: what is present counts -1, new items +1.
+
+        That at most as many labels are new follows, as an item has one; said as well, it makes searches shorter.
+        """
+        if changes is None:
+            return []
+        if here is None:
+            raise ValueError("changes needs present: say what is on offer now.")
+        most, owners = whole_number("changes", changes), {int(self.owner[code]) for code in here}
         absent = [code for code in range(len(self.items)) if code != self.nothing and code not in here]
         new = [code for code in absent if self.owner[code] not in owners]
-        return [(new, here, most - len(here)), (absent, (), most)]
+        return [LimitRow(new, here, most - len(here), "changes"), LimitRow(absent, (), most, "changes")]

@@ -8,19 +8,18 @@ import numpy as np
 
 from rankstream._core.types import Bytes, Mask, Vec
 from rankstream._core.watch import Watch
-from rankstream.decide.problem import OfferProblem
-from rankstream.decide.rows import FREE, IN, OUT
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.rules import FREE, IN, OUT
 from rankstream.models.parametric.mnl import LogitModel
 
 
 def suits(problem: OfferProblem) -> bool:
-    """Whether sorting is exact: a logit, and nothing is said of listing costs, space or pairs."""
+    """Whether sorting is exact: a logit, and nothing is said of listing costs, space, pairs or changes."""
     return (
         isinstance(problem.model, LogitModel)
         and not problem.costs.any()
-        and not len(problem.requires)
-        and not len(problem.excludes)
         and problem.capacity == np.inf
+        and not problem.rows.limits.size
     )
 
 

@@ -7,23 +7,22 @@ import numpy as np
 
 from rankstream._core.types import Bytes, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.decide import branch_kernels as kernels
-from rankstream.decide import list_kernels, table_kernels
-from rankstream.decide.lists import Lists
-from rankstream.decide.local import Found, climb, local_search
-from rankstream.decide.problem import OfferProblem
-from rankstream.decide.rows import FREE, IN, OUT
-from rankstream.decide.rules import rules_of
+from rankstream.decide.engines import branch_kernels as kernels
+from rankstream.decide.engines import list_kernels, table_kernels
+from rankstream.decide.engines.cells import best_cells
+from rankstream.decide.engines.lists import Found, Lists, climb, local_search
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.rules import FREE, IN, OUT, Rows
 
-CLOSE = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 """Relative to the largest margin: nearer than this, values count as equal."""
-ROUNDS, STEPS, PACE, SLOWER = 5, 40, 0.3, 0.8
+ROOT_ROUNDS, ROUND_STEPS, FIRST_PACE, PACE_FACTOR = 5, 40, 0.3, 0.8
 """Rounds of the whole problem before it is split, steps of each round, how bold the first is and how much less the
 next.
 """
-LESS, AGAIN = 8, 0.5
+PART_STEPS, PART_PACE = 8, 0.5
 """Steps of a part, from the prices of the whole it was split from, and how bold they are."""
-TABLE, WORTH = 20, 50
+MAX_TABLE_ITEMS, TABLE_TERMS_PER_STEP = 20, 50
 """The most items that are decided by a table of all offers of a part, and how many of its terms are worth one term of a
 step: a part needs several rounds, and its own parts.
 """
@@ -57,8 +56,8 @@ class Branching:
 
     def __post_init__(self) -> None:
         margins = np.append(np.abs(self.lists.margin), np.abs(self.lists.end).max(initial=0.0))
-        self.close = CLOSE * max(float(margins.max()), 1e-300)
-        self.rules = rules_of(self.problem)
+        self.close = RELATIVE_TOLERANCE * max(float(margins.max()), 1e-300)
+        self.rules = self.problem.free_rules
         self.charge, self.row_price = self.lists.cost, np.zeros(self.rules.rows.limits.size)
 
     @property
@@ -100,7 +99,7 @@ class Branching:
         nothing: what bounds all offers then still bounds them, and those that break the row no longer pay.
         """
         rows, most = self.rules.rows, float(np.abs(self.lists.margin).max(initial=0.0))
-        for number in range(self.row_price.size):
+        for number in chargeable(rows).tolist():
             tried = most * np.append(0.0, 2.0 ** -np.arange(8.0, -1.0, -1.0))
             for _ in range(2):
                 bounds = []
@@ -110,7 +109,7 @@ class Branching:
                 best = int(np.argmin(bounds))
                 self.row_price[number] = tried[best]
                 tried = np.linspace(tried[max(0, best - 1)], tried[min(best + 1, tried.size - 1)], 7)
-        if rows.limits.size:
+        if chargeable(rows).size:
             self._charged(root)
 
     def _charged(self, root: Node) -> float:
@@ -120,12 +119,14 @@ class Branching:
         constant = root.constant + float(self.row_price @ rows.limits)
         arrays, scratch = self._arrays(root, self.rules.most), np.empty_like(root.price)
         target = self.threshold + self.close - constant
-        bound = kernels.descend(*arrays, target, LESS, PACE, root.price.copy(), scratch, np.zeros(root.codes.size))
+        bound = kernels.descend(
+            *arrays, target, PART_STEPS, FIRST_PACE, root.price.copy(), scratch, np.zeros(root.codes.size)
+        )
         return constant + bound
 
     def _explore(self, node: Node) -> None:
         """Bound a part, decide what the bound decides, and split what is left in two."""
-        rounds, steps, pace = (1, LESS, AGAIN) if self.nodes else (ROUNDS, STEPS, PACE)
+        rounds, steps, pace = (1, PART_STEPS, PART_PACE) if self.nodes else (ROOT_ROUNDS, ROUND_STEPS, FIRST_PACE)
         self.nodes += 1
         node = self._shrunk(node, node.state)
         while True:
@@ -133,7 +134,7 @@ class Branching:
             if not node.codes.size or slots <= 0:
                 self._keep((node.state == IN).astype(np.int8))
                 return
-            if node.codes.size <= TABLE and self._table_pays(node, steps):
+            if node.codes.size <= MAX_TABLE_ITEMS and self._table_pays(node, steps):
                 self._try_all(node)
                 return
             arrays = self._arrays(node, slots)
@@ -153,7 +154,7 @@ class Branching:
             if state is None:
                 return
             rounds -= 1
-            pace *= SLOWER
+            pace *= PACE_FACTOR
             changed = (state != node.state).any()
             if rounds <= 0 and not changed:
                 self._split(node, into, out)
@@ -211,29 +212,24 @@ class Branching:
 
     def _table_pays(self, node: Node, steps: int) -> bool:
         """Whether a table of all offers takes no longer than the next steps would, by the number of terms of each."""
-        return bool(2**node.codes.size * (node.codes.size + 8) <= WORTH * steps * node.item.size)
+        return bool(2**node.codes.size * (node.codes.size + 8) <= TABLE_TERMS_PER_STEP * steps * node.item.size)
 
     def _try_all(self, node: Node) -> None:
         """The best offers of a part from a table of all that it leaves open."""
         codes, bits = node.codes, node.codes.size
-        table = np.zeros(2**bits)
-        table_kernels.spread(node.start, node.item, node.weight, node.end, self.lists.margin[codes], table)
+        table, inside = np.zeros(2**bits), node.state == IN
+        steps = 2 ** np.arange(bits)
+        table_kernels.spread(node.start, node.item, node.weight, node.end, self.lists.margin[codes], steps, table)
         table_kernels.subset_sums(table, bits)
-        best, picks = np.full(self.top, -np.inf), np.zeros(self.top, dtype=np.uint64)
-        rules, inside = self.rules, node.state == IN
-        taken, room = int(inside.sum()), rules.room - float(rules.space[inside].sum())
-        rows = rules.rows.left(codes, inside)
-        table_kernels.scan(
-            table, 2**bits - 1, bits, self.lists.cost[codes], rules.space[codes], room, rules.least - taken,
-            rules.most - taken, *rules.pair_masks(codes), rows.factors, rows.limits, best, picks,
-            np.full(bits + 1, -np.inf),
-        )  # fmt: skip
+        digits = np.stack([np.arange(bits)[::-1], np.full(bits, -1)], axis=1)
+        rules, sizes = self.rules.left(codes, inside), np.full(bits, 2)
+        best, picks, _, _ = best_cells(table, digits, sizes, self.lists.cost[codes], rules, self.top)
         threshold = self.threshold
-        constant = node.constant - float(self.row_price @ rows.limits)  # what is left of a limit was paid back
+        paid_back = float(self.row_price @ self.rules.rows.slack(inside))  # what is left of a limit
         for value, pick in zip(best.tolist(), picks.tolist(), strict=True):
-            if value + constant > threshold:
+            if value + node.constant - paid_back > threshold:
                 held = inside.astype(np.int8)
-                held[codes] = [pick >> bit & 1 for bit in range(bits)]
+                held[codes] = [1 - (pick >> bit & 1) for bit in range(bits)]
                 self.found[held.tobytes()] = self.lists.value(held)
 
     def _round(self, node: Node, offer: Vec, slots: int) -> None:
@@ -249,3 +245,9 @@ class Branching:
     def _keep(self, held: Bytes) -> None:
         if list_kernels.fits(held, *self.rules.arrays):
             self.found[held.tobytes()] = self.lists.value(held)
+
+
+def chargeable(rows: Rows) -> Codes:
+    """The rows worth a price: not pairs or "at most one of these", which what is decided soon settles."""
+    one_of = (rows.factors >= 0).all(axis=1) & (rows.limits == 1)
+    return np.flatnonzero(~one_of & ((rows.factors != 0).sum(axis=1) > 2))

@@ -6,7 +6,7 @@ The list of ranking r is ``item[start[r]:start[r + 1]]``, best first; ``weight[r
 
 import numpy as np
 
-from rankstream._core.compiling import compiled, inner
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bytes, Codes, Vec
 
 MODULUS = (1 << 42) - 11
@@ -144,29 +144,26 @@ def fits(
     room: float,
     least: int,
     most: int,
-    requires: Codes,
-    excludes: Codes,
-    factors: Codes,
+    row: Codes,
+    counted: Codes,
+    sign: Codes,
     limits: Codes,
 ) -> bool:
-    """Whether an offer of free items keeps all rules; the last two are those of ``Rows``."""
+    """Whether an offer of free items keeps all rules.
+
+    The items that count in row k are those in ``counted`` from ``row[k]`` up to ``row[k + 1]``.
+    """
     size, filled = 0, 0.0
     for i in range(held.size):
         if held[i] > 0:
             size += 1
             filled += space[i]
     good = least <= size <= most and filled <= room
-    for k in range(requires.shape[0]):
-        if held[requires[k, 0]] > 0 and held[requires[k, 1]] <= 0:
-            good = False
-    for k in range(excludes.shape[0]):
-        if held[excludes[k, 0]] > 0 and held[excludes[k, 1]] > 0:
-            good = False
     for k in range(limits.size):
         total = 0
-        for i in range(held.size):
-            if held[i] > 0:
-                total += factors[k, i]
+        for p in range(row[k], row[k + 1]):
+            if held[counted[p]] > 0:
+                total += sign[p]
         if total > limits[k]:
             good = False
     return good
@@ -181,9 +178,9 @@ def better(
     room: float,
     least: int,
     most: int,
-    requires: Codes,
-    excludes: Codes,
-    factors: Codes,
+    row: Codes,
+    counted: Codes,
+    sign: Codes,
     limits: Codes,
 ) -> bool:
     """Whether the offer keeps all rules without ``gone`` and with ``new`` (-1: none); the offer is left as it was."""
@@ -191,7 +188,7 @@ def better(
         held[gone] = 0
     if new >= 0:
         held[new] = 1
-    good = fits(held, space, room, least, most, requires, excludes, factors, limits)
+    good = fits(held, space, room, least, most, row, counted, sign, limits)
     if gone >= 0:
         held[gone] = 1
     if new >= 0:
@@ -210,9 +207,9 @@ def climb(
     room: float,
     least: int,
     most: int,
-    requires: Codes,
-    excludes: Codes,
-    factors: Codes,
+    row: Codes,
+    counted: Codes,
+    sign: Codes,
     limits: Codes,
     cost: Vec,
     pays: float,
@@ -248,7 +245,7 @@ def climb(
                     gain += swap[f, i]
                 if gain > best:
                     out, into = f if f < n else -1, i if i < n else -1
-                    if better(held, out, into, space, room, least, most, requires, excludes, factors, limits):
+                    if better(held, out, into, space, room, least, most, row, counted, sign, limits):
                         best, gone, new = gain, out, into
         if gone < 0 and new < 0:
             return step + 1

@@ -5,7 +5,7 @@ from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from rankstream._core.types import Label
-from rankstream.decide.margins import Numbers
+from rankstream.decide.problem.margins import Numbers
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,31 +1,35 @@
 """next_offer: which offer to try next, to learn and to earn."""
 
+import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Label, Vec
+from rankstream._core.types import Label
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
-from rankstream.decide.choosing import decide
-from rankstream.decide.constraints import Constraints, constrained
+from rankstream.data.observations import contradiction, observed
+from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision
-from rankstream.decide.margins import Numbers
-from rankstream.decide.problem import OfferProblem, make_problem
-from rankstream.decide.referee import some_offer
-from rankstream.decide.tables import most_decided, scan, table_of
+from rankstream.decide.engines.milp import some_offer
+from rankstream.decide.engines.tables import most_decided, scan, table_of
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.constraints import Constraints, constrained
+from rankstream.decide.problem.margins import Numbers
+from rankstream.decide.problem.offers import OfferProblem, make_problem
+from rankstream.decide.verification import tolerance_of, verify_feasible, verify_order
 from rankstream.estimation.methods import Method, make
 from rankstream.estimation.task import Task
+from rankstream.models.entropy.ensemble import Stack, fit_quick_stack
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
-from rankstream.models.entropy.priors import WEIGHTS, Guides, fit_guides, of_guides
 
 How = Literal["thompson", "greedy", "ucb"]
-GAP = 1e-2
+FIT_GAP_NATS = 1e-2
 """How exactly a model is fitted, in nats: far below the noise of the counts."""
-PSEUDO = 0.5
+PSEUDO_CHOICES = 0.5
 """Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys's prior."""
 
 
@@ -41,7 +45,7 @@ class NextOffer:
         The way it was chosen, or that it is a first offer at random.
     decision : Decision or None
         The best offer by the model that was fitted; None before any data.
-    guides : tuple of models or None
+    guides : Stack or None
         The fitted guides of the prior, for the next call.
     fit : EntropyFit or None
         The last fit by maximum entropy, for the next call.
@@ -52,12 +56,12 @@ class NextOffer:
     menu: tuple[Label, ...]
     how: str
     decision: Decision | None = None
-    guides: Guides | None = None
+    guides: Stack | None = None
     fit: EntropyFit | None = None
 
-    def to_content(self) -> dict[str, Any]:
-        """What JSON can write of it."""
-        decision = None if self.decision is None else self.decision.to_content()
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
+        decision = None if self.decision is None else self.decision.to_json()
         return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision}
 
     def __str__(self) -> str:
@@ -134,6 +138,8 @@ def next_offer(
     random = np.random.default_rng(whole_number("seed", seed))
     if not held.observations:
         return _at_random(problem, random)
+    if sentence := contradiction(held):
+        warnings.warn(sentence, stacklevel=2)
     learner = _Learner(observed(held), method, seed, start, watch or unwatched)
     if how == "ucb":
         return _optimistic(problem, learner, redraws, optimism, random, budget)
@@ -156,7 +162,7 @@ def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
     out = np.zeros(tallies.size)
     for number, total in enumerate(counts.totals.tolist()):
         part = slice(offers.indptr[number], offers.indptr[number + 1])
-        out[part] = total * random.dirichlet(tallies[part] + PSEUDO)
+        out[part] = total * random.dirichlet(tallies[part] + PSEUDO_CHOICES)
     return ChoiceCounts(offers, out)
 
 
@@ -169,10 +175,11 @@ class _Learner:
         self.counts, self.seed, self.watch = counts, seed, watch
         self.dense = method == "max-entropy"
         self.method = None if self.dense else make(method)
-        same = start is not None and start.guides is not None and start.guides[0].items == counts.assortments.items
+        same = start is not None and start.fit is not None and start.fit.model.items == counts.assortments.items
         self.guides = start.guides if start is not None and same else None
         self.last = start.fit if start is not None and same else None
         self.first: EntropyFit | None = None
+        self.fit_entropy = partial(fit_max_entropy, tolerance=FIT_GAP_NATS, seed=seed, watch=watch)
 
     def fit(self, counts: ChoiceCounts) -> Any:
         """A model of these counts."""
@@ -183,20 +190,20 @@ class _Learner:
         if counts.assortments.order:
             self.last = self._in_order(counts)
             return self.last.model
-        self.guides = fit_guides(counts, seed=self.seed, start=self.guides, watch=self.watch)
-        prior = of_guides(self.guides, WEIGHTS)
-        self.last = fit_max_entropy(counts, prior, start=self.last, tolerance=GAP, seed=self.seed, watch=self.watch)
+        if self.guides is None:
+            self.guides = fit_quick_stack(counts, self.seed, watch=self.watch)
+        else:
+            self.guides = self.guides.refit(counts, self.seed, watch=self.watch)
+        self.last = self.fit_entropy(counts, self.guides.prior, start=self.last)
         return self.last.model
 
     def _in_order(self, counts: ChoiceCounts) -> EntropyFit:
         """Where there is an order, as of price levels: with guides weighed on held-out offers, once for all redraws."""
         kept = None if self.first is None else self.first.stack
         if self.first is None or kept is None:
-            self.first = fit_max_entropy(counts, tolerance=GAP, seed=self.seed, watch=self.watch)
+            self.first = self.fit_entropy(counts)
             return self.first
-        return fit_max_entropy(
-            counts, kept.prior, trust=self.first.trust, tolerance=GAP, start=self.last, seed=self.seed, watch=self.watch
-        )
+        return self.fit_entropy(counts, kept.prior, trust=self.first.trust, start=self.last)
 
 
 def _optimistic(
@@ -212,15 +219,18 @@ def _optimistic(
     middle = table_of(replace(problem, model=model))
     sums, squares, done = np.zeros_like(middle.values), np.zeros_like(middle.values), 0
     while done < redraws and not learner.watch(f"redrawn {done} of {redraws} times"):
-        table = table_of(replace(problem, model=learner.fit(redrawn(learner.counts, random))))
-        drawn: Vec = table.values if table.flip == middle.flip else table.values[::-1]
+        drawn = table_of(replace(problem, model=learner.fit(redrawn(learner.counts, random)))).values
         sums += drawn
         squares += drawn**2
         done += 1
     spread = np.sqrt(np.maximum(squares - sums**2 / max(1, done), 0.0) / max(1, done - 1))
-    held = scan(replace(middle, values=middle.values + optimism * spread), problem).offers[0]
+    best = scan(replace(middle, values=middle.values + optimism * spread), problem)
+    held, fitted = best.offers[0], replace(problem, model=model)
+    verify_feasible(problem, [held], "ucb")
+    plain = float(values(fitted, [held])[0])
+    verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
     own = tuple(problem.items[code] for code in np.flatnonzero(held))
-    found = decide(replace(problem, model=model), 1, budget, learner.seed, learner.watch)
+    found = decide(fitted, 1, budget, learner.seed, learner.watch)
     return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
 
 
@@ -232,5 +242,6 @@ def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
         more[code] = True
         if problem.is_feasible(more):
             held = more
+    verify_feasible(problem, [held], "a first offer at random")
     own = tuple(problem.items[code] for code in np.flatnonzero(held))
     return NextOffer(own, problem.labels(held), "at random, before any data")

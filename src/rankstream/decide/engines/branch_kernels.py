@@ -8,10 +8,10 @@ first item; those before it are out, those after it are in where their price is 
 
 import numpy as np
 
-from rankstream._core.compiling import compiled
+from rankstream._core.compilation import compiled
 from rankstream._core.types import Bytes, Codes, Vec
 
-MOMENTUM, PATIENCE, SLOWER = 0.8, 6, 0.6
+MOMENTUM, MAX_STEPS_WITHOUT_GAIN, PACE_FACTOR = 0.8, 6, 0.6
 """How much of a step is the one before; after how many steps without gain the pace falls, and to which part."""
 
 
@@ -145,8 +145,8 @@ def descend(
             stuck += 1
         if best <= target:
             break
-        if stuck >= PATIENCE:
-            pace *= SLOWER
+        if stuck >= MAX_STEPS_WITHOUT_GAIN:
+            pace *= PACE_FACTOR
             stuck, length = 0, 0.0
             price[:] = best_price
             way[:] = 0.0

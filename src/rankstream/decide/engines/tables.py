@@ -1,0 +1,199 @@
+"""All offers at once: what each of them earns, for every kind of model, as one table over cells."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.threads import crew
+from rankstream._core.types import ROUNDING, Mask, Vec
+from rankstream.decide.engines import law_kernels, table_kernels
+from rankstream.decide.engines.cells import Cells, RankingStates, cells_of
+from rankstream.decide.engines.lists import make_lists
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.rules import IN
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.lifts import tail_sums
+from rankstream.models.parametric.falling_demand import FallingClassModel
+from rankstream.models.parametric.markov_chain import MarkovChainModel
+from rankstream.models.parametric.mnl import LogitModel
+from rankstream.models.rankings import RankingModel
+
+MAX_CELLS = 2**24
+MAX_STATES = 2**26
+"""Numbers in a table beside the offers: half a gigabyte."""
+SECONDS_PER_BIT, SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 0.8e-9, 2e-9
+"""About the seconds for summing up a cell and a bit or another digit of it, and for looking at it, by
+``benchmarks/decide.py``; only to predict what fits into a budget.
+"""
+SECONDS_PER_ENTRY, SECONDS_PER_TERM = 5e-9, 5e-9
+"""The same for an entry of a list, and for a term of the sums of other models."""
+MIN_SHARED_BITS, COLUMN_PARTS = 18, 32
+"""From how many bits on a table is shared out among threads, and how many parts its columns come in."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfferTable:
+    """What the offer of every cell earns."""
+
+    values: Vec
+    cells: Cells
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """The best offers, best first, and the best value and offer of every size; how many offers are feasible."""
+
+    values: list[float]
+    offers: list[Mask]
+    by_size: dict[int, float]
+    feasible: int
+
+
+def predicted_seconds(problem: OfferProblem) -> float:
+    """About how long a table would take; infinite where it is too large or there is none for the model."""
+    model, n_items, cells = problem.model, len(problem.items), cells_of(problem)
+    if cells is None or cells.count > MAX_CELLS:
+        return np.inf
+    count, digit = float(cells.count), SECONDS_PER_BIT if (cells.sizes == 2).all() else SECONDS_PER_DIGIT
+    seconds = (digit * cells.sizes.size + SECONDS_PER_CELL) * count
+    if isinstance(model, RankingModel):
+        return seconds + SECONDS_PER_ENTRY * model.orders.size
+    if isinstance(model, MarkovChainModel):
+        terms = count * n_items**2 / 3
+    elif isinstance(model, EntropyModel):
+        states, chains = RankingStates(cells), len(model.prior.chain_weights)
+        if states.count * (states.codes.size if chains else 1) > MAX_STATES:
+            return np.inf
+        terms = states.count * n_items * float(len(model.prior.class_weights) + chains * n_items)
+    else:
+        terms = count * len(_classes(model)[0])
+    return seconds + SECONDS_PER_TERM * terms
+
+
+def most_decided(problem: OfferProblem) -> str:
+    """Where a problem is too large for a table whatever the budget, how large it may be and is; else nothing.
+
+    >>> from rankstream import RankingModel
+    >>> from rankstream.decide.problem.offers import make_problem
+    >>> most_decided(make_problem(RankingModel(range(30), [range(30)], [1.0]), 1.0))
+    '24 items, not 30'
+    """
+    cells = cells_of(problem) or Cells(problem, by_level=False)
+    if cells.count <= MAX_CELLS:
+        return ""
+    if cells.by_level and problem.levels is not None:
+        return f"{MAX_CELLS:,} combinations of items and levels, not {cells.count:,}"
+    return f"{MAX_CELLS.bit_length() - 1} items, not {problem.free.size}"
+
+
+def table_of(problem: OfferProblem) -> OfferTable:
+    """What all offers earn by the problem's model."""
+    model, cells = problem.model, cells_of(problem)
+    if cells is None:
+        raise ValueError(f"There is no table of all offers for a {type(model).__name__}: give a model of the package.")
+    values = np.zeros(cells.count)
+    if isinstance(model, MarkovChainModel):
+        codes = RankingStates(cells).codes
+        arrival, moves = np.array(model.arrival), np.array(model.transitions)
+        law_kernels.chain_table(arrival, moves, codes, problem.free.size, problem.margins, values)
+    elif isinstance(model, RankingModel):
+        lists = make_lists(model, problem)
+        table_kernels.spread(*lists.arrays, cells.steps[lists.free], values)
+        sum_cells(values, cells)
+    elif isinstance(model, EntropyModel):
+        _add_tilted(model, cells, values)
+        sum_cells(values, cells)
+    else:
+        _add_logits(model, cells, values)
+    return OfferTable(values, cells)
+
+
+def _classes(model: Any) -> tuple[Vec, Vec]:
+    """The shares of a mixture's classes, and what each item at a level is worth to each of them in an offer."""
+    if isinstance(model, LogitModel):
+        return np.ones(1), np.atleast_2d(model.attraction)
+    if isinstance(model, FallingClassModel):
+        return model.mixture, tail_sums(model.attraction, model.order)
+    return model.mixture, model.attraction
+
+
+def _add_logits(model: Any, cells: Cells, values: Vec) -> None:
+    margins, always = cells.problem.margins, cells.problem.always
+    for share, row in zip(*_classes(model), strict=True):
+        whole = cells.sums(row) + float(row[always].sum())
+        gains = cells.sums(row * margins) + float(row[always] @ margins[always])
+        values += share * np.divide(gains, whole, out=np.zeros_like(gains), where=whole > 0.0)
+
+
+def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
+    """The maximum-entropy model's g, class by class and chain by chain."""
+    lattice, duals = model.program()
+    lattice.evaluate(duals)
+    states, prior, margins = RankingStates(cells), model.prior, cells.problem.margins
+    transitions = (lattice.first, lattice.items, lattice.following)
+    state_of, reach = np.zeros(states.count, dtype=np.int64), np.zeros(states.count)
+    law_kernels.states_of(states.ladders, states.sizes, states.strides, *transitions, state_of)
+    steps = cells.steps
+    steps[states.always] = -1
+    n_classes = len(prior.class_weights)
+    for number in range(n_classes):
+        law_kernels.add_class(
+            float(lattice.posterior[number]), lattice.attraction[:, number].copy(), lattice.values[:, number].copy(),
+            lattice.class_tilts, *transitions, state_of, states.ladders, states.lengths, states.sizes,
+            states.strides, margins, steps, reach, values,
+        )  # fmt: skip
+    codes = states.codes
+    bit_of = np.full(margins.size, -1, dtype=np.int64)
+    bit_of[codes] = np.arange(codes.size)
+    for number in range(len(prior.chain_weights)):
+        law_kernels.add_chain(
+            float(lattice.posterior[n_classes + number]), prior.arrivals[number].copy(), prior.moves[number].copy(),
+            lattice.chain_values[number], lattice.costs, *transitions, state_of, codes, bit_of, margins,
+            cells.count - 1, np.zeros((state_of.size, codes.size)), values,
+        )  # fmt: skip
+
+
+def sum_cells(values: Vec, cells: Cells) -> None:
+    """In place: every cell becomes the sum over all cells that are at most as far in every digit."""
+    if (cells.sizes == 2).all():
+        subset_sums(values, cells.sizes.size)
+    else:
+        table_kernels.prefix_sums(values, cells.sizes)
+
+
+def subset_sums(values: Vec, bits: int) -> None:
+    """In place: every entry becomes the sum of the entries of all subsets of its set, on all threads where that pays.
+
+    The low bits are done in each of eight rows, then the three high ones column by column: every entry gets the same
+    additions in the same order whatever the number of threads, so that the sums are the same bit for bit.
+    """
+    if bits < MIN_SHARED_BITS:
+        table_kernels.subset_sums(values, bits)
+        return
+    low = bits - 3
+    width = 2**low // COLUMN_PARTS
+    with crew() as threads:
+        threads.run(lambda row: table_kernels.subset_sums(values[row << low : (row + 1) << low], low), 8)
+        threads.run(lambda part: table_kernels.join(values, bits, part * width, (part + 1) * width), COLUMN_PARTS)
+
+
+def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
+    """The best feasible offers of a table; a ValueError where none is feasible."""
+    inside = problem.state == IN
+    taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
+    best, offers, size_best, feasible = Cells(problem, table.cells.by_level).best(table.values, top)
+    if not feasible:
+        raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+    kept = [number for number in range(best.size) if np.isfinite(best[number])]
+    tiny = ROUNDING * (problem.free.size + 1) * float(np.abs(problem.margins).max(initial=0.0))
+
+    def plain(value: float) -> float:
+        return 0.0 if abs(value - fixed) <= tiny else float(value - fixed)
+
+    return Scanned(
+        [plain(best[number]) for number in kept],
+        [offers[number] for number in kept],
+        {size + taken: plain(value) for size, value in enumerate(size_best) if np.isfinite(value)},
+        feasible,
+    )

@@ -1,0 +1,117 @@
+"""How sure a decision is: intervals of its value and of its lead over the runner-up, by a bootstrap."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Watch, unwatched
+from rankstream.data.counts import ChoiceCounts
+from rankstream.decide.context import Context
+from rankstream.decide.decision import Decision, Lead
+from rankstream.decide.moves import mask_of
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.estimation.intervals import Bootstrap
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.parametric.falling_demand import FallingClassModel
+from rankstream.models.parametric.latent_class import LatentClassModel
+from rankstream.models.parametric.markov_chain import MarkovChainModel
+from rankstream.models.parametric.mnl import LogitModel
+from rankstream.models.parametric.priced import PricedModel
+from rankstream.models.rankings import RankingModel
+
+MIN_REPLICATES, REPLICATES = 10, 20
+"""How many refits an interval needs, and how many it gets where there is time; Student's quantile is for few."""
+METHODS: dict[type, str] = {
+    RankingModel: "nearest",
+    EntropyModel: "max-entropy",
+    LogitModel: "mnl",
+    LatentClassModel: "latent-class",
+    MarkovChainModel: "markov-chain",
+    PricedModel: "latent-class-price",
+    FallingClassModel: "max-entropy",
+}
+"""How a model of each kind is fitted again, unless it was noted how it was fitted."""
+
+
+def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
+    """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
+    method, noted = METHODS.get(type(model)), getattr(model, "about", {}).get("method")
+    if isinstance(model, RankingModel | PricedModel) and isinstance(noted, str):
+        method = noted  # the only kinds that several methods make
+    if method is None:
+        raise ValueError(f"It is not known how a {type(model).__name__} is fitted: give a Bootstrap instead of counts.")
+
+    def asked(done: int, total: int) -> bool:
+        enough = watch(f"refitted {done} of {total} times")
+        if enough and done < MIN_REPLICATES:
+            raise _EnoughError
+        return enough
+
+    try:
+        return Bootstrap(counts, method, REPLICATES, seed, model=model, watch=asked)
+    except _EnoughError:
+        return None
+
+
+class _EnoughError(Exception):
+    """Ends a bootstrap between two refits: a few refits are not an interval."""
+
+
+def with_interval(
+    found: Decision,
+    counts: ChoiceCounts | Bootstrap,
+    interval: float = 0.95,
+    seed: int = 0,
+    top: int = 1,
+    watch: Watch = unwatched,
+) -> Decision:
+    """The decision with intervals: value -+ t * sqrt(se^2 + shift^2 + misfit), with Student's t for the refits' number.
+
+    The offers are held fixed, as they will be made. A lead whose interval contains 0 is noise: the data do not show
+    which of the two offers is better. Where whoever watches has had enough before ``MIN_REPLICATES`` refits, there are
+    no intervals.
+    """
+    from scipy.special import stdtrit
+
+    problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
+    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, watch)
+    if many is None:
+        return replace(found, runners_up=kept)
+    check_items(problem, many.model)
+    wide = float(stdtrit(len(many.models) - 1, 0.5 + 0.5 * interval))
+    offers = [found.offer, *(runner.offer for runner in found.runners_up[:1])]
+    around = found.context or Context()
+    if around.present is not None:
+        offers += [around.present, *(change.offer for change in around.changes)]
+    masks = [mask_of(problem, offer) for offer in offers]
+    table = many.table(lambda model: values(problem, masks, model))
+    worth = dict(zip(offers, zip(values(problem, masks).tolist(), table.T, strict=True), strict=True))
+
+    def ends(offer: tuple[Label, ...], base: tuple[Label, ...] | None) -> tuple[float, float, float]:
+        """A difference between two offers, or a value, with the ends of its interval."""
+        (value, drawn), (less, from_) = worth[offer], worth[base] if base is not None else (0.0, 0.0)
+        reach = wide * float(np.sqrt(many.misfit.stretched(np.array(spread(drawn - from_, value - less) ** 2))))
+        return value - less, value - less - reach, value - less + reach
+
+    lead = Lead(*ends(found.offer, offers[1])) if found.runners_up else None
+    if around.present is not None:
+        changes = [replace(change, interval=ends(change.offer, around.present)[1:]) for change in around.changes]
+        gain = ends(found.offer, around.present)[1:]
+        around = replace(around, changes=tuple(changes), gain_interval=gain)
+    around = replace(around, refits=len(many.models))
+    return replace(found, interval=ends(found.offer, None)[1:], lead=lead, runners_up=kept, context=around)
+
+
+def check_items(problem: OfferProblem, other: Any) -> None:
+    """Refuse data or models of other items than the decision's."""
+    known = other.assortments.items if isinstance(other, ChoiceCounts) else other.items
+    if set(known) != set(problem.items):
+        raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
+
+
+def spread(replicates: Vec, value: float) -> float:
+    """The replicates' standard deviation, with the distance of their mean from the value as a bias."""
+    return float(np.hypot(replicates.std(ddof=1), replicates.mean() - value))

@@ -1,0 +1,136 @@
+"""Single changes to an offer: add, drop or swap an item, or change a price; and a local search that ends with none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rankstream._core.types import Label, Mask
+from rankstream._core.watch import Watch, unwatched
+from rankstream.data.prices import split_label
+from rankstream.decide.offer_values import OFFERS_AT_ONCE, values
+from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.rules import OUT
+
+Kind = Literal["add", "drop", "swap", "price"]
+MIN_RELATIVE_GAIN = 1e-9
+"""Relative to the largest margin: a change that gains no more than this gains nothing."""
+
+
+@dataclass(frozen=True)
+class OfferChange:
+    """A single change to an offer.
+
+    Attributes
+    ----------
+    kind : str
+        "add", "drop", "swap" or "price".
+    comes, goes : item or None
+        What comes and what goes.
+    offer : tuple of items
+        The offer after the change.
+    value, gain : float
+        What that offer is worth, and how much more than the offer before.
+    interval : pair of floats or None
+        The ends of an interval of the gain, where counts were given.
+
+    """
+
+    kind: Kind
+    comes: Label | None
+    goes: Label | None
+    offer: tuple[Label, ...]
+    value: float
+    gain: float
+    interval: tuple[float, float] | None = None
+
+    @property
+    def words(self) -> str:
+        """What to do, as a sentence begins."""
+        if self.kind == "add":
+            return f"Adding {self.comes}"
+        if self.kind == "drop":
+            return f"Dropping {self.goes}"
+        if self.kind == "price" and self.comes is not None and self.goes is not None:
+            (item, price), (_, before) = split_label(self.comes), split_label(self.goes)
+            return f"Pricing {item} at {price:.2f} instead of {before:.2f}"
+        return f"Offering {self.comes} instead of {self.goes}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
+        told = {
+            name: value if value is None else str(value) for name, value in (("comes", self.comes), ("goes", self.goes))
+        }
+        return {"kind": self.kind, **told, "value": self.value, "gain": self.gain, "interval": self.interval}
+
+
+def least_gain(problem: OfferProblem) -> float:
+    """What a change must gain to count."""
+    return MIN_RELATIVE_GAIN * max(float(np.abs(problem.margins).max()), 1e-300)
+
+
+def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
+    """All feasible single changes to an offer, best first; those so far where whoever watches has had enough."""
+    found: list[OfferChange] = []
+    batch: list[tuple[Kind, int, int, Mask]] = []
+
+    def settle() -> None:
+        worths = values(problem, [after for *_, after in batch]).tolist()
+        for (kind, comes, goes, after), worth in zip(batch, worths, strict=True):
+            new, gone = (None if code < 0 else problem.items[code] for code in (comes, goes))
+            offer = tuple(problem.items[code] for code in np.flatnonzero(after))
+            found.append(OfferChange(kind, new, gone, offer, worth, worth - value))
+        batch.clear()
+
+    for move in _moves(problem, held):
+        batch.append(move)
+        if len(batch) == OFFERS_AT_ONCE:
+            settle()
+            if watch("single changes"):
+                break
+    if batch:
+        settle()
+    return sorted(found, key=lambda change: -change.gain)
+
+
+def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:
+    owner, inside = problem.names.owner, np.flatnonzero(held).tolist()
+    new = np.flatnonzero(~held & (problem.state != OUT)).tolist()
+    for comes in (-1, *new):
+        for goes in (-1, *inside):
+            if comes < 0 and goes < 0:
+                continue
+            after = held.copy()
+            if goes >= 0:
+                after[goes] = False
+            if comes >= 0:
+                after[comes] = True
+            if problem.is_feasible(after):
+                kind: Kind = "drop" if comes < 0 else "add" if goes < 0 else "swap"
+                same = min(comes, goes) >= 0 and owner[comes] == owner[goes]
+                yield "price" if same else kind, comes, goes, after
+
+
+def improve(problem: OfferProblem, held: Mask, value: float, watch: Watch) -> list[tuple[float, Mask]]:
+    """OfferChange an offer while a single change pays by the model itself; the better offers on the way, best first."""
+    steps: list[tuple[float, Mask]] = []
+    while not watch("single changes"):
+        best = next(iter(single_changes(problem, held, value, watch)), None)
+        if best is None or best.gain <= least_gain(problem):
+            break
+        held, value = mask_of(problem, best.offer), best.value
+        steps.insert(0, (value, held))
+    return steps
+
+
+def mask_of(problem: OfferProblem, offer: tuple[Label, ...]) -> Mask:
+    """For every item of the model, whether it is in an offer."""
+    inside = set(offer)
+    return np.array([item in inside for item in problem.items])
+
+
+def best_of_each_kind(changes: list[OfferChange], most: int = 2) -> list[OfferChange]:
+    """The best changes, best first: at most so many of each kind."""
+    kinds = [change.kind for change in changes]
+    return [change for place, change in enumerate(changes) if kinds[:place].count(change.kind) < most]

@@ -1,0 +1,1 @@
+"""What may be offered: items' names, margins and constraints, checked and propagated."""

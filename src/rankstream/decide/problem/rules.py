@@ -1,0 +1,138 @@
+"""Rules: what offers must keep, as limits on sums over them: sizes, space, and rows such as "at most one of these"."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from rankstream._core.types import Bytes, Codes, Mask, Vec
+
+IN, FREE, OUT = 1, 0, -1
+
+
+class LimitRow(NamedTuple):
+    """The items that count +1, those that count -1, the most that their sum may be, and the keyword behind it.
+
+    "a only with b" is ``a - b <= 0``, "not both" ``a + b <= 1``, "one of them" ``-a - b <= -1``.
+    """
+
+    plus: Sequence[int]
+    minus: Sequence[int]
+    limit: int
+    keyword: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """For every row, what each item of an offer adds to its sum, and the most that the sum may be."""
+
+    factors: Codes
+    limits: Codes
+    keywords: tuple[str, ...] = ()
+
+    def slack(self, inside: Mask) -> Codes:
+        """How much is left of every limit, once some items are in the offer."""
+        left: Codes = self.limits - self.factors[:, inside].sum(axis=1)
+        return left
+
+    def left(self, codes: Codes, inside: Mask) -> "Rows":
+        """The rows of some items that may still be broken, once those ``inside`` are in and all others are not."""
+        factors, limits = self.factors[:, codes], self.slack(inside)
+        open_ = np.maximum(factors, 0).sum(axis=1) > limits
+        return Rows(np.ascontiguousarray(factors[open_]), limits[open_])
+
+    def broken(self, state: Bytes) -> Codes:
+        """The rows that no decision about the free items can keep."""
+        return np.flatnonzero(self._slack_at_best(state) < 0)
+
+    def _slack_at_best(self, state: Bytes) -> Codes:
+        """What is left of every limit with all free items that lower the sum, and none of the others."""
+        left: Codes = self.slack(state == IN) - np.minimum(self.factors[:, state == FREE], 0).sum(axis=1)
+        return left
+
+    def follow(self, state: Bytes) -> bool:
+        """Fix the items that a row leaves no choice about, in place; False where one cannot be kept.
+
+        An item without which, or with which, a row's sum exceeds the limit even at best is decided.
+        """
+        if not self.limits.size:
+            return True
+        slack = self._slack_at_best(state)
+        if (slack < 0).any():
+            return False
+        free, beyond = state == FREE, np.abs(self.factors) > slack[:, np.newaxis]
+        out = free & (beyond & (self.factors > 0)).any(axis=0)
+        into = free & (beyond & (self.factors < 0)).any(axis=0)
+        state[out], state[into] = OUT, IN
+        return not (out & into).any()
+
+    @cached_property
+    def sparse(self) -> tuple[Codes, Codes, Codes]:
+        """Where each row begins, the items that count in it, and what each counts."""
+        row, item = np.nonzero(self.factors)
+        start = np.searchsorted(row, np.arange(self.limits.size + 1))
+        return start.astype(np.int64), item, self.factors[row, item]
+
+
+def make_rows(size: int, rows: Iterable[LimitRow]) -> Rows:
+    """Rows over ``size`` items.
+
+    >>> rows = make_rows(3, [LimitRow((), (0, 1), -1, "must")])
+    >>> (rows.slack(np.array([False, True, True])) >= 0).all(), (rows.slack(np.array([False, False, True])) >= 0).all()
+    (np.True_, np.False_)
+    """
+    given = list(rows)
+    factors = np.zeros((len(given), size), dtype=np.int64)
+    for number, row in enumerate(given):
+        factors[number, list(row.plus)] += 1
+        factors[number, list(row.minus)] -= 1
+    limits = np.array([row.limit for row in given], dtype=np.int64)
+    return Rows(factors, limits, tuple(row.keyword for row in given))
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """How many of some items an offer may have, how much of a capacity they may fill, and the rows it must keep."""
+
+    space: Vec
+    room: float
+    least: int
+    most: int
+    rows: Rows
+
+    @property
+    def arrays(self) -> tuple[Vec, float, int, int, Codes, Codes, Codes, Codes]:
+        """What the kernels take."""
+        return self.space, self.room, self.least, self.most, *self.rows.sparse, self.rows.limits
+
+    def allow(self, held: Mask) -> bool:
+        """Whether an offer keeps them all."""
+        fits = self.least <= int(held.sum()) <= self.most and float(self.space[held].sum()) <= self.room
+        return fits and bool((self.rows.slack(held) >= 0).all())
+
+    def left(self, codes: Codes, inside: Mask) -> "Rules":
+        """What they leave of some items, once those ``inside`` are in the offer and all others are not."""
+        taken, room = int(inside.sum()), self.room
+        if room < np.inf:
+            room -= float(self.space[inside].sum())
+        rows = self.rows.left(codes, inside)
+        return Rules(self.space[codes], room, self.least - taken, self.most - taken, rows)
+
+    def follow(self, state: Bytes) -> bool:
+        """Fix all that follows from what is decided in ``state``, in place; False where the rules cannot be kept."""
+        while True:
+            before = state.copy()
+            if not self.rows.follow(state):
+                return False
+            if self.room < np.inf:
+                left = self.room - float(self.space[state == IN].sum())
+                if left < 0.0:
+                    return False
+                state[(state == FREE) & (self.space > left)] = OUT
+            taken, possible = int((state == IN).sum()), int((state != OUT).sum())
+            if max(taken, self.least) > self.most or possible < self.least:
+                return False
+            if (state == before).all():
+                return True

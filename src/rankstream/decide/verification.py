@@ -1,0 +1,62 @@
+"""Verification of answers: an engine that is wrong raises an error instead of giving advice."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from rankstream._core.types import Mask
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.offers import OfferProblem
+
+VALUE_TOLERANCE = 1e-6
+"""How far a stated value may be from the model's, relative to the largest margin and listing cost: tables and lists
+add up the same terms in another order.
+"""
+
+
+class WrongAnswerError(RuntimeError):
+    """An engine returned an infeasible offer, a value that the model does not predict, or a bound that does not hold.
+
+    This is a mistake of the package, or a model whose predictions change from one call to the next.
+    """
+
+
+def tolerance_of(problem: OfferProblem) -> float:
+    """How far two computations of the same value may be apart."""
+    return VALUE_TOLERANCE * max(float(np.abs(problem.margins).max()), float(np.abs(problem.costs).max()), 1e-300)
+
+
+def verify_answer(
+    problem: OfferProblem, offers: Sequence[Mask], worths: Sequence[float], bound: float, proven: bool, engine: str
+) -> None:
+    """Check that offers are different and feasible, best first, worth what the model predicts, and within the bound."""
+    close = tolerance_of(problem)
+    verify_feasible(problem, offers, engine)
+    for held, stated, predicted in zip(offers, worths, values(problem, offers).tolist(), strict=True):
+        if not abs(stated - predicted) <= close:
+            offer = problem.labels(held)
+            raise _wrong(engine, f"the offer {offer!r} is worth {predicted:.9g} by the model, not {stated:.9g}")
+    if any(not later <= earlier + close for earlier, later in pairwise(worths)):
+        raise _wrong(engine, "a runner-up is worth more than an offer before it")
+    if not bound >= worths[0] - close or (proven and not bound <= worths[0] + close):
+        raise _wrong(engine, f"the bound {bound:.9g} does not fit the value {worths[0]:.9g}")
+
+
+def verify_feasible(problem: OfferProblem, offers: Sequence[Mask], engine: str) -> None:
+    """Check that there are offers, that they differ, and that each keeps all constraints."""
+    if not len(offers) or len({held.tobytes() for held in offers}) < len(offers):
+        raise _wrong(engine, "there is no offer, or one offer twice")
+    for held in offers:
+        if not problem.is_feasible(held):
+            raise _wrong(engine, f"the offer {problem.labels(held)!r} breaks a constraint")
+
+
+def verify_order(low: float, high: float, close: float, what: str, engine: str) -> None:
+    """Check that a number is at most another, up to ``close``; ``what`` names both."""
+    if not low <= high + close:
+        raise _wrong(engine, f"{what}: {low:.9g} is more than {high:.9g}")
+
+
+def _wrong(engine: str, what: str) -> WrongAnswerError:
+    return WrongAnswerError(f"The search ({engine}) gave a wrong answer, which is not shown: {what}. Please report it.")

@@ -1,0 +1,200 @@
+"""Kernels of decisions against slow twins: subset sums, single changes, and bounds at any prices."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+
+from decide_cases import make_model
+from naive_decide import decomposed_bound, list_earns, offers_of_bits
+from offer_programs import linear_bound
+from rankstream import RankingModel
+from rankstream._core.types import Bytes, Codes, Vec
+from rankstream.decide.engines import branch_kernels, list_kernels, table_kernels, tables
+from rankstream.decide.engines.lists import make_lists
+from rankstream.decide.offer_values import values
+from rankstream.decide.problem.offers import make_problem
+from rankstream.decide.problem.rules import LimitRow, Rules, make_rows
+from strategies import compiled_only, examples
+
+pytestmark = pytest.mark.quick
+
+
+def random_lists(random: np.random.Generator, n: int) -> tuple[Codes, Codes, Vec, Vec, Vec]:
+    """Start, item, weight, end and margin of up to six random lists."""
+    rows = [random.permutation(n)[: int(random.integers(0, n + 1))] for _ in range(int(random.integers(1, 7)))]
+    start = np.concatenate([[0], np.cumsum([row.size for row in rows])]).astype(np.int64)
+    item = np.concatenate(rows).astype(np.int64)
+    return start, item, random.dirichlet(np.ones(len(rows))), random.uniform(0, 1, len(rows)), random.uniform(-1, 3, n)
+
+
+@compiled_only
+@pytest.mark.parametrize("bits", [15, 16, 17])
+def test_subset_sums_beyond_a_block(bits: int) -> None:
+    table = np.random.default_rng(bits).normal(size=2**bits)
+    wanted = table.copy()
+    for bit in range(bits):
+        view = wanted.reshape(-1, 2, 2**bit)
+        view[:, 1] += view[:, 0]
+    table_kernels.subset_sums(table, bits)
+    assert table == pytest.approx(wanted)
+
+
+def test_cell_sums_are_sums_over_digits() -> None:
+    terms = np.array([[9.0, 9.0, 9.0], [1.0, 2.0, 0.0], [10.0, 0.0, 0.0], [9.0, 9.0, 9.0]])[:, :, np.newaxis]
+    sums = table_kernels.cell_sums(terms, np.array([3, 3, 2, 3]), 1, 3)
+    assert sums.ravel().tolist() == [11, 1, 12, 2, 10, 0]
+
+
+@examples(60)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_changes_are_those_of_single_moves(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lists = random_lists(random, n)
+    held = random.integers(0, 2, n).astype(np.int8)
+    add, drop, swap = np.zeros(n), np.zeros(n), np.zeros((n, n))
+    now = list_kernels.changes(*lists, held, add, drop, swap)
+    assert now == pytest.approx(list_earns(lists, held))
+    assert now == pytest.approx(list_kernels.earned(*lists, held))
+    for i in range(n):
+        after = held.copy()
+        after[i] ^= 1
+        change = list_earns(lists, after) - now
+        assert (drop if held[i] else add)[i] == pytest.approx(change)
+        for k in range(n):
+            if held[i] and not held[k]:
+                both = after.copy()
+                both[k] = 1
+                assert drop[i] + add[k] + swap[i, k] == pytest.approx(list_earns(lists, both) - now)
+
+
+@examples(60)
+@given(st.integers(2, 5), st.integers(0, 10**6), st.booleans())
+def test_at_any_prices_the_bound_holds_with_and_without_every_item(n: int, seed: int, narrow: bool) -> None:
+    random = np.random.default_rng(seed)
+    lists = random_lists(random, n)
+    cost, space = random.uniform(0, 0.3, n), random.integers(0, 4, n).astype(np.float64)
+    slots, room = int(random.integers(1, n + 1)), float(random.integers(1, 6)) if narrow else np.inf
+    price = random.normal(scale=random.choice([0.0, 0.2, 1.0]), size=lists[1].size)
+    into, out = np.zeros(n), np.zeros(n)
+    bound = branch_kernels.penalties(*lists, cost, space, slots, room, price, into, out)
+    best = -np.inf
+    best_with, best_without = np.full(n, -np.inf), np.full(n, -np.inf)
+    for held in offers_of_bits(n):
+        if held.sum() <= slots and float(space @ held) <= room:
+            worth = list_earns(lists, held) - float(cost @ held)
+            best = max(best, worth)
+            best_with[held > 0] = np.maximum(best_with[held > 0], worth)
+            best_without[held == 0] = np.maximum(best_without[held == 0], worth)
+    assert bound >= best - 1e-9
+    assert (into >= best_with - 1e-9).all()
+    assert (out >= best_without - 1e-9).all()
+    assert (np.maximum(into, out) <= bound + 1e-9).all()
+    if not narrow:
+        assert bound == pytest.approx(decomposed_bound(lists, price, cost, slots))
+        assert into.tolist() == pytest.approx([decomposed_bound(lists, price, cost, slots, i, -1) for i in range(n)])
+        assert out.tolist() == pytest.approx([decomposed_bound(lists, price, cost, slots, -1, i) for i in range(n)])
+    better, offer = np.empty_like(price), np.zeros(n)
+    lower = branch_kernels.descend(*lists, cost, space, slots, room, best, 40, 0.3, price, better, offer)
+    assert best - 1e-9 <= lower <= bound + 1e-9
+    again = branch_kernels.penalties(*lists, cost, space, slots, room, better, into, out)
+    assert again == pytest.approx(lower)
+
+
+@compiled_only
+@pytest.mark.parametrize("bits", [18, 20])
+def test_subset_sums_are_the_same_bit_for_bit_whatever_the_number_of_threads(bits: int) -> None:
+    table = np.random.default_rng(bits).normal(size=2**bits)
+    plain = table.copy()
+    table_kernels.subset_sums(plain, bits)
+    allowed = numba.get_num_threads()
+    try:
+        for threads in {1, allowed}:
+            numba.set_num_threads(threads)
+            shared = table.copy()
+            tables.subset_sums(shared, bits)
+            assert (shared == plain).all()
+    finally:
+        numba.set_num_threads(allowed)
+
+
+@examples(60)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_equal_lists_are_merged(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    orders = np.array([random.permutation(n + 1) for _ in range(12)])
+    weights = random.dirichlet(np.ones(12))
+    model = RankingModel.from_codes((*range(n), "no"), orders, weights, n)
+    margins = random.uniform(size=n)
+    found = make_lists(model, make_problem(model, dict(enumerate(margins))))
+    rows = [tuple(found.item[low:high]) for low, high in zip(found.start[:-1], found.start[1:], strict=True)]
+    wanted: dict[tuple[int, ...], float] = {}
+    for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
+        key = tuple(order[: order.index(n)])
+        wanted[key] = wanted.get(key, 0.0) + weight
+    assert dict(zip(rows, found.weight.tolist(), strict=True)) == pytest.approx(wanted)
+    assert len(rows) == len(wanted)
+
+
+@examples(60)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_a_climb_ends_where_no_feasible_change_pays(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lists = random_lists(random, n)
+    cost, space = random.uniform(0, 0.3, n), random.integers(0, 4, n).astype(np.float64)
+    needs, bans = (random.permutation(n)[: 2 * int(random.integers(0, 2))].reshape(-1, 2) for _ in range(2))
+    rows = [LimitRow([first], [second], 0, "requires") for first, second in needs]
+    rows += [LimitRow(pair.tolist(), (), 1, "excludes") for pair in bans]
+    rules = Rules(space, float(random.integers(2, 9)), 0, int(random.integers(1, 3)), make_rows(n, rows))
+
+    def fits(offer: Bytes) -> bool:
+        alone = any(offer[first] and not offer[second] for first, second in needs)
+        both = any(offer[first] and offer[second] for first, second in bans)
+        return bool(offer.sum() <= rules.most and space @ offer <= rules.room and not alone and not both)
+
+    starts = [offer for offer in offers_of_bits(n) if fits(offer)]
+    held = starts[int(random.integers(0, len(starts)))]  # from a full one, an exchange may be all that is left
+    steps, values = np.zeros((64, n), dtype=np.int8), np.zeros(64)
+    given = (*lists, *rules.arrays)
+    done = list_kernels.climb(*given, cost, 1e-12, held, steps, values)
+    assert 1 <= done < 64
+    assert (np.diff(values[:done]) > 0.0).all()
+    for step in range(done):
+        assert values[step] == pytest.approx(list_earns(lists, steps[step]) - float(cost @ steps[step]))
+        assert fits(steps[step])
+    for other in offers_of_bits(n):
+        assert list_kernels.fits(other, *rules.arrays) == fits(other)
+        changed = other - held
+        if fits(other) and (changed > 0).sum() <= 1 and (changed < 0).sum() <= 1:
+            assert list_earns(lists, other) - float(cost @ other) <= values[done - 1] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_prices_come_to_the_bound_of_the_linear_program(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    orders = np.array([random.permutation(7) for _ in range(6)])
+    model = RankingModel.from_codes(range(7), orders, random.dirichlet(np.ones(6)), 6)
+    problem = make_problem(model, dict(enumerate(random.uniform(size=6))), at_most=2, listing_costs=0.01)
+    lists, linear = make_lists(model, problem), linear_bound(model, problem)
+    best = max(lists.value(held) for held in offers_of_bits(6) if problem.is_feasible(lists.whole(problem, held)))
+    price, better, offer = np.zeros(lists.item.size), np.zeros(lists.item.size), np.zeros(6)
+    limits = (lists.cost, np.zeros(6), 2, np.inf)
+    for pace in (1.0, 0.3, 0.1, 0.03):
+        bound = branch_kernels.descend(*lists.arrays, *limits, linear - 1e-6, 1500, pace, price, better, offer)
+        price = better.copy()
+    assert best - 1e-9 <= linear
+    assert linear - 1e-9 <= bound <= linear + 1e-3
+
+
+@pytest.mark.parametrize("kind", ["classes", "chains", "mixed", "markov", "latent"])
+@pytest.mark.parametrize("said", [{}, {"never": ["i2"]}, {"must": ["i3"], "never": ["i1"]}])
+def test_a_table_has_what_the_model_predicts_for_every_offer(kind: str, said: dict[str, Any]) -> None:
+    model = make_model(kind, 5, True, 1)
+    problem = make_problem(model, {f"i{number}": float(number) for number in range(1, 5)}, **said)
+    table = tables.table_of(problem)
+    offers = [table.cells.held(cell) for cell in range(table.cells.count)]
+    assert len({offer.tobytes() for offer in offers}) == 2**problem.free.size
+    assert table.values == pytest.approx(values(problem, offers), abs=1e-9)
