@@ -1,45 +1,56 @@
-"""Fitting within a time budget: the best model so far, with its certificate, whatever the size of the data."""
+"""Fitting within a budget of CPU seconds: the best model so far, with its certificate, whatever the size."""
 
 from collections.abc import Callable
 from copy import copy
 from dataclasses import fields, replace
-from time import monotonic
+from math import inf
+from time import thread_time
 from typing import Any
 
 import numpy as np
 
 from rankstream._core.arguments import number_between
-from rankstream._core.watch import Deadline, interrupts
+from rankstream._core.old_names import old_keywords
+from rankstream._core.watch import Deadline, Progress, interrupts
 from rankstream.columns.column_search import Goal
 from rankstream.columns.corrective import is_slow, search_and_prove
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
+from rankstream.estimation.errors import store_errors
 from rankstream.estimation.estimate import run_task
-from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, make, pick
+from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, Nearest, PrimalDual, make, pick
 from rankstream.estimation.task import Task
+from rankstream.models.base import Model
 from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.solver.runs import Estimate
 
+DEFAULT_SECONDS, DEFAULT_SLOW_SECONDS = 600.0, 60.0
+"""CPU seconds of ``nearest`` and ``primal-dual`` where no budget is given; the second where oracles are slow."""
 
+
+@old_keywords(seconds="budget")
 def fit_within(
     counts: ChoiceCounts,
-    seconds: float = 60.0,
+    budget: float | None = None,
     method: str | Method = "auto",
     tolerance: float | None = None,
     seed: int = 0,
-    watch: Callable[[str, float], None] | None = None,
-    clock: Callable[[], float] = monotonic,
+    watch: Progress | None = None,
+    clock: Callable[[], float] = thread_time,
+    timeout: float | None = None,
+    errors: bool = False,
 ) -> Estimate[Any]:
-    """``estimate`` in about ``seconds`` seconds; Ctrl-C ends it early, with the model so far.
+    """``estimate`` in about ``budget`` CPU seconds; Ctrl-C ends it early, with the model so far.
 
     Parameters
     ----------
     counts : ChoiceCounts
         The choices.
-    seconds : float
-        Then the fit ends with what it has; single steps are not interrupted, such as making tables, and compiling
-        does not count.
+    budget : float, optional
+        CPU seconds of the calling thread after which the fit ends with what it has: what else runs on the machine does
+        not matter. Single steps are not interrupted, such as making tables, and compiling does not count. Without it a
+        fit ends by its own accuracy; ``nearest`` and ``primal-dual`` after 600 s, or 60 s where oracles are slow.
     method : str or settings
         As for ``estimate``.
     tolerance : float, optional
@@ -49,26 +60,42 @@ def fit_within(
     watch : callable, optional
         Called with what is going on and how much of the budget is used.
     clock : callable
-        Returns the time in seconds.
+        Returns the CPU time in seconds.
+    timeout : float, optional
+        Seconds on the wall after which the fit ends as well.
+    errors : bool
+        Whether a model by maximum entropy remembers standard errors (``StoredErrors``); none where time is over.
 
     The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
     where that is another), and holds for whatever model there is. The same seed gives the same model unless the fit was
-    cut short (``Estimate.cut_short``): where it ends then depends on the machine.
+    cut short: where it ends then depends on the machine. ``Estimate.cut_short`` says so, and ``model.about``, which
+    is saved with the model.
 
     """
-    number_between("seconds", seconds, 0.0)
+    most, longest = (
+        inf if value is None else number_between(name, value, 0.0)
+        for name, value in (("budget", budget), ("timeout", timeout))
+    )
     with interrupts() as asked:
-        deadline = Deadline(seconds, asked, watch, clock)
-        task = Task(counts.assortments, counts, seed, deadline, copy(deadline))
+        deadline = Deadline(most, asked, watch, clock, longest)
+        proving = copy(deadline)
+        task = Task(counts.assortments, counts, seed, deadline, proving)
         chosen = make(method, tolerance) or pick(task, tolerance)
-        late = compile_first(chosen, clock, is_slow(task.oracle))
-        deadline.start += late
-        task.proving.start += late  # type: ignore[attr-defined]
+        slow = is_slow(task.oracle)
+        late = compile_first(chosen, clock, slow)
+        for part in (deadline, proving):
+            part.start += late
+            if budget is None and isinstance(chosen, Nearest | PrimalDual):
+                part.seconds = DEFAULT_SLOW_SECONDS if slow else DEFAULT_SECONDS
         found = run_task(task, chosen)
+        if deadline.stopped and isinstance(found.model, Model):
+            found.model.note(cut_short=True)
+        elif errors:
+            store_errors(found, counts, seed, lambda done, total: proving(f"refitting, {done} of {total}"))
         return replace(found, converged=found.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 
-def compile_first(method: Method, clock: Callable[[], float] = monotonic, slow: bool = False) -> float:
+def compile_first(method: Method, clock: Callable[[], float] = thread_time, slow: bool = False) -> float:
     """Fit a market of three items first, so that what has to be compiled or loaded is; returns how long that took.
 
     Where oracles are ``slow``, that is also what searches and proves.

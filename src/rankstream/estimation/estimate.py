@@ -1,6 +1,9 @@
 """estimate: the one door to all methods, from data to a model with its certificate."""
 
+from __future__ import annotations  # so that help shows Data, not the long type behind it
+
 import logging
+import warnings
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -8,8 +11,11 @@ from typing import Any
 from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.observations import contradiction
 from rankstream.estimation.methods import Method, make, pick
 from rankstream.estimation.task import Data, Task, make_task
+from rankstream.models.base import Model
+from rankstream.models.prices import levels_of, most_frequent_prices
 from rankstream.solver.runs import Estimate
 
 LOG = logging.getLogger("rankstream")
@@ -40,7 +46,8 @@ def estimate(
         Ties between rankings, and the random starts of priors.
 
     Counts leave offers that nobody has seen out of distance, error and certificate, and weigh the others by their
-    observations. Frequencies without counts are taken as exact.
+    observations. Frequencies without counts are taken as exact. Choices that contradict an order of the items cannot be
+    predicted by any ranking model: a warning says how many there are, and ``model.about["contradiction"]`` keeps it.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]), [50, 50, 25, 75])
     >>> fit = estimate(counts)
@@ -61,6 +68,17 @@ def run_task(task: Task, method: str | Method, tolerance: float | None = None) -
     LOG.info("fitting by %s: %d offers of %d items", chosen.name, task.assortments.n_offers, task.assortments.n_items)
     with one_blas_thread():
         found = replace(chosen.fit(task), method=chosen)
+    levels = levels_of(found.model) if isinstance(found.model, Model) else None
+    if levels is not None and task.stands_still:
+        found.model.note(usual_prices=most_frequent_prices(task.counts, levels))
     seconds, gap = perf_counter() - began, found.certificate.gap
+    warn_of_contradictions(task, found.model)
     LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)
     return found
+
+
+def warn_of_contradictions(task: Task, model: Any) -> None:
+    """Warn of choices that contradict the order of the items, and note the sentence in the model."""
+    if isinstance(task.data, ChoiceCounts) and (sentence := contradiction(task.data)):
+        model.note(contradiction=sentence)
+        warnings.warn(sentence, stacklevel=4)

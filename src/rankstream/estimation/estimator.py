@@ -13,7 +13,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.forgetting import DecayingCounts
+from rankstream.data.decay import DecayingCounts
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.estimation.methods import MaxEntropy, Method, PrimalDual, make, pick
 from rankstream.estimation.rows import (
@@ -28,8 +28,8 @@ from rankstream.estimation.rows import (
 from rankstream.estimation.task import Task
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run
-from rankstream.streams.reweighing import catch_up
-from rankstream.streams.served import Served
+from rankstream.streams.entropy_follower import EntropyFollower
+from rankstream.streams.runs.offer_weights import catch_up
 
 
 class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
@@ -78,7 +78,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     method_: Method
     _coded_model: Any
     _run: Run | None
-    _served: Served | None = None
+    _served: EntropyFollower | None = None
     _refit: str | Method
     _sparse: RankingModel | None
     _bootstrap: Bootstrap | None
@@ -169,7 +169,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def _play(self, counts: ChoiceCounts, items: list[Label], arrived: int) -> None:
         """Play rounds on the counts, with the run so far or a new one, and keep what comes out.
 
-        By maximum entropy, unless another method was asked for, the model is refreshed as choices come (``Served``).
+        By maximum entropy, unless another method was asked for, the model follows the choices (``EntropyFollower``).
 
         Weights of offers follow the batches where the distance and the learner can; where not, offers weigh the same,
         as those of the first batch would be wrong for all others.
@@ -187,9 +187,9 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         self._run, self.method_, self._refit = run, played, "nearest"
         self.certificate_, model = run.solver.certificate(run.state, target), None
         if method is None or isinstance(method, MaxEntropy):
-            self._served = self._served or Served(self._seed())
+            self._served = self._served or EntropyFollower(self._seed())
             self._served.follow(counts, arrived)
-            if self._served.knows(counts.assortments.items):
+            if self._served.knows(counts.assortments):
                 model = self._served.model
                 self.certificate_ = self._served.certify(self.certificate_, run.solver.distance, counts)
                 self.method_ = self._refit = method or MaxEntropy()

@@ -8,21 +8,28 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Watch
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
-from rankstream.estimation.drawn import draw_counts, sizes_of
+from rankstream.data.observations import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import Misfit, measure_misfit
 from rankstream.estimation.price_intervals import PriceIntervals, Share
+from rankstream.estimation.resampling import draw_counts, sizes_of
 from rankstream.estimation.task import Task
-from rankstream.models.answers import Substitution, favourites, substitution
-from rankstream.models.entropy.fit import fit_max_entropy
-from rankstream.models.entropy.laws import Prior
+from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
+from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.saved_fit import saved_fit
+from rankstream.models.entropy.soft_lattice import shared_programs
+from rankstream.models.fit_warnings import interval_words
 from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 
+Variance = Callable[[Vec, Vec], Vec]
 GAP = 1e-2
 """How exactly a replicate is fitted: far below its own sampling noise."""
 
@@ -37,7 +44,7 @@ class Bootstrap(PriceIntervals):
     cut to [0, 1]: ``se`` is the standard deviation of the replicates' shares, ``shift`` the distance of their mean from
     the share, a bias that the bootstrap sees. What no replicate can show, that the truth is unlike the prior where no
     data are, is measured on offers that were held out, for maximum entropy with its usual prior: ``misfit``
-    (``docs/answers.md`` says how often intervals cover). For other methods and priors it is 0, and intervals cover
+    (the benchmarks say how often intervals cover). For other methods and priors it is 0, and intervals cover
     sampling noise, the estimation of the prior and, for rankings, the choice among models that fit equally well. That
     tastes moved while choices were remembered is in none of these: intervals of counts that forget are about the
     average over what they remember.
@@ -59,9 +66,12 @@ class Bootstrap(PriceIntervals):
     warm : bool
         False fits replicates of maximum entropy from scratch, which takes twice as long.
     watch : callable, optional
-        Called with how many replicates are done, and of how many.
+        Called with how many replicates are done, and of how many; with 0 during a first fit. Returning True after two
+        replicates ends with those that are done.
     sizes : array, optional
         For each offer of the counts, how many choices a replicate draws; for weights whose squares nobody has added up.
+    first : EntropyFit, optional
+        Of maximum entropy, the fit that refits begin from (``Estimate.details``); without it, one is made here.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
@@ -80,26 +90,37 @@ class Bootstrap(PriceIntervals):
         model: ChoiceModel | None = None,
         refit_prior: bool = True,
         warm: bool = True,
-        watch: Callable[[int, int], None] | None = None,
+        watch: Callable[[int, int], bool | None] | None = None,
         sizes: Vec | None = None,
+        first: EntropyFit | None = None,
     ) -> None:
         whole_number("replicates", replicates, least=2)
+        # several threads would wait for each other: ten times the processor time
+        with one_blas_thread(), shared_programs():
+            self._fit(counts, method, replicates, seed, model, refit_prior, warm, watch, sizes, first)
+
+    def _fit(
+        self, counts: ChoiceCounts, method: str | Method, replicates: int, seed: int, model: ChoiceModel | None,
+        refit_prior: bool, warm: bool, watch: Callable[[int, int], bool | None] | None, sizes: Vec | None,
+        first: EntropyFit | None,
+    ) -> None:  # fmt: skip
         random = np.random.default_rng(whole_number("seed", seed))
         data = observed(counts)
         drawn = sizes_of(counts, data, sizes)
         task = Task(data.assortments, data, seed)
-        self.method = make(method) or pick(task)
+        self.counts, self.method = data, make(method) or pick(task)
         refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
         if isinstance(self.method, MaxEntropy):
-            refit = _Dense(self.method, data, seed, refit_prior, warm)
+            first = first or _saved(model, self.method, data)
+            refit = _Dense(self.method, data, seed, refit_prior, warm, partial(_first, watch, replicates), first)
         self.model: ChoiceModel = model or (refit.first.model if isinstance(refit, _Dense) else self.method.model(task))
         shares = self.model.probabilities(data.assortments)
         self.models: list[ChoiceModel] = []
         self.misfit = Misfit()
         for number in range(replicates):
             self.models.append(refit(draw_counts(data, shares, random, drawn), seed + 1 + number))
-            if watch is not None:
-                watch(number + 1, replicates)
+            if watch is not None and watch(number + 1, replicates) and number:
+                break
         if isinstance(refit, _Dense) and refit.first.stack is not None:
             self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
 
@@ -108,20 +129,31 @@ class Bootstrap(PriceIntervals):
         return self._spread(lambda model: model.probabilities(assortments))
 
     def _spread(self, measure: Callable[[ChoiceModel], Vec]) -> tuple[Vec, Vec, Vec]:
-        value = measure(self.model)
-        table = np.array([measure(model) for model in self.models])
+        value, table = measure(self.model), self.table(measure)
         return value, table.std(axis=0, ddof=1), table.mean(axis=0) - value
+
+    def table(self, measure: Callable[[ChoiceModel], Vec]) -> Vec:
+        """Any numbers that can be asked of a model: a row for each replicate."""
+        with shared_programs():  # replicates are of the same offers, and are asked the same
+            return np.array([measure(model) for model in self.models])
 
     def bounds(self, assortments: Assortments, interval: float = 0.95) -> tuple[Vec, Vec, Vec]:
         """For every coordinate of any offers: the share, and the ends of its interval."""
-        share, error, shift = self.spread(assortments)
-        reach = _quantile(interval) * np.sqrt(
-            self.misfit.variance(share, error**2 + shift**2, self.misfit.has(assortments))
-        )
+        share, reach = self.model.probabilities(assortments), _quantile(interval) * self.errors(assortments)
         return share, np.maximum(0.0, share - reach), np.minimum(1.0, share + reach)
 
+    def errors(self, assortments: Assortments) -> Vec:
+        """For every coordinate of any offers: what an interval is made of, sqrt(se^2 + shift^2 + misfit)."""
+        share, error, shift = self.spread(assortments)
+        return np.sqrt(self.misfit.variance(share, error**2 + shift**2, self.misfit.has(assortments)))
+
     def bounds_of(
-        self, measure: Callable[[ChoiceModel], Vec], interval: float = 0.95, low: float = 0.0, high: float = 1.0
+        self,
+        measure: Callable[[ChoiceModel], Vec],
+        interval: float = 0.95,
+        low: float = 0.0,
+        high: float = 1.0,
+        variance: Variance | None = None,
     ) -> tuple[Vec, Vec, Vec]:
         """Any numbers that can be asked of a model, and the ends of their intervals, cut to [``low``, ``high``].
 
@@ -133,18 +165,25 @@ class Bootstrap(PriceIntervals):
             How often an interval should cover.
         low, high : float
             What the numbers can be.
+        variance : callable, optional
+            From the numbers and the squared spread of their replicates to their squared standard errors, as of
+            ``misfit``; without it, ``misfit.stretched``.
 
         >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
-        >>> ahead = lambda model: np.array([model.predict(("tea", "pie"))["tea"] - model.predict(("pie", "no"))["pie"]])
+        >>> ahead = lambda model: np.array([model.predict(("tea", "no"))["tea"] - model.predict(("pie", "no"))["pie"]])
         >>> value, *ends = Bootstrap(counts, "mnl", replicates=20).bounds_of(ahead, low=-1.0)
         >>> float(ends[0][0]) < float(value[0]) < float(ends[1][0])
         True
 
         """
-        z = _quantile(interval)
-        value, error, shift = self._spread(measure)
-        reach = z * np.sqrt(self.misfit.stretched(error**2 + shift**2))
+        value, reach = measure(self.model), _quantile(interval) * self.errors_of(measure, variance)
         return value, np.maximum(low, value - reach), np.minimum(high, value + reach)
+
+    def errors_of(self, measure: Callable[[ChoiceModel], Vec], variance: Variance | None = None) -> Vec:
+        """What those intervals are made of."""
+        value, error, shift = self._spread(measure)
+        spread = error**2 + shift**2
+        return np.sqrt(self.misfit.stretched(spread) if variance is None else variance(value, spread))
 
     def substitution(
         self, offer: Iterable[Label] | None = None, interval: float = 0.95, gone: Iterable[Label] | None = None
@@ -158,8 +197,10 @@ class Bootstrap(PriceIntervals):
         """
         whole = as_offer("The offer", everything(self.model) if offer is None else offer)
         rows = None if gone is None else tuple(gone)
-        _, low, high = self.bounds_of(lambda model: substitution(model, whole, rows).shares, interval)
-        return replace(substitution(self.model, whole, rows), low=low, high=high)
+        parts = self.misfit.of_parts
+        _, low, high = self.bounds_of(lambda model: substitution(model, whole, rows).shares, interval, variance=parts)
+        name = interval_words(getattr(self.model, "about", {}), interval)
+        return replace(substitution(self.model, whole, rows), low=low, high=high, interval_name=name)
 
     def favourites(
         self,
@@ -170,7 +211,7 @@ class Bootstrap(PriceIntervals):
     ) -> dict[tuple[Label, ...], Share]:
         """The customer types by their first one or two choices, largest first, with the ends of their intervals.
 
-        Of a model with price levels, they are those at middle levels.
+        Of a model with price levels, they are those at usual prices.
         Whole rankings have none: many mixtures of rankings give the same choices, and data do not say which it is.
 
         Parameters
@@ -188,23 +229,34 @@ class Bootstrap(PriceIntervals):
         rows = None if gone is None else tuple(gone)
         whole = everything(self.model)
 
-        def types(model: ChoiceModel) -> dict[tuple[Label, ...], float]:
-            return favourites(substitution(model, whole, rows), no_choice, places)
-
-        known = list(types(self.model))
-
-        def measure(model: ChoiceModel) -> Vec:
-            shares = types(model)
-            return np.array([shares.get(key, 0.0) for key in known])
-
-        columns = (column.tolist() for column in self.bounds_of(measure, interval))
+        measure, known, variance = self.type_shares(lambda model: substitution(model, whole, rows), no_choice, places)
+        columns = (column.tolist() for column in self.bounds_of(measure, interval, variance=variance))
         return {key: Share(*row) for key, row in zip(known, zip(*columns, strict=True), strict=True)}
 
-    def predict(self, offer: Iterable[Label], interval: float = 0.95) -> dict[Label, Share]:
-        """The shares of one offer, seen before or not, with the ends of their intervals; also of items at prices."""
-        if isinstance(offer, Mapping):
-            return self.predict_at(offer, interval)
-        single = as_offer("The offer", offer)
+    def type_shares(
+        self, moves: Callable[[ChoiceModel], Substitution], no_choice: Label | None, places: int = 2
+    ) -> tuple[Callable[[ChoiceModel], Vec], list[tuple[Label, ...]], Variance]:
+        """How to measure the shares of the model's own customer types, which types these are, and their variance."""
+        own = moves(self.model)
+        known = list(favourites(own, no_choice, places))
+        first = own.before[[own.items.index(key[0] if key else no_choice) for key in known]]
+
+        def measure(model: ChoiceModel) -> Vec:
+            shares = favourites(moves(model), no_choice, places)
+            return np.array([shares.get(key, 0.0) for key in known])
+
+        return measure, known, lambda share, spread: self.misfit.of_types(share, spread, first)
+
+    def predict(self, offer: Iterable[Label], interval: float = 0.95, *, forced: bool = False) -> dict[Label, Share]:
+        """The shares of one offer, seen before or not, with the ends of their intervals; also of items at prices.
+
+        As a model's own ``predict`` does, this adds a missing no-choice item unless ``forced``.
+        """
+        single = offer if isinstance(offer, Mapping) else as_offer("The offer", offer)
+        added = None if forced else missing_no_choice(self.model, single)
+        if isinstance(single, Mapping):
+            return self.predict_at(single if added is None else {**single, added: None}, interval)
+        single = single if added is None else (*single, added)
         columns = (column.tolist() for column in self.bounds(Assortments([single]), interval))
         return {item: Share(*row) for item, row in zip(single, zip(*columns, strict=True), strict=True)}
 
@@ -265,16 +317,33 @@ def _refit(method: Method, counts: ChoiceCounts, seed: int) -> ChoiceModel:
     return quick.model(Task(counts.assortments, counts, seed))
 
 
+def _first(watch: Callable[[int, int], bool | None] | None, replicates: int, *_: object) -> bool:
+    """Ask during the first fit, which is never cut short: whoever has had enough raises an error."""
+    if watch is not None:
+        watch(0, replicates)
+    return False
+
+
+def _saved(model: ChoiceModel | None, method: MaxEntropy, data: ChoiceCounts) -> EntropyFit | None:
+    """The fit that ended with a model, where it was made in the usual way, of the same items."""
+    found = saved_fit(model) if method.prior == "held-out" and method.trust == "auto" else None
+    return found if found is not None and found.model.items == data.assortments.items else None
+
+
 class _Dense:
     """Maximum entropy: the first fit, and others with its guides fitted anew and its weights and trust kept."""
 
-    def __init__(self, method: MaxEntropy, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool) -> None:
+    def __init__(
+        self, method: MaxEntropy, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool, watch: Watch,
+        first: EntropyFit | None,
+    ) -> None:  # fmt: skip
         self.method, self.seed, self.warm = method, seed, warm
         self.refit_prior = refit_prior and not isinstance(method.prior, Prior)
-        self.first = fit_max_entropy(
+        self.first = first or fit_max_entropy(
             counts, method.prior, trust=method.trust, tolerance=method.tolerance_nats,
-            max_evaluations=method.max_evaluations, seed=seed,
+            max_rounds=method.max_rounds, seed=seed, watch=watch,
         )  # fmt: skip
+        self.curvature = self.first.curvature(counts, seed) if warm else None
 
     def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:
         first = self.first
@@ -282,7 +351,10 @@ class _Dense:
         if first.stack is not None and self.refit_prior:
             prior = first.stack.refit(counts, self.seed, self.warm)
         start = first if self.warm else None
-        return fit_max_entropy(
-            counts, prior, trust=first.trust, start=start, tolerance=max(GAP, self.method.tolerance_nats),
-            max_evaluations=self.method.max_evaluations, seed=self.seed,
-        ).model  # fmt: skip
+        again = fit_max_entropy(
+            counts, prior, trust=first.trust, start=start, curvature=self.curvature, seed=self.seed,
+            tolerance=max(GAP, self.method.tolerance_nats), max_rounds=self.method.max_rounds,
+        )  # fmt: skip
+        if isinstance(again.model, EntropyModel):
+            again.model.remember(again.fitted)
+        return again.model

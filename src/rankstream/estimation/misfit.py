@@ -7,8 +7,12 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.distances import observation_weights
+from rankstream.models.protocol import ChoiceModel
 
 HALF = 0.5
+PART_FACTOR, TYPE_FACTOR = 2.0, 1.5
+"""For parts of an item's buyers and for customer types: chosen by ``benchmarks/errors.py`` on other seeds."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,8 @@ class Misfit:
     """Squared errors beyond sampling noise, in units of share * (1 - share).
 
     ``seen`` is that of offers with data, ``unseen`` that of others; ``scale`` is share * (1 - share) over the squared
-    spread of the replicates, both on average. An error that no replicate shows is partly larger where replicates
+    spread of the replicates, both on average. ``doubt`` is the standard error of these figures, which can be 0 although
+    there is a misfit: noise hides it. An error that no replicate shows is partly larger where replicates
     differ more, partly the same everywhere: half of it is added in proportion to their spread, half in proportion to
     share * (1 - share). In simulations that covered best for its width (``benchmarks/intervals.py``).
 
@@ -30,6 +35,7 @@ class Misfit:
     unseen: float = 0.0
     scale: float = 0.0
     offers: frozenset[frozenset[object]] = frozenset()
+    doubt: float = 0.0
 
     def variance(self, share: Vec, spread: Vec, seen: Vec | None = None) -> Vec:
         """The squared standard error of shares whose replicates have this squared spread."""
@@ -39,7 +45,20 @@ class Misfit:
 
     def stretched(self, spread: Vec) -> Vec:
         """The same for numbers that are not shares, all in proportion to their replicates' spread."""
-        return spread * (1.0 + self.unseen * self.scale)
+        return spread * (1.0 + (self.unseen + self.doubt) * self.scale)
+
+    def of_parts(self, part: Vec, spread: Vec) -> Vec:
+        """The same for the parts of an item's buyers that take another instead."""
+        return self.stretched(spread) + PART_FACTOR * (self.unseen + self.doubt) * part * (1.0 - part)
+
+    def of_types(self, share: Vec, spread: Vec, first: Vec) -> Vec:
+        """The same for types by their first two choices; ``first`` is the share of all types with the same first one.
+
+        A model is smoother than a truth of few rankings: it deals one type's share out to all with that first choice.
+        So a type that has next to no share by the model can have much of it.
+        """
+        noise = HALF * self.doubt * share * (1.0 - share) + TYPE_FACTOR * self.unseen * first * (1.0 - first)
+        return spread * (1.0 + HALF * (self.unseen + self.doubt) * self.scale) + noise
 
     def has(self, assortments: Assortments) -> Vec:
         """For every coordinate, whether its offer has data."""
@@ -84,4 +103,20 @@ def measure_misfit(
     doubt = float(np.sqrt(2.0 / share.size) * sampling.sum()) / total
     scale = total / max(float((error**2 + shift**2).sum()), 1e-12 * total)
     offers = frozenset(frozenset[object](offer) for offer in data.assortments.offers)
-    return Misfit(min(unseen, seen + doubt), unseen, scale, offers)
+    return Misfit(min(unseen, seen + doubt), unseen, scale, offers, doubt)
+
+
+def noise_distance(model: ChoiceModel, counts: ChoiceCounts) -> float:
+    """The weighted l2 distance from the data that sampling noise alone would give, were the model the truth.
+
+    It is the root of the expected squared distance: a frequency of K choices has the variance share * (1 - share) / K,
+    and offers weigh as in ``distances.observation_weights``.
+
+    >>> from rankstream import RankingModel
+    >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [50, 50])
+    >>> round(noise_distance(RankingModel(["tea", "pie"], [("tea", "pie"), ("pie", "tea")], [0.5, 0.5]), counts), 4)
+    0.0707
+    """
+    share, owner, sizes = model.probabilities(counts.assortments), counts.assortments.owner, counts.effective_totals
+    weights = np.where(sizes > 0.0, np.array(observation_weights(counts)) ** 2 / np.maximum(sizes, 1e-300), 0.0)
+    return float(np.sqrt((weights[owner] * share * (1.0 - share)).sum()))

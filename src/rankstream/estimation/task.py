@@ -3,21 +3,23 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream import oracles
+from rankstream import distances, oracles
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
+from rankstream.distances import Distance
 from rankstream.oracles import Oracle
 
 EXACT = 100_000.0
 """Frequencies without counts are taken for those of this many choices from every offer."""
+Weighting = Literal["observations", "equal"]
 Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
 
 
@@ -88,6 +90,17 @@ class Task:
                 f"The method {method!r} needs one ChoiceCounts or frequency vector, not a stream: use method "
                 "'primal-dual', or fit again when the data have moved."
             )
+
+
+def offer_weights(distance: str | Distance, weights: Weighting, task: Task) -> tuple[float, ...] | None:
+    """What each offer weighs in a distance given by name: the root of its observations, for KL their share."""
+    if weights not in ("observations", "equal"):
+        raise ValueError(f"weights is {weights!r}: choose 'observations' or 'equal'.")
+    if not isinstance(distance, str) or weights == "equal":
+        return None
+    if not isinstance(task.data, ChoiceCounts) or not task.data.observations:
+        return None
+    return distances.observation_weights(task.data, "share" if distance == "kl" else "root")
 
 
 def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: int) -> Task:

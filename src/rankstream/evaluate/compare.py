@@ -9,21 +9,21 @@ import numpy as np
 from rankstream import baselines
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
+from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
 from rankstream.data.prices import PriceLevels
 from rankstream.data.splits import Holdout, splits
 from rankstream.estimation.methods import METHODS, WITH_PRICES, make, pick
 from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
-from rankstream.models.entropy.laws import plackett_luce
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.parametric.fitted import data_log_likelihood
+from rankstream.models.entropy.ranking_laws import plackett_luce
+from rankstream.models.parametric.base import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 UNIFORM = "uniform"  # a guess without data, in every comparison
-Progress = Callable[[str, int, int], None]
 
 
 def fit_by_method(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
@@ -81,7 +81,7 @@ def compare(
         The share of a uniform choice that is mixed into every model alike, between 1e-12 and 0.5: a ranking model may
         give something that happened the probability 0. The raw value, which can be -inf, is reported too.
     watch : callable, optional
-        Called before every fit with the model's name, how many fits are done, and how many there are.
+        Called before every fit with the model's name and the fraction of all fits that are done.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
@@ -101,7 +101,7 @@ def compare(
             scores[UNIFORM].append(score(_guess(fitted), tested, epsilon))
         for place, (name, fit) in enumerate(fits.items()):
             if watch is not None:
-                watch(name, number * len(fits) + place, len(parts) * len(fits))
+                watch(name, (number + place / len(fits)) / len(parts))
             began = perf_counter()
             try:
                 model = fit(fitted)

@@ -94,6 +94,31 @@ class Comparison:
         )
         return "\n".join([*lines, "", scale, self.verdict])
 
+    def __repr__(self) -> str:
+        return f"Comparison({self.verdict})"
+
+    def to_latex(self) -> str:
+        r"""The ranked table for a paper; it needs the LaTeX package booktabs.
+
+        The best model is in bold, and so are those that are not significantly worse.
+        """
+        heads = [heading.replace("%", r"\%") for heading in HEADINGS]
+        lines = [
+            r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}",
+            r"\toprule",
+            " & ".join(heads) + r" \\",
+            r"\midrule",
+        ]
+        for row in self.rows:
+            name, *cells = (cell.replace("±", r"$\pm$").replace("_", r"\_") for cell in _cells(row))
+            lines.append(" & ".join([rf"\textbf{{{name}}}" if row.within_noise else name, *cells]) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can write of it."""
+        names = ("winner", "verdict", "holdout", "epsilon", "observations", "uniform", "hindsight")
+        return {**{name: getattr(self, name) for name in names}, "models": self.to_records()}
+
     def to_records(self) -> list[dict[str, Any]]:
         """One dictionary per model, for a data frame or JSON."""
         fields = ("log_likelihood", "raw_log_likelihood", "rmse", "mae")
@@ -127,13 +152,10 @@ def standard_error(values: Vec) -> float:
 
 
 def student(folds: int) -> float:
-    """The 97.5 % point of Student's t for the mean of ``folds`` values (exact for 2 and 3, else to 0.3 %)."""
-    free = folds - 1
-    if free < 1:
-        return np.nan
-    if free < 3:
-        return 12.7062 if free == 1 else 4.3027
-    return 1.959964 + 2.372271 / free + 2.822502 / free**2 + 2.555852 / free**3 + 1.589535 / free**4
+    """Return the 97.5 % point of Student's t for the mean of ``folds`` values."""
+    from scipy.special import stdtrit  # here, as it is slow to import and only comparisons need it
+
+    return float(stdtrit(folds - 1, 0.975)) if folds > 1 else np.nan
 
 
 def _cells(row: Row) -> tuple[str, ...]:

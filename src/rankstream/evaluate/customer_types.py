@@ -13,7 +13,7 @@ from rankstream.models.prices import everything
 from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
 
-FRACTION = 0.1  # a type with less than this share of its later one is new
+NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def favourite_changes(
 ) -> TypeChanges:
     """Compare the customer types of two models of any kind, those being one type whose first two favourites agree.
 
-    The favourites are those among the items that both models know, at the first model's middle levels where items have
+    The favourites are those among the items that both models know, at the first model's usual prices where items have
     prices. Shares are exact, and nothing is drawn: who has a second favourite is who takes it once the first is gone.
 
     Parameters
@@ -122,10 +122,10 @@ def _sorted(changes: list[TypeChange], least: float) -> TypeChanges:
     changes = sorted((one for one in changes if abs(one.change) >= least), key=lambda one: -abs(one.change))
     rose, fell = ([one for one in changes if one.change * sign > 0.0] for sign in (1.0, -1.0))
     return TypeChanges(
-        appeared=tuple(one for one in rose if one.before < FRACTION * one.after),
-        vanished=tuple(one for one in fell if one.after < FRACTION * one.before),
-        grew=tuple(one for one in rose if one.before >= FRACTION * one.after),
-        shrank=tuple(one for one in fell if one.after >= FRACTION * one.before),
+        appeared=tuple(one for one in rose if one.before < NEW_TYPE_FRACTION * one.after),
+        vanished=tuple(one for one in fell if one.after < NEW_TYPE_FRACTION * one.before),
+        grew=tuple(one for one in rose if one.before >= NEW_TYPE_FRACTION * one.after),
+        shrank=tuple(one for one in fell if one.after >= NEW_TYPE_FRACTION * one.before),
         least=least,
     )
 

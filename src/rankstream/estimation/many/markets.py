@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 Market = tuple[str, ...]
-LONGEST = 120
+MAX_NAME_LENGTH = 120
 COLUMNS = {
     "market": "VARCHAR", "key": "VARCHAR[]", "choices": "DOUBLE", "offers": "BIGINT", "items": "BIGINT",
     "status": "VARCHAR", "error": "VARCHAR", "method": "VARCHAR", "distance": "DOUBLE", "gap": "DOUBLE",
@@ -45,7 +45,7 @@ def file_of(market: Sequence[str]) -> str:
     >>> file_of(("York", "tea/coffee"))
     'York;tea%2Fcoffee.d5cf10de.json'
     """
-    words = ";".join(quote(part, safe=" ") for part in market)[:LONGEST]
+    words = ";".join(quote(part, safe=" ") for part in market)[:MAX_NAME_LENGTH]
     return f"{words}.{digest_of(list(market))[:8]}.json"
 
 
@@ -113,7 +113,9 @@ def find_market(said: Any, known: Iterable[Market]) -> Market:
         return named[said]
     from difflib import get_close_matches
 
-    shown = said if isinstance(said, str) else name_of(key)
-    near = get_close_matches(shown, named, 1, 0.6)
-    hint = f"did you mean {near[0]!r}" if near else f"the first is {min(named)!r}" if named else "there is none"
-    raise ValueError(f"There is no market {shown!r} with a model among {len(markets):,} ({hint}): see frame().")
+    shown, plain = said if isinstance(said, str) else name_of(key), {name.lower(): name for name in named}
+    near = [plain[word] for word in get_close_matches(shown.lower(), plain, 3, 0.6)]
+    near = near or [name for word, name in plain.items() if shown.lower() in word][:3]
+    listed = ", ".join(map(repr, near or sorted(named)[:3]))
+    hint = f"did you mean {listed}?" if near else f"the first of {len(named):,} are {listed}." if named else "none has."
+    raise ValueError(f"There is no market {shown!r} with a model: {hint}")

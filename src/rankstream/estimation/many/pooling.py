@@ -3,8 +3,9 @@
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,16 @@ import numpy as np
 from rankstream._core.files import write_whole
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Vec
+from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observed import observed, restrict
+from rankstream.data.observations import observed, restrict
 from rankstream.data.readers.tallies import Tallies
 from rankstream.estimation.many.engine import in_parallel
 from rankstream.estimation.many.markets import Market, digest_of, seed_of
-from rankstream.models.entropy.guides import CHAIN, GUIDES, TASTE, Guide
-from rankstream.models.entropy.laws import Prior, mix
-from rankstream.models.entropy.pooled import PoolGuide, guides_with
-from rankstream.models.entropy.stacking import FEW, MATTERS, fit_stack, score_pool
+from rankstream.models.entropy.ensemble import MIN_HELD_OUT_OFFERS, MIN_REFIT_WEIGHT, fit_stack, score_pool
+from rankstream.models.entropy.guides import CHAIN, GUIDES, TASTE, Guide, guides_for
+from rankstream.models.entropy.pool import PoolGuide, guides_with
+from rankstream.models.entropy.ranking_laws import Prior, mix
 
 GROUPS = 4
 """Markets are dealt out to as many groups; the pool of each is what the others say, so that no market is its own."""
@@ -97,7 +99,8 @@ class Pools:
 
 
 def _content(law: Prior) -> dict[str, Any]:
-    return {"items": list(law.items)} | {name: getattr(law, name).tolist() for name in ARRAYS}
+    order = {"order": [list(chain) for chain in law.order]} if law.order else {}
+    return {"items": list(law.items)} | {name: getattr(law, name).tolist() for name in ARRAYS} | order
 
 
 def _law(content: dict[str, Any]) -> Prior:
@@ -106,15 +109,16 @@ def _law(content: dict[str, Any]) -> Prior:
     weights, attraction, chain_weights, arrivals, moves = (
         np.array(content[name], dtype=np.float64).reshape(shape) for name, shape in zip(ARRAYS, shapes, strict=True)
     )
-    return Prior(tuple(content["items"]), weights, attraction, chain_weights, arrivals, moves)
+    order = tuple(map(tuple, content.get("order", ())))
+    return Prior(tuple(content["items"]), weights, attraction, chain_weights, arrivals, moves, order)
 
 
-def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Callable[[str, float, float | None], None]) -> Pools:
+def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:
     """The pools of all levels, from all markets down; of each level first how much it may borrow itself."""
     depth = len(tallies.by)
     found, before = Pools({}, ()), list[float]()
     for level in range(depth):
-        tell(f"learning the pool by {tallies.by[level]}", 0.0, None)
+        tell(f"learning the pool by {tallies.by[level]}", 0.0)
         nodes = list(_nodes(tallies, level))
         if level:
             samples = [(key, total) for key, _, _, total in nodes]
@@ -174,7 +178,7 @@ def _pool_node(work: _NodeWork) -> tuple[Market, NodePool]:
         if total.assortments.n_items > MOST_ITEMS:
             guides = tuple(guide for guide in guides if guide not in (TASTE, CHAIN))
         stack = fit_stack(total, guides, work.seed)
-        kept = stack.weights >= min(MATTERS, float(stack.weights.max()))
+        kept = stack.weights >= min(MIN_REFIT_WEIGHT, float(stack.weights.max()))
         weights = stack.weights[kept] / stack.weights[kept].sum()
         chosen = [one.guide for one, keep in zip(stack.guides, kept.tolist(), strict=True) if keep]
         laws = []
@@ -194,7 +198,9 @@ def _largest(counts: ChoiceCounts) -> ChoiceCounts:
     some = restrict(data, np.sort(order[enough]))
     offered = {item for offer in some.assortments.offers for item in offer}
     items = [item for item in offers.items if item in offered]
-    return ChoiceCounts(type(offers)(some.assortments.offers, items), some.tallies)
+    chains = [[offers.items[code] for code in chain if offers.items[code] in offered] for chain in offers.chains or ()]
+    pairs = [pair for chain in chains for pair in pairwise(chain)]
+    return ChoiceCounts(type(offers)(some.assortments.offers, items, pairs or None), some.tallies)
 
 
 def _choose(samples: list[tuple[Market, ChoiceCounts]], pools: Pools, seed: int, n_jobs: int) -> float:
@@ -205,9 +211,9 @@ def _choose(samples: list[tuple[Market, ChoiceCounts]], pools: Pools, seed: int,
     usable = [
         (observed(counts), guide, seed_of(key, seed))
         for key, counts in sorted(samples, key=lambda pair: digest_of(list(pair[0])))
-        if counts.assortments.n_offers >= FEW and (guide := pools.guide(key)) is not None
+        if counts.assortments.n_offers >= MIN_HELD_OUT_OFFERS and (guide := pools.guide(key)) is not None
     ]
-    usable = [one for one in usable if one[0].assortments.n_offers >= FEW][:SAMPLE]
+    usable = [one for one in usable if one[0].assortments.n_offers >= MIN_HELD_OUT_OFFERS][:SAMPLE]
     if not usable:
         return TRIED[1]
     scores: Vec = np.sum(sorted(map(tuple, in_parallel(_score, usable, n_jobs))), axis=0)
@@ -218,5 +224,6 @@ def _score(given: tuple[ChoiceCounts, PoolGuide, int]) -> list[float]:
     counts, guide, seed = given
     with one_blas_thread():
         guides = guides_with(guide, counts)
-        scores = score_pool(fit_stack(counts, guides, seed).folds, guides, TRIED) / float(counts.observations)
+        folds = fit_stack(counts, guides, seed).folds
+        scores = score_pool(folds, guides_for(counts.assortments, guides), TRIED) / float(counts.observations)
     return list(map(float, scores))

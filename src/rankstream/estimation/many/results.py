@@ -1,23 +1,25 @@
 """Markets: the models of many markets in a folder, read one by one as they are asked for."""
 
 import os
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from shutil import copy2
 from typing import Any
 
-from rankstream._core.optional import optional
+from rankstream._core.arguments import optional
+from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import Control
+from rankstream.data.readers import Problems, Reading
 from rankstream.data.readers.tallies import Tallies
-from rankstream.estimation.many.comparing import Differences, compare_markets
+from rankstream.estimation.many.comparison import Differences, compare_markets
 from rankstream.estimation.many.markets import COLUMNS, Market, MarketFit, find_market
 from rankstream.estimation.many.store import COUNTS, INDEX, POOL, SETTINGS, MarketStore
 from rankstream.models.files import load_model
 
-KEPT = 64
+MAX_MODELS_IN_MEMORY = 64
 """Models that stay in memory."""
 
 
@@ -63,7 +65,7 @@ class Markets:
         return key in self._fitted or (key,) in self._fitted
 
     def __repr__(self) -> str:
-        return f"Markets({len(self)} markets by {', '.join(self.by)}, {len(self.failed)} failed)"
+        return f"Markets({plural(len(self), 'market')} by {', '.join(self.by)}, {len(self.failed)} failed)"
 
     @property
     def failed(self) -> dict[Market, str]:
@@ -78,7 +80,7 @@ class Markets:
         """The model of a market: by its key, as ("York", "tea"), or by its name, as "York;tea"."""
         row = self.row(key)
         if row.key not in self._models:
-            if len(self._models) >= KEPT:
+            if len(self._models) >= MAX_MODELS_IN_MEMORY:
                 self._models.pop(next(iter(self._models)))
             self._models[row.key] = load_model(self.folder / str(row.file))
         return self._models[row.key]
@@ -124,3 +126,20 @@ class Markets:
 
         """
         return compare_markets(self.tallies, level, control)
+
+
+def stored_choices(folder: Path, market: Sequence[str]) -> Reading:
+    """The choices of a market that its folder keeps, as they were read for the fit; their times are not there."""
+    path = folder / COUNTS
+    if not path.is_file():
+        raise ValueError(f"{folder} is not a folder of markets: name a file of choices, or a folder that fit wrote.")
+    markets = _opened(folder.resolve(), path.stat().st_mtime_ns)
+    counts = markets.counts(tuple(market))
+    read = markets.tallies
+    facts = counts, round(counts.observations), Problems("stop"), read.format
+    return Reading(*facts, unused=read.unused, notes=read.notes)
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path, written: int) -> Markets:  # noqa: ARG001
+    return Markets.load(folder)

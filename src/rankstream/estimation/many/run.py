@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.terminal import Told, progress
-from rankstream.data.readers.opening import how_to_read
+from rankstream._core.terminal import progress
+from rankstream._core.watch import Progress
+from rankstream.data.readers.options import check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
 from rankstream.estimation.budget import compile_first
@@ -20,6 +21,9 @@ from rankstream.estimation.many.source import checked_columns, gather
 from rankstream.estimation.many.store import COUNTS, POOL, MarketStore, opened
 from rankstream.estimation.many.work import Work, takes_pool
 from rankstream.estimation.methods import MaxEntropy, Method, make
+
+REMEMBERED = ("no_choice", "outside_share", "format", "columns", "separator", "encoding", "sheet")
+"""Options of reading that a market's model remembers, where they are a text or a number."""
 
 
 def estimate_many(
@@ -65,7 +69,9 @@ def estimate_many(
         Whether a bad record is the end of its market, or is left out.
     **reading
         Options of ``read`` that say what a record is: format, columns, contents, items, no_choice, outside_share,
-        separator, encoding, sheet.
+        separator, encoding, sheet, prices, price_levels. Markets have a level for each of their prices; a number of
+        levels is for all markets together where at least half of the offered prices occur in several markets, and for
+        each market by itself otherwise.
 
     >>> import tempfile, pandas
     >>> rows = pandas.DataFrame({
@@ -78,7 +84,7 @@ def estimate_many(
     Markets(2 markets by store, 0 failed) {'tea': 0.75, 'pie': 0.25}
 
     """
-    columns, how = checked_columns(by), how_to_read(**reading)
+    columns, how = checked_columns(by), check_options(**reading)
     whole_number("seed", seed)
     if type(n_jobs) is not int or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}: give a number of workers, or -1 for as many as there are processors.")
@@ -114,12 +120,11 @@ def _check_pool(pool: Any, method: str | Method) -> None:
     chosen = make(method)
     if pool and chosen is not None and not takes_pool(chosen):
         raise ValueError(
-            f"A pool needs the method 'auto' or 'max-entropy' as it is, not {chosen.name!r}: turn it off by pool=False "
-            "(--no-pool)."
+            f"A pool needs the method 'auto' or 'max-entropy' as it is, not {chosen.name!r}: turn it off by pool=False."
         )
 
 
-def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: Told) -> Pools:
+def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:
     """What markets borrow from each other: as an earlier run has learned it from the same data, or learned now."""
     path = store.folder / POOL
     known = digest_of([[list(key), c if isinstance(c, str) else c.digest()] for key, c in tallies.counts()])
@@ -148,12 +153,16 @@ class _Run:
     ) -> None:
         self.store, self.tallies, self.pools = store, tallies, pools
         self.method, self.seed, self.settings = method, seed, settings
+        known = {name: getattr(tallies.how, name) for name in REMEMBERED} | {"price_columns": tallies.how.prices}
+        reading = {name: value for name, value in known.items() if isinstance(value, str | float)}
+        told = ("name", "kind", "sentence", "warning")  # p-values depend on the order of rows
+        unused = [{name: getattr(column, name) for name in told} for column in tallies.unused if column.warning]
+        self.about: dict[str, Any] = {"reading": reading} | ({"unused": unused} if unused else {})
         self.present = {*tallies.markets, *tallies.failed}
         self.done = 0
 
-    def all(self, n_jobs: int, tell: Told) -> None:
+    def all(self, n_jobs: int, tell: Progress) -> None:
         """Fit what is missing or has changed."""
-        total = float(len(self.present))
         works = self.works()
         first = next(works, None)
         if first is None:
@@ -162,7 +171,7 @@ class _Run:
         for row, text in fit_all(_with(first, works), n_jobs):
             self.store.put(row, text)
             self.done += 1
-            tell(f"{self.done:,} of {len(self.present):,} markets", float(self.done), total)
+            tell(f"{self.done:,} of {len(self.present):,} markets", self.done / len(self.present))
 
     def works(self) -> Iterator[Work]:
         """The markets that are to be fitted; the others are done, or cannot be."""
@@ -177,7 +186,9 @@ class _Run:
                 self.store.touch(key)
                 self.done += 1
                 continue
-            yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide)
+            levels = self.tallies.levels.get(key)
+            about = self.about | ({} if levels is None else {"prices": levels.to_content()})
+            yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide, about)
 
 
 def _with(first: Work, others: Iterator[Work]) -> Iterator[Work]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankstream._core.files import LOCK, own_folder, write_whole
-from rankstream.data.readers.parquet import read_parquet, write_parquet
+from rankstream.data.readers.sources.database import read_parquet, write_parquet
 from rankstream.estimation.many.markets import COLUMNS, Market, MarketFit, bytes_digest
 
 INDEX, JOURNAL, SETTINGS, COUNTS, POOL = "index.parquet", "journal.jsonl", "settings.json", "counts.npz", "pool.json"

@@ -1,27 +1,29 @@
 """The work of a worker: some markets, one after the other, in one thread; a market that fails is a result, too."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeGuard
 
 from rankstream._core.threads import one_blas_thread
+from rankstream._core.version import VERSION
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.readers.database import one_thread
-from rankstream.data.readers.markets import Partition, Tallies
-from rankstream.data.readers.opening import How
+from rankstream.data.readers.markets import Partition
+from rankstream.data.readers.options import ReadOptions
+from rankstream.data.readers.sources.database import one_thread
+from rankstream.data.readers.tallies import Tallies
 from rankstream.estimation.estimate import run_task
 from rankstream.estimation.many.markets import Market, MarketFit, bytes_digest, file_of
 from rankstream.estimation.methods import MaxEntropy, Method, make, pick
 from rankstream.estimation.task import Task
-from rankstream.models.entropy.pooled import PoolGuide
+from rankstream.models.entropy.pool import PoolGuide
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
     """One market to fit: its key, counts and seed, the method, the columns of the key, and the digest of all that.
 
-    ``pool`` is what it may borrow.
+    ``pool`` is what it may borrow, ``about`` what its model remembers of the reading.
     """
 
     key: Market
@@ -31,6 +33,7 @@ class Work:
     method: str | Method
     digest: str
     pool: PoolGuide | None = None
+    about: dict[str, Any] = field(default_factory=dict)
 
     def chosen(self, task: Task) -> Method:
         """The method; with the pool among the guides where it is maximum entropy."""
@@ -69,6 +72,8 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
             certificate={"distance": float(certificate.upper), "gap": float(certificate.gap)},
             choices=work.counts.observations,
             data={"digest": work.counts.digest()},
+            version=VERSION,
+            **work.about,
         ).to_text()
     except Exception as error:
         return MarketFit(work.key, "failed", error=reason_of(error), seconds=perf_counter() - began, **facts), None
@@ -87,7 +92,7 @@ def reason_of(error: BaseException) -> str:
     return words if type(error) is ValueError and words else f"{type(error).__name__}: {words}".rstrip(": ")
 
 
-def read_part(part: Partition, by: Sequence[str], how: How, on_error: str) -> Tallies:
+def read_part(part: Partition, by: Sequence[str], how: ReadOptions, on_error: str) -> Tallies:
     """Read some files of a partitioned folder."""
     with one_thread():
         return part.read(by, how, on_error)

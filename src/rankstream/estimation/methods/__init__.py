@@ -5,33 +5,6 @@
 prices there are also ``"mnl-price"`` and ``"latent-class-price"``.
 """
 
-from rankstream.estimation.methods.choosing import METHODS, WITH_PRICES, make, pick
-from rankstream.estimation.methods.max_entropy import MaxEntropy
-from rankstream.estimation.methods.nearest import Nearest
-from rankstream.estimation.methods.parametric import (
-    LatentClass,
-    Likelihood,
-    Logit,
-    MarkovChain,
-    PricedClasses,
-    PricedLogit,
-)
-from rankstream.estimation.methods.primal_dual import PrimalDual
-from rankstream.estimation.methods.protocol import Method
+from rankstream._core import old_names
 
-__all__ = [
-    "METHODS",
-    "WITH_PRICES",
-    "LatentClass",
-    "Likelihood",
-    "Logit",
-    "MarkovChain",
-    "MaxEntropy",
-    "Method",
-    "Nearest",
-    "PricedClasses",
-    "PricedLogit",
-    "PrimalDual",
-    "make",
-    "pick",
-]
+__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)

@@ -4,19 +4,21 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rankstream._core.arguments import number_between
+from rankstream._core.old_names import old_keywords
 from rankstream._core.watch import until
-from rankstream.estimation.certified import estimate_of
+from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
-from rankstream.models.entropy.laws import Prior
-from rankstream.models.entropy.pooled import PoolGuide
+from rankstream.models.entropy.pool import PoolGuide
+from rankstream.models.entropy.ranking_laws import Prior
 from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
-FITTING = 0.9
+FIT_PART = 0.9
 """The part of the time that is for the fit; the rest is for its certificate."""
 
 
+@old_keywords(max_evaluations="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class MaxEntropy:
     """The distribution over all rankings nearest to a prior among those that fit as well as noise allows.
@@ -36,7 +38,7 @@ class MaxEntropy:
         ``"auto"`` is chosen on the same held-out offers; 30 for priors of other kinds.
     tolerance_nats : float
         The duality gap at which the fit ends.
-    max_evaluations : int
+    max_rounds : int
         How often the exact program is run at most.
 
     """
@@ -46,12 +48,12 @@ class MaxEntropy:
     prior: Prior | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out"
     trust: float | Literal["auto"] | None = "auto"
     tolerance_nats: float = 1e-3
-    max_evaluations: int = 1000
+    max_rounds: int = 1000
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
-        found = self._fit(replace(task, watch=until(task.watch, FITTING)))
-        return estimate_of(found.model, task, found.evaluations, found.converged)
+        found = self._fit(replace(task, watch=until(task.watch, FIT_PART)))
+        return replace(estimate_of(found.model, task, found.evaluations, found.converged), details=found)
 
     def model(self, task: Task) -> ChoiceModel:
         """As ``Method`` says."""
@@ -66,7 +68,7 @@ class MaxEntropy:
             self.prior,
             trust=self.trust,
             tolerance=number_between("tolerance_nats", self.tolerance_nats, 0.0),
-            max_evaluations=self.max_evaluations,
+            max_rounds=self.max_rounds,
             seed=task.seed,
             watch=task.watch,
         )

@@ -7,8 +7,7 @@ from rankstream import distances
 from rankstream._core.arguments import number_between
 from rankstream.columns import corrective
 from rankstream.distances import Distance
-from rankstream.estimation.methods.protocol import Weighting, offer_weights
-from rankstream.estimation.task import Task
+from rankstream.estimation.task import Task, Weighting, offer_weights
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.runs import Estimate

@@ -1,16 +1,17 @@
 """Models with a fixed number of parameters, and the likeliest ranking model, as methods: what people use instead."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from rankstream._core.old_names import old_keywords
 from rankstream.columns.mle import MaximumLikelihood, fit_mle
 from rankstream.data.order import refuse_order
-from rankstream.estimation.certified import estimate_of
+from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
 from rankstream.models.parametric import latent_class, markov_chain, mnl, priced
-from rankstream.models.parametric.fitted import Fitted
+from rankstream.models.parametric.base import Fitted
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Ties
 from rankstream.solver.runs import Estimate
@@ -20,6 +21,7 @@ class _FittedMethod(ABC):
     """What the methods with parameters share: a model of the counts, certified like any other."""
 
     name: ClassVar[str]
+    function: ClassVar[Callable[..., Fitted]]  # whose keywords are the settings, without the unit in their names
     prices: ClassVar[bool] = False  # whether it reads the prices of its items
 
     def fit(self, task: Task) -> Estimate[Any]:
@@ -36,27 +38,30 @@ class _FittedMethod(ABC):
             refuse_order(order, f"The method {self.name!r}", instead)
         return self._model(task)
 
-    @abstractmethod
     def _model(self, task: Task) -> Fitted:
         """The fit itself, to choices that stand still."""
+        settings = {name.removesuffix("_nats"): value for name, value in vars(self).items()}
+        return type(self).function(task.counts, **settings, seed=task.seed, watch=task.watch)
 
 
+@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class Logit(_FittedMethod):
     """One multinomial logit: every item has one attraction. Hard to beat with few choices of one kind of customer.
 
-    ``smoothing`` is in imaginary choices of every item; ``max_steps`` are Newton steps.
+    ``smoothing`` is in imaginary choices of every item; ``max_rounds`` are Newton steps.
     """
 
     name: ClassVar[str] = "mnl"
     tolerance: ClassVar[str] = ""
     smoothing: float = mnl.SMOOTHING
-    max_steps: int = 200
+    max_rounds: int = 200
 
     def _model(self, task: Task) -> Fitted:
-        return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_steps=self.max_steps, seed=task.seed)
+        return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_rounds=self.max_rounds, seed=task.seed)
 
 
+@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class LatentClass(_FittedMethod):
     """A mixture of logits, one for each kind of customer.
@@ -64,56 +69,49 @@ class LatentClass(_FittedMethod):
     Parameters
     ----------
     classes : int, "cv" or "bic"
-        How many kinds; or the number of ``tried`` that predicts held-out offers best, or has the least criterion.
+        How many kinds; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with the
+        least Bayesian information criterion ("bic"), which prefers fewer.
     tried : sequence of int
-        The numbers to try.
+        The numbers to try, until two in a row were worse.
     starts : int
-        How many random starts; the likeliest end counts.
+        How many random starts; the likeliest end counts. One while "cv" tries numbers.
     smoothing : float
-        Imaginary choices of every item by every class.
+        In each class every item gets this many imaginary choices from an offer of all items, and each class as many
+        customers.
     tolerance_nats : float
         A start ends when three steps gain less than this per choice.
-    max_steps : int
+    max_rounds : int
         The most steps of a start.
 
     """
 
     name: ClassVar[str] = "latent-class"
+    function: ClassVar[Callable[..., Fitted]] = latent_class.fit_latent_class
     tolerance: ClassVar[str] = "tolerance_nats"
     classes: int | Literal["bic", "cv"] = "cv"
-    tried: Sequence[int] = latent_class.TRIED
+    tried: Sequence[int] = latent_class.TRIED_CLASSES
     starts: int = 3
     smoothing: float = latent_class.SMOOTHING
     tolerance_nats: float = 1e-8
-    max_steps: int = 3000
-
-    def _model(self, task: Task) -> Fitted:
-        return latent_class.fit_latent_class(
-            task.counts, classes=self.classes, tried=self.tried, starts=self.starts, smoothing=self.smoothing,
-            tolerance=self.tolerance_nats, max_steps=self.max_steps, seed=task.seed, watch=task.watch,
-        )  # fmt: skip
+    max_rounds: int = 3000
 
 
+@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class MarkovChain(_FittedMethod):
     """Customers who miss their favourite move on until they meet something on offer.
 
-    ``starts``, ``tolerance_nats`` and ``max_steps`` are as for latent classes; ``smoothing`` is in imaginary moves from
-    every item, which follow the logit.
+    ``starts``, ``tolerance_nats`` and ``max_rounds`` are as for latent classes. For each item, ``smoothing`` imaginary
+    moves follow the logit's: there are many transitions, and what the data leave open is then as in the logit.
     """
 
     name: ClassVar[str] = "markov-chain"
+    function: ClassVar[Callable[..., Fitted]] = markov_chain.fit_markov_chain
     tolerance: ClassVar[str] = "tolerance_nats"
     starts: int = 2
     smoothing: float = markov_chain.SMOOTHING
     tolerance_nats: float = 1e-8
-    max_steps: int = 3000
-
-    def _model(self, task: Task) -> Fitted:
-        return markov_chain.fit_markov_chain(
-            task.counts, starts=self.starts, smoothing=self.smoothing, tolerance=self.tolerance_nats,
-            max_steps=self.max_steps, seed=task.seed, watch=task.watch,
-        )  # fmt: skip
+    max_rounds: int = 3000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,64 +122,45 @@ class PricedLogit(_FittedMethod):
     """
 
     name: ClassVar[str] = "mnl-price"
+    function: ClassVar[Callable[..., Fitted]] = priced.fit_priced_logit
     tolerance: ClassVar[str] = ""
     prices: ClassVar[bool] = True
     smoothing: float = latent_class.SMOOTHING
 
-    def _model(self, task: Task) -> Fitted:
-        return priced.fit_priced_logit(task.counts, smoothing=self.smoothing, seed=task.seed)
 
-
+@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class PricedClasses(_FittedMethod):
     """Latent classes of logits, each with constants and a price coefficient of its own.
 
-    Parameters
-    ----------
-    classes : int or "cv"
-        How many kinds; or the number of ``tried`` that predicts held-out offers best.
-    tried : sequence of int
-        The numbers to try.
-    starts : int
-        How many random starts; the likeliest end counts.
-    smoothing : float
-        Imaginary choices of every item by every class.
-    tolerance_nats : float
-        A start ends when a step gains less than this per choice.
-    max_steps : int
-        The most steps of a start.
-
+    The parameters are those of ``LatentClass``, without "bic"; ``tolerance_nats`` is what one step gains.
     """
 
     name: ClassVar[str] = "latent-class-price"
+    function: ClassVar[Callable[..., Fitted]] = priced.fit_priced_class
     tolerance: ClassVar[str] = "tolerance_nats"
     prices: ClassVar[bool] = True
     classes: int | Literal["cv"] = "cv"
-    tried: Sequence[int] = latent_class.TRIED
+    tried: Sequence[int] = latent_class.TRIED_CLASSES
     starts: int = 3
     smoothing: float = latent_class.SMOOTHING
     tolerance_nats: float = 1e-9
-    max_steps: int = 500
-
-    def _model(self, task: Task) -> Fitted:
-        return priced.fit_priced_class(
-            task.counts, classes=self.classes, tried=self.tried, starts=self.starts, smoothing=self.smoothing,
-            tolerance=self.tolerance_nats, max_steps=self.max_steps, seed=task.seed, watch=task.watch,
-        )  # fmt: skip
+    max_rounds: int = 500
 
 
+@old_keywords(max_iterations="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
     """The distribution over rankings of maximum likelihood, proven up to ``tolerance_nats`` per choice (Appendix B.2).
 
-    ``ties`` says which of the rankings that choose alike is kept; ``max_iterations`` are steps of the interior point.
+    ``ties`` says which of the rankings that choose alike is kept; ``max_rounds`` are steps of the interior point.
     """
 
     name: ClassVar[str] = "mle"
     tolerance: ClassVar[str] = "tolerance_nats"
     tolerance_nats: float = 1e-4
     ties: Ties = "random"
-    max_iterations: int = 2000
+    max_rounds: int = 2000
 
     def fit(self, task: Task) -> Estimate[Any]:
         """The fitted model, with its certificate."""
@@ -195,6 +174,6 @@ class Likelihood:
     def _fit(self, task: Task) -> MaximumLikelihood:
         task.require_still(self.name)
         return fit_mle(
-            task.counts, tolerance=self.tolerance_nats, max_iterations=self.max_iterations, ties=self.ties,
+            task.counts, tolerance=self.tolerance_nats, max_rounds=self.max_rounds, ties=self.ties,
             seed=task.seed, watch=task.watch,
         )  # fmt: skip

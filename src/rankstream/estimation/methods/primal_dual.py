@@ -5,19 +5,18 @@ from typing import Any, ClassVar
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import until, unwatched
-from rankstream.columns.least import is_plain_l2, prove_least
+from rankstream.columns.lower_bound import is_plain_l2, prove_lower_bound
 from rankstream.distances import Distance
-from rankstream.estimation.certified import with_proof
-from rankstream.estimation.methods.protocol import Weighting, offer_weights
-from rankstream.estimation.task import Task
+from rankstream.estimation.model_certificate import with_proof
+from rankstream.estimation.task import Task, Weighting, offer_weights
 from rankstream.learners import Learner
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Oracle, Ties
-from rankstream.oracles.search import SearchOracle, hurried
-from rankstream.solver.make import make_solver
-from rankstream.solver.runs import CHUNK, Estimate, Run
+from rankstream.oracles.search.local import SearchOracle, hurried
+from rankstream.solver.loop import make_solver
+from rankstream.solver.runs import CHUNK_ROUNDS, Estimate, Run
 
-PLAYING = 0.9
+ROUNDS_PART = 0.9
 """The part of the time that is for rounds where the oracle is a search; the rest is for a proof."""
 
 
@@ -70,7 +69,7 @@ class PrimalDual:
         proves = task.stands_still and isinstance(oracle, SearchOracle)
         if not proves or not is_plain_l2(distance) or task.proving("proving"):
             return run.result()
-        space = prove_least(distance, task.target, oracle, 0.0, task.proving)
+        space = prove_lower_bound(distance, task.target, oracle, 0.0, task.proving)
         found = run.result()
         return replace(found, certificate=with_proof(found.certificate, space, distance, task.target))
 
@@ -115,8 +114,8 @@ class PrimalDual:
             return
         with hurried(run.solver.oracle):
             searched = isinstance(run.solver.oracle, SearchOracle)
-            step = 1 if task.target.seen is not None or searched else CHUNK
-            watch = until(task.watch, PLAYING) if searched else task.watch
+            step = 1 if task.target.seen is not None or searched else CHUNK_ROUNDS
+            watch = until(task.watch, ROUNDS_PART) if searched else task.watch
             while run.state.round < self.max_rounds:
                 done = run.advance_many(task.target, min(step, self.max_rounds - run.state.round))
                 if done or watch(_told(run)):

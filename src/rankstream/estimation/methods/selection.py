@@ -1,9 +1,9 @@
-"""Which method: by name, or the best for the data at hand."""
+"""What a method is, and which one: by name, or the best for the data at hand."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from rankstream.data.observed import observed
+from rankstream.data.observations import observed
 from rankstream.estimation.methods.max_entropy import MaxEntropy
 from rankstream.estimation.methods.nearest import Nearest
 from rankstream.estimation.methods.parametric import (
@@ -15,9 +15,24 @@ from rankstream.estimation.methods.parametric import (
     PricedLogit,
 )
 from rankstream.estimation.methods.primal_dual import PrimalDual
-from rankstream.estimation.methods.protocol import Method
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import is_quick
+from rankstream.models.protocol import ChoiceModel
+from rankstream.solver.runs import Estimate
+
+
+class Method(Protocol):
+    """A way of fitting: its settings, its name, and which of the settings says when the fit is good enough."""
+
+    name: ClassVar[str]
+    tolerance: ClassVar[str]
+
+    def fit(self, task: Task) -> Estimate[Any]:
+        """The fitted model, with its certificate."""
+
+    def model(self, task: Task) -> ChoiceModel:
+        """The fitted model alone."""
+
 
 METHODS: dict[str, Callable[..., Method]] = {
     kind.name: kind for kind in (MaxEntropy, Nearest, PrimalDual, Logit, LatentClass, MarkovChain, Likelihood)

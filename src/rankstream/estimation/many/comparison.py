@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.drift import Control, adjust, drift_report
 from rankstream.data.readers.tallies import Market, Tallies
@@ -46,13 +47,14 @@ class Differences:
         return tuple(one for one in self.markets if one.differs)
 
     def __str__(self) -> str:
-        number, of = len(self.differing), len(self.markets)
-        lines = [f"{number} of {of} markets differ from the others ({self.control}, level {self.level:g})"]
+        number, of = len(self.differing), plural(len(self.markets), "market")
+        verb = "differs" if number == 1 else "differ"
+        lines = [f"{number} of {of} {verb} from the others ({self.control}, level {self.level:g})"]
         for one in self.differing:
             item = "" if one.change is None else f": {one.item} {100 * one.change:+.1f} points"
             lines.append(f"{name_of(one.market)}{item} (p = {one.adjusted:.2g})")
         if self.alone:
-            lines.append(f"{len(self.alone)} share no offer with others")
+            lines.append(f"{len(self.alone)} share{'s' if len(self.alone) == 1 else ''} no offer with others")
         return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from rankstream import distances
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate, certify
-from rankstream.columns.least import HalfSpace, prove_least
+from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import HighNorm
@@ -20,7 +20,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.solver.runs import Estimate, History
 
-NEAR, TINY = 0.01, 1e-9
+MAX_OPEN_PART, MIN_DISTANCE = 0.01, 1e-9
 
 
 def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) -> Estimate[Any]:
@@ -43,9 +43,9 @@ def certificate_of(fitted: Vec, counts: ChoiceCounts, oracle: Oracle, watch: Wat
     """How far a model's probabilities are from the counts in l2, and how near any ranking model could be.
 
     Offers weigh by their observations, as in every fit of counts. What is proven is the best of the residual's own
-    direction, of the zero dual, which proves 0 without rounding, and of what ``prove_least`` finds until what is open
-    is ``NEAR`` of the model's own distance. The regrets are those of one round in which that dual was answered best:
-    none of the oracle's.
+    direction, of the zero dual, which proves 0 without rounding, and of what ``prove_lower_bound`` finds until what is
+    open is ``MAX_OPEN_PART`` of the model's own distance. The regrets are those of one round in which that dual was
+    answered best: none of the oracle's.
     """
     assortments, target = counts.assortments, counts.target()
     data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
@@ -53,8 +53,8 @@ def certificate_of(fitted: Vec, counts: ChoiceCounts, oracle: Oracle, watch: Wat
     dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
     found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
     found, space = replace(found, lower=max(found.lower, 0.0)), None
-    if found.gap > NEAR * found.upper > TINY and not watch("proving"):
-        space = prove_least(distance, target, oracle, NEAR * found.upper, watch)
+    if found.gap > MAX_OPEN_PART * found.upper > MIN_DISTANCE and not watch("proving"):
+        space = prove_lower_bound(distance, target, oracle, MAX_OPEN_PART * found.upper, watch)
     return with_proof(found, space, distance, target)
 
 
