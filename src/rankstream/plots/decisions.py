@@ -7,12 +7,10 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream.decide.decision import Decision
-from rankstream.plots.models import BLUE, GREY, ORANGE, short_names
+from rankstream.plots.models import BLUE, COLOURS, GREY, ORANGE, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-COLOURS = (GREY, BLUE, ORANGE, "#009e73")
 
 
 def value_by_size(found: Decision, axes: "Axes") -> "Axes":

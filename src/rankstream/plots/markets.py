@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rankstream.estimation.many.results import Markets
 
 COLUMNS = 4
-NAMED = 8
+MAX_NAMED_MARKETS = 8
 """Markets on the plane whose names are written: those farthest from the middle."""
 
 
@@ -68,7 +68,7 @@ def market_map(markets: "Markets", axes: "Axes", differing: Iterable[Any] = ()) 
     area = 15.0 + 85.0 * np.sqrt(choices / choices.max())
     colours = [ORANGE if key in marked else BLUE for key in keys]
     axes.scatter(points[:, 0], points[:, 1], s=area, c=colours, alpha=0.7, linewidth=0, zorder=2)
-    for number in np.argsort(-np.hypot(*points.T), kind="stable")[:NAMED].tolist():
+    for number in np.argsort(-np.hypot(*points.T), kind="stable")[:MAX_NAMED_MARKETS].tolist():
         axes.annotate(
             name_of(keys[number]),
             points[number],

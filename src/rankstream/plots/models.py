@@ -1,8 +1,8 @@
 """Pictures of one model: its fit to the data, its customer types, and who gains when an item is gone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rankstream._core.terminal import visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.answers import Segment, Substitution, favourites, most_chosen
+from rankstream.models.fit_warnings import interval_words
 from rankstream.models.prices import levels_of
 from rankstream.models.protocol import ChoiceModel, Predicts
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
-MOST_NUMBERS = 20
-MOST_ITEMS = 100
+COLOURS = (GREY, BLUE, ORANGE, "#009e73")
+Curve = Mapping[float, Any]
+MAX_NUMBERS = 20
+MAX_ITEMS = 100
 """First favourites that customer types are looked for by; with thousands of items, all of them take long."""
-LONGEST = 18
+MAX_NAME_LENGTH = 18
 
 
 class HasSubstitution(Protocol):
@@ -123,7 +126,7 @@ def segments(
     whole_number("places", places, least=1)
     nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
     if places <= 2 <= len(model.items):
-        merged = favourites(model.substitution(None, most_chosen(model, MOST_ITEMS)), nothing, places)
+        merged = favourites(model.substitution(None, most_chosen(model, MAX_ITEMS)), nothing, places)
     else:
         merged = {}
         for segment in model.segments():
@@ -142,9 +145,9 @@ def segments(
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
     others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
-    known = "" if ends is None else ", with 95 % intervals"
+    known = "" if ends is None else f", with {interval_words(getattr(model, 'about', {}))}"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
-    prices = "" if levels_of(model) is None else "\nat middle prices"
+    prices = "" if levels_of(model) is None else "\nat usual prices"
     axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{prices}{others}")
     room = 1.1 + 0.005 * max(map(len, labels))  # long names leave short bars beside their numbers
     axes.set_xlim(0, room * furthest)
@@ -174,13 +177,13 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
     top = max(1.0, float(100 * moves.shares.max()))
     image = axes.imshow(table, cmap="Blues", vmin=0.0, vmax=top, aspect="equal")
     axes.set_facecolor("#dddddd")
-    small = 10 if size <= 12 else 8 if size <= MOST_NUMBERS else 7
+    small = 10 if size <= 12 else 8 if size <= MAX_NUMBERS else 7
     names = list(short_names(moves.items).values())
     axes.set_xticks(range(size), names, rotation=90 if size > 6 else 35, fontsize=small,
                     ha="center" if size > 6 else "right", rotation_mode=None if size > 6 else "anchor")  # fmt: skip
     rows = [f"{name} ({100 * share:.0f} %)" for name, share in zip(names, moves.before, strict=True)]
     axes.set_yticks(range(size), rows, fontsize=small)
-    if size <= MOST_NUMBERS:
+    if size <= MAX_NUMBERS:
         for row, column in zip(*np.nonzero(~hidden), strict=True):
             share = float(table[row, column])
             colour = "white" if share > 0.6 * top else "black"
@@ -192,12 +195,12 @@ def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
     figure = axes.get_figure()
     if figure is not None:
         figure.colorbar(image, ax=axes, label="% of the buyers", shrink=0.8)
-    title = "Where the buyers go" + ("" if moves.low is None else ", %, with 95 % intervals")
+    title = "Where the buyers go" + ("" if moves.low is None else f", %, with {moves.interval_name}")
     axes.set(xlabel="is taken instead", ylabel="is gone (its share)", title=title)
     return axes
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = MAX_NAME_LENGTH) -> str:
     """A name that fits beside an axis; dollar signs are text, not mathematics."""
     text = visible(text, keep="")
     cut = text if len(text) <= most else text[: most - 1].rstrip() + "…"
@@ -216,11 +219,13 @@ def short_names(items: Iterable[Label]) -> dict[Label, str]:
 
 def _apart(texts: list[str], alike: int = 0) -> list[str]:
     """The texts, whose first ``alike`` letters agree, cut short; again where that makes some the same."""
-    half = LONGEST // 2 - 1
-    long = alike >= LONGEST - 1
+    half = MAX_NAME_LENGTH // 2 - 1
+    long = alike >= MAX_NAME_LENGTH - 1
     head = [f"{text[:half].rstrip()}…" if long else "" for text in texts]
     tail = [text[alike:] if long else text for text in texts]
-    names = [shortened(a, LONGEST) + shortened(b, LONGEST - len(a)) for a, b in zip(head, tail, strict=True)]
+    names = [
+        shortened(a, MAX_NAME_LENGTH) + shortened(b, MAX_NAME_LENGTH - len(a)) for a, b in zip(head, tail, strict=True)
+    ]
     for name in {one for one in names if names.count(one) > 1}:
         same = [place for place, one in enumerate(names) if one == name]
         letters = zip(*(texts[place] for place in same), strict=False)
@@ -235,3 +240,32 @@ def _ranking(ranking: tuple[Label, ...], names: dict[Label, str], nothing: Label
     """The items, and who would rather take none of the others: the no-choice item in brackets."""
     shown = [names[item] for item in ranking]
     return " > ".join(shown if nothing is None or len(ranking) > last else [*shown, f"({names[nothing]})"])
+
+
+def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
+    """The share of each item by its own price, as ``model.demand`` or ``Bootstrap.demand`` gave it.
+
+    Dots are price levels; lines between them are what the model predicts there, and bands are intervals.
+    """
+    names = short_names(curves)
+    for number, (item, curve) in enumerate(curves.items()):
+        prices = sorted(curve)
+        rows = [_row(curve[price]) for price in prices]
+        colour = COLOURS[(number + 1) % len(COLOURS)]
+        axes.plot(prices, [100.0 * row[0] for row in rows], "o-", color=colour, label=names[item])
+        if all(len(row) == 3 for row in rows):
+            low, high = ([100.0 * row[place] for row in rows] for place in (1, 2))
+            axes.fill_between(prices, low, high, color=colour, alpha=0.2, linewidth=0)
+            axes.vlines(prices, low, high, color=colour, linewidth=1)
+    axes.set(xlabel="price", ylabel="share, %", title="Demand by price")
+    axes.set_ylim(bottom=0.0)
+    axes.grid(alpha=0.3)
+    if len(curves) > 1:
+        axes.legend(frameon=False)
+    else:
+        axes.set_title(f"Demand for {next(iter(names.values()))} by its price")
+    return axes
+
+
+def _row(value: float | Sequence[float]) -> Sequence[float]:
+    return value if isinstance(value, Sequence) else (value,)

@@ -1,17 +1,21 @@
-"""Pictures inside a page: SVG whose text is text, in the page's own colours, light or dark."""
+"""Pictures in files that are there whole or not at all, and inside a page: SVG in its own colours, light or dark."""
 
 import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankstream._core.files import check_target, whole_file
 from rankstream._core.terminal import isolated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+"""What a picture's name may end in."""
 INK = "#010203"
 """What is drawn in the colour of the page's text: a colour that no picture has, and that is replaced."""
 STYLE: Any = {
@@ -29,6 +33,19 @@ STYLE: Any = {
     "axes.unicode_minus": False,
 }
 """Settings of matplotlib for pictures in a page; the browser's own letters are narrower than those that fill a line."""
+
+
+def check_picture(path: Path) -> None:
+    """Refuse what would fail only after the work is done."""
+    check_target(path, "the picture")
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path.name} does not name a picture: let it end in .png, .svg, .pdf or .jpg.")
+
+
+def save_picture(figure: "Figure", path: Path) -> None:
+    """Write a figure as a whole file; the format follows from the ending."""
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip(".").lower(), dpi=150)
 
 
 def inline_svg(draw: "Callable[[Figure], object]", width: float, height: float, mark: str) -> str:

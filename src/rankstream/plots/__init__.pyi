@@ -1,0 +1,22 @@
+"""The public names; `lazy_loader` imports each when it is first used."""
+
+from .decisions import earnings_over_time as earnings_over_time
+from .decisions import runners_up as runners_up
+from .decisions import value_by_size as value_by_size
+from .fits import comparison as comparison
+from .fits import convergence as convergence
+from .fits import course as course
+from .fits import frontier as frontier
+from .fits import predicted_against_true as predicted_against_true
+from .fits import shares_over_time as shares_over_time
+from .markets import market_map as market_map
+from .markets import market_shares as market_shares
+from .models import BLUE as BLUE
+from .models import GREY as GREY
+from .models import ORANGE as ORANGE
+from .models import demand as demand
+from .models import predicted_against_observed as predicted_against_observed
+from .models import segments as segments
+from .models import substitution as substitution
+
+__all__: list[str]

@@ -1,0 +1,163 @@
+"""What pages are made of, as data: sentences, tables, and pictures that are tables as well."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from rankstream._core.terminal import isolated, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MOST_ROWS = 100
+"""Rows of a table in a page; a sentence below it says how many there are."""
+NARROW = 6.3
+"""Inches up to which a picture is made narrower on a telephone; a wider one is moved sideways."""
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """Rows below headings; the first column names them, and all others from ``numbers`` on are numbers."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG element, what it shows in a few words, and the same in a table."""
+
+    svg: str
+    title: str
+    table: TableBlock
+    is_wide: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with sentences, and tables and pictures below them."""
+
+    name: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    parts: tuple[TableBlock | Picture, ...] = ()
+
+
+@dataclass
+class Sheet:
+    """Makes the pictures of a page, each with a mark of its own that begins with ``mark``."""
+
+    drawn: int = field(default=0)
+    mark: str = ""
+
+    def picture(
+        self, title: str, table: TableBlock, draw: Callable[[Any], object], width: float = 5.0, height: float = 3.6
+    ) -> Picture:
+        """A picture of a table's numbers; sizes are in inches."""
+        from rankstream.plots.files import inline_svg
+
+        self.drawn += 1
+        return Picture(inline_svg(draw, width, height, f"{self.mark}p{self.drawn}"), title, table, width > NARROW)
+
+
+def table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numbers: int = 1,
+    most: int = MOST_ROWS,
+    which: str = "first",
+) -> TableBlock:
+    """A table of at most ``most`` rows, with a note of how many there are where some were left out.
+
+    Parameters
+    ----------
+    caption : str
+        What it shows.
+    heads : sequence of str
+        The heading of each column.
+    rows : rows
+        The cells, which are shown as text.
+    numbers : int
+        The first column of numbers.
+    most : int
+        The most rows.
+    which : str
+        Which those are, in a word.
+
+    >>> table("Shares", ["item", "share"], [("tea", "60.0 %"), ("pie", "40.0 %")], most=1).note
+    'These are the first 1 of 2.'
+
+    """
+    every = [tuple(str(cell) for cell in row) for row in rows]
+    note = f"These are the {which} {most:,} of {len(every):,}." if len(every) > most else ""
+    return TableBlock(caption, tuple(heads), tuple(every[:most]), numbers, note)
+
+
+def label(value: Any) -> str:
+    r"""How an item reads in a page: directions and control characters are written out, and no name turns others around.
+
+    >>> label("tea\u202e")
+    'tea\\u202e'
+    """
+    return isolated(visible(str(value), keep=""))
+
+
+def brief(value: Any, most: int = 40) -> str:
+    """The beginning of a long name, where many stand together.
+
+    >>> brief("tea"), brief("x" * 200, 5)
+    ('tea', 'xxxx…')
+    """
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def percent(share: float, ends: Sequence[float] | None = None) -> str:
+    """A share, with the ends of its interval where they are known.
+
+    >>> percent(0.25), percent(0.25, (0.2, 0.3))
+    ('25.0 %', '25.0 % [20.0, 30.0]')
+    """
+    known = "" if ends is None else f" [{100 * ends[0]:z.1f}, {100 * ends[1]:z.1f}]"
+    return f"{100 * share:z.1f} %{known}"
+
+
+def ago(seconds: float | None) -> str:
+    """How long ago something was, in the largest unit of which that is more than two.
+
+    >>> ago(None), ago(45.2), ago(600.0), ago(400_000.0)
+    ('', '45 s', '10 min', '5 d')
+    """
+    units = (("d", 172_800.0, 86_400.0), ("h", 7_200.0, 3_600.0), ("min", 120.0, 60.0), ("s", 0.0, 1.0))
+    return (
+        "" if seconds is None else next(f"{seconds / one:,.0f} {unit}" for unit, most, one in units if seconds >= most)
+    )
+
+
+@cache
+def templates(*packages: str) -> "Environment":
+    """Return the templates of this package, behind those of the given ones; whatever they are given is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "rankstream.reports")]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"label": label, "brief": brief, "ago": ago}
+    style = (files(__package__) / "templates" / "style.css").read_text(encoding="utf-8")
+    environment.globals |= {"style": Markup(style), "digest": b64encode(sha256(style.encode()).digest()).decode()}
+    return environment
+
+
+def render(name: str, *packages: str, **content: Any) -> str:
+    """Fill in a template: one of this package, or of those named."""
+    return templates(*packages).get_template(name).render(**content)

@@ -1,0 +1,241 @@
+"""``report``: one self-contained page on a model and its choices, with the decision first and the evidence below."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankstream._core.files import write_whole
+from rankstream._core.version import VERSION
+from rankstream._core.watch import Progress, Watch, unwatched
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import DriftReport, drift_report
+from rankstream.data.readers.reading import Reading
+from rankstream.decide.best import best_offer
+from rankstream.decide.decision import Decision, Units
+from rankstream.estimation.intervals import Bootstrap
+from rankstream.models.files import method_of
+from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.reports import findings, overview, sections
+from rankstream.reports.answers import Answers
+from rankstream.reports.blocks import Section, Sheet, render, table
+from rankstream.reports.words import proven, read_section
+
+if TYPE_CHECKING:
+    from rankstream.evaluate.comparison import Comparison
+
+MAX_SUBSTITUTED_ITEMS = 30
+"""Items whose substitutes are asked for: the most chosen ones."""
+RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
+NO_TIMES = "The choices have no times that differ: add a column of times to see what changed."
+NO_MARGINS = "Give margins to see what to offer and what that is worth."
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page, its sections, and the same numbers as JSON can write them."""
+
+    title: str
+    period: str
+    source: str
+    sections: tuple[Section, ...]
+    content: dict[str, Any] = field(repr=False)
+
+    @property
+    def html(self) -> str:
+        """The page: one file without scripts, fonts or pictures from elsewhere."""
+        return render("report.html", pages=[self], title=self.title, index=None)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the page; a failure leaves what was there before."""
+        write_whole(Path(path), self.html)
+        return Path(path)
+
+
+def report(
+    model: Any,
+    counts: ChoiceCounts | Reading,
+    *,
+    margins: Any = None,
+    out: Path | str | None = None,
+    title: str = "What customers choose",
+    source: str = "",
+    currency: str = "",
+    intervals: Bootstrap | str | None = None,
+    rivals: Sequence[str] | None = (),
+    folds: int = 3,
+    top: int = 10,
+    budget: float = 20.0,
+    seed: int = 0,
+    mark: str = "",
+    progress: Progress = unwatched,
+    watch: Watch | None = None,
+    **constraints: Any,
+) -> Report:
+    """Write a report on a model: what to do, what changed, who the customers are, and how sure all that is.
+
+    The first screen has findings in the language of a shop, each with its uncertainty, and what to do with the gain
+    against today's offer; the details follow.
+
+    Parameters
+    ----------
+    model : model
+        Any model of the package.
+    counts : ChoiceCounts or Reading
+        The choices that it was fitted to. A ``Reading`` with time slices also shows what changed.
+    margins : dict, Series or number, optional
+        What a sale of each item earns; or give ``costs`` for a model with price levels. Without either there is no
+        advice.
+    out : path, optional
+        The HTML file to write.
+    title, source : str
+        The heading, and a line below it.
+    currency : str
+        What margins are in, such as "EUR".
+    intervals : Bootstrap or str, optional
+        Refits for intervals, or a sentence that says why there are none. Without either, intervals are those that the
+        model remembers from its fit.
+    rivals : sequence of str or None
+        Names of methods to compare with; empty for the usual ones, None for no comparison.
+    folds : int
+        How many parts are held out in turn to compare.
+    top : int
+        How many customer types.
+    budget : float
+        CPU seconds for the best offer and its intervals.
+    seed : int
+        Seed for folds, searches and refits.
+    mark : str
+        What the marks of its pictures begin with, where several reports share a page.
+    progress : callable, optional
+        Called with what is going on, how much is done and how much there is.
+    watch : callable, optional
+        May end the search for the best offer, as in ``best_offer``.
+    **constraints
+        What ``best_offer`` takes: ``costs``, ``at_most``, ``present`` and so on.
+
+    >>> import rankstream as rs
+    >>> counts = rs.read_counts("examples/cafe.csv")
+    >>> page = report(rs.estimate(counts).model, counts, margins={"tea": 2, "cake": 1.5, "pie": 1}, rivals=None)
+    >>> [section.title for section in page.sections][:3]
+    ['What to do', 'What you should know', 'What changed']
+
+    """
+    if len(model.items) < 2:
+        raise ValueError("The model has one item only, so there is nothing to report: fit it to offers of several.")
+    reading = counts if isinstance(counts, Reading) else None
+    choices = counts.counts if isinstance(counts, Reading) else counts
+    given, sheet = {"margins": margins, **constraints}, Sheet(mark=mark)
+    answers = Answers.of(model, intervals, MAX_SUBSTITUTED_ITEMS)
+    curves = answers.curves()
+    decision = _decision(model, choices, given, intervals, budget, seed, watch)
+    drift, reason = _drift(reading)
+    units, warnings = Units(currency=currency), fit_warnings(model.about)
+    compared = _compared(model, choices, rivals, folds, seed, progress)
+    made = [
+        Section("advice", "What to do", (*warnings, NO_MARGINS))
+        if decision is None
+        else overview.advice_section(decision, units, tuple(warnings)),
+        overview.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
+        overview.change_section(drift, reason),
+        sections.substitution_section(sheet, answers.moves, answers.shares or None, model),
+        sections.types_section(sheet, model, answers.types, answers.rankings(top), top),
+    ]
+    if curves:
+        made.append(sections.demand_section(sheet, curves))
+    if decision is not None:
+        made.append(findings.offer_section(sheet, decision))
+    if drift is not None and reading is not None:
+        made.append(findings.drift_section(sheet, drift, reading.slices or (), reading.slice_times or ()))
+    made.append(sections.fit_section(sheet, model, choices, proven(model, answers.origin)))
+    if not isinstance(compared, str):
+        made.append(findings.comparison_section(sheet, compared))
+    elif compared:
+        made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
+    if reading is not None:
+        made.append(read_section(reading, source.partition(":")[0] or "The file"))
+    content = {
+        "warnings": warnings,
+        "drift": None if drift is None else drift.to_json(),
+        "comparison": None if isinstance(compared, str) else compared.to_json(),
+        "decision": None if decision is None else decision.to_json(),
+    }
+    period = overview.period_line(None if reading is None else reading.times, choices.observations)
+    line = f"Made by rankstream {VERSION}{f' from {source}' if source else ''}, seed {seed}."
+    found = Report(title, period, line, tuple(made), content)
+    if out is not None:
+        found.save(out)
+    return found
+
+
+def combine(reports: Mapping[str, Report], title: str) -> str:
+    """Return one page for several markets: an index with each market's best change, and a part for each of them."""
+    rows = []
+    for name, one in reports.items():
+        decision = one.content["decision"] or {}
+        around = decision.get("context") or {}
+        gain = around.get("gain")
+        rows.append((name, one.period.rpartition(" · ")[2], "" if gain is None else f"{100 * gain:+.3g}"))
+    index = table("Markets", ("market", "visits", "best gain per 100 visits"), rows)
+    return render("report.html", pages=list(reports.values()), title=title, index=index)
+
+
+def _decision(
+    model: Any,
+    choices: ChoiceCounts,
+    given: dict[str, Any],
+    intervals: Bootstrap | str | None,
+    budget: float,
+    seed: int,
+    watch: Watch | None,
+) -> Decision | None:
+    """The best offer against today's, where it is known what items earn."""
+    if given["margins"] is None and given.get("costs") is None:
+        return None
+    data = intervals if isinstance(intervals, Bootstrap) else choices
+    level = None if isinstance(intervals, str) else 0.95
+    return best_offer(model, top=3, budget=budget, counts=data, interval=level, seed=seed, watch=watch, **given)
+
+
+def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
+    """What changed between the halves of the choices, or why that is not known."""
+    if reading is None or not reading.slices or len(reading.slices) < 2 or not reading.slice_times:
+        return None, NO_TIMES
+    half, offers = len(reading.slices) // 2, reading.counts.assortments
+    before, after = (
+        ChoiceCounts(offers, np.sum([one.tallies for one in part], axis=0))
+        for part in (reading.slices[:half], reading.slices[half:])
+    )
+    try:
+        return drift_report(before, after), ""
+    except ValueError as error:
+        return None, f"Changes could not be tested: {error}"
+
+
+def _compared(
+    model: Any,
+    choices: ChoiceCounts,
+    rivals: Sequence[str] | None,
+    folds: int,
+    seed: int,
+    progress: Progress,
+) -> "Comparison | str":
+    """How well other kinds of models predict held-out offers, or why they were not compared."""
+    from rankstream.evaluate.compare import compare, names_for
+
+    if rivals is None:
+        return ""
+    known = names_for(choices)
+    usual = [method_of(model), *(name for name in RIVALS if name in known)]
+    whole = choices.assortments.n_offers >= 2 * folds
+    try:
+        return compare(
+            choices, list(rivals) or list(dict.fromkeys(usual)), holdout="assortments" if whole else "choices",
+            folds=folds, seed=seed, watch=lambda name, done: progress(f"comparing, {name}", done),
+        )  # fmt: skip
+    except ValueError as error:
+        if rivals:
+            raise
+        return f"There is no comparison: {error}"

@@ -1,0 +1,130 @@
+"""Where a model comes from, and what its predictions rest on, in sentences; a file may say anything or nothing."""
+
+from typing import Any
+
+from rankstream._core.terminal import plural, visible
+from rankstream.models.fit_warnings import fit_warnings
+
+
+def origin_lines(about: dict[str, Any]) -> list[str]:
+    """Data, reading, method and certificate, as far as the model remembers them."""
+    lines = [_data(about), _reading(about), _method(about), _certificate(about)]
+    lines += [shown(line) for name in ("contradiction", "changed") if isinstance(line := about.get(name), str)]
+    return [line for line in lines if line]
+
+
+def warning_lines(about: dict[str, Any]) -> list[str]:
+    """What every answer of a model should warn about, a line for each."""
+    return [f"Warning: {shown(warning)}" for warning in fit_warnings(about)]
+
+
+def prediction_lines(about: dict[str, Any]) -> list[str]:
+    """What a model by maximum entropy predicts with where its choices say nothing, and how that was decided."""
+    found = _table(about, "prediction")
+    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_nats"))
+    lines: list[str] = []
+    if weights and scores:
+        parts = sorted(weights.items(), key=lambda pair: -pair[1])
+        named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
+        lines.append(f"Where the choices say nothing, it predicts with a mixture, weighed on held-out offers: {named}.")
+    elif weights:
+        many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
+        lines.append(f"Where the choices say nothing, it predicts with {many}: too few offers to hold any out.")
+    if scores:
+        best = max(scores, key=lambda name: scores[name])
+        logit = scores.get("logit")
+        behind = "" if logit is None or best == "logit" else f", {scores[best] - logit:,.1f} more than a logit"
+        lines.append(
+            f"On held-out offers the best single kind, {shown(best)}, gained {scores[best]:,.1f} nats on a uniform "
+            f"guess{behind}."
+        )
+    if found.get("approximate") is True:
+        lines.append("The offers are too many for the exact program: it is a mixture of rankings drawn at random.")
+    return [*lines, *_trust(found)]
+
+
+def _trust(found: dict[str, Any]) -> list[str]:
+    if "trust" not in found:
+        return []
+    trust, tried = found["trust"], _numbers(found.get("held_out_by_trust"))
+    if trust is None:
+        what = "Held-out offers were predicted best without following the choices further than that"
+    elif isinstance(trust, int | float):
+        what = f"How closely it follows the choices beyond that: trust {trust:g} (3 closely, 300 hardly)"
+    else:
+        return []
+    others = sorted((score, name) for name, score in tried.items() if score < 0.0)
+    if others:
+        what += f", the best on held-out offers; next was {shown(others[-1][1])}, {-others[-1][0]:.1f} nats behind"
+    return [f"{what}."]
+
+
+def _data(about: dict[str, Any]) -> str:
+    data, choices, times = _table(about, "data"), about.get("choices"), about.get("times")
+    if not isinstance(data.get("file"), str):
+        return ""
+    number = f"{plural(choices, 'choice')} in " if isinstance(choices, int | float) else ""
+    span = f", {shown(times[0])} to {shown(times[1])}" if isinstance(times, list) and len(times) == 2 else ""
+    digest = data.get("digest")
+    known = f" (digest {shown(digest)[:12]})" if isinstance(digest, str) else ""
+    return f"Fitted to {number}{shown(data['file'])}{span}{known}."
+
+
+def _reading(about: dict[str, Any]) -> str:
+    given = {name: value for name, value in _table(about, "reading").items() if value is not None}
+    options = " ".join(f"--{shown(name).replace('_', '-')} {shown(value)}" for name, value in given.items())
+    return f"Read with {options}." if options else ""
+
+
+def _method(about: dict[str, Any]) -> str:
+    method, seed, version = (about.get(name) for name in ("method", "seed", "version"))
+    if not isinstance(method, str):
+        return ""
+    parts = [f"by {shown(method)}", *([] if seed is None else [f"seed {shown(seed)}"])]
+    parts += [] if version is None else [f"with rankstream {shown(version)}"]
+    return f"Fitted {', '.join(parts)}."
+
+
+def _certificate(about: dict[str, Any]) -> str:
+    found = _table(about, "certificate")
+    numbers = _numbers(found)
+    if not {"distance", "proven_least_distance", "gap"} <= set(numbers):
+        return ""
+    cut = "; the fit was cut short" if found.get("cut_short") is True else ""
+    norm = shown(found["norm"]) if isinstance(found.get("norm"), str) else "weighted l2"
+    noise = f"; sampling noise alone: {numbers['noise_distance']:.4f}" if "noise_distance" in numbers else ""
+    words = certificate_words(numbers["distance"], numbers["proven_least_distance"], numbers["gap"], norm + noise)
+    return f"{words}{cut}."
+
+
+def certificate_words(distance: float, proven: float, gap: float, norm: str = "weighted l2") -> str:
+    """The three numbers of a certificate in words; the first less the second is the third.
+
+    >>> print(certificate_words(0.0312, 0.029, 0.0022))
+    Distance from the observed shares 0.0312 (weighted l2): 0.0290 of it is proven to be left by any ranking model, so
+    at most the gap of 0.0022 could still be gained
+    """
+    return (
+        f"Distance from the observed shares {distance:z.4f} ({norm}): {proven:z.4f} of it is proven to be left by any "
+        f"ranking model, so at most the gap of {gap:z.4f} could still be gained"
+    )
+
+
+def _table(about: dict[str, Any], name: str) -> dict[str, Any]:
+    found = about.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _numbers(found: Any) -> dict[str, float]:
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def shown(item: Any) -> str:
+    """Return how an item reads in a line."""
+    return visible(str(item), keep="")

@@ -1,0 +1,199 @@
+"""The first screen of a report: what sells, what to do against today's offer, and what changed, each with how sure."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.terminal import plural
+from rankstream._core.types import Label
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import DriftReport
+from rankstream.data.prices import split_label
+from rankstream.decide.decision import Decision, Units, named
+from rankstream.models.answers import Substitution
+from rankstream.models.prices import levels_of
+from rankstream.plots.models import wilson
+from rankstream.reports.blocks import Section, percent, table
+
+MIN_PRICE_EFFECT = 0.05
+"""Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
+ACTIONS = {"drop": "Delist", "add": "List", "swap": "Swap", "price": "Reprice"}
+
+
+def period_line(times: tuple[float, float] | None, choices: float) -> str:
+    """Return the period and the number of visits, below the title.
+
+    >>> period_line((1772438400.0, 1788100000.0), 40000.0)
+    '2 March 2026 to 30 August 2026 · 40,000 visits'
+    """
+    visits = f"{choices:,.12g} visit{'s' * (choices != 1)}"
+    if times is None or times[0] < 1e8:  # numbers that are not times since 1970
+        return visits
+    first, last = (datetime.fromtimestamp(time, UTC) for time in times)
+    return f"{first.day} {first:%B %Y} to {last.day} {last:%B %Y} · {visits}"
+
+
+def findings_section(
+    model: Any, counts: ChoiceCounts, moves: Substitution, curves: Mapping[Label, Mapping[float, Any]], interval: str
+) -> Section:
+    """Return three to five findings in the language of a shop, each with its uncertainty.
+
+    Parameters
+    ----------
+    model : model
+        Who chooses what.
+    counts : ChoiceCounts
+        The choices that it was fitted to.
+    moves : Substitution
+        Where buyers go when an item is missing; with intervals if they are known.
+    curves : dict
+        The share of each item by its own price; empty without prices.
+    interval : str
+        What the intervals are called.
+
+    """
+    sentences = [
+        *_sales(model, counts),
+        *_missing(model, moves),
+        *_prices(curves),
+    ]
+    known = moves.low is not None
+    sentences.append(f"Brackets are {interval}." if known else "Brackets are 95 % intervals of observed shares.")
+    return Section("findings", "What you should know", tuple(sentences))
+
+
+def _sales(model: Any, counts: ChoiceCounts) -> list[str]:
+    """What sells most, and how many leave without buying, as observed."""
+    levels, owner = levels_of(model), counts.assortments.members
+    sold: dict[Label, float] = {}
+    for code, number in zip(owner.tolist(), counts.tallies.tolist(), strict=True):
+        label = counts.assortments.items[code]
+        item = label if levels is None or label not in levels.labels else levels.of(label)[0]
+        sold[item] = sold.get(item, 0.0) + number
+    total, nothing = counts.observations, model.no_choice
+    if not total:
+        return []
+    left = sold.pop(nothing, None)
+    best = max(sold, key=lambda item: sold[item])
+    sentences = [f"{best} sells most: {_observed(sold[best], total)} of all visits."]
+    if left is not None:
+        sentences.append(f"{_observed(left, total)} of visits end without a purchase.")
+    return sentences
+
+
+def _observed(number: float, total: float) -> str:
+    low, high = wilson(np.array([number / total]), np.array([total]))
+    return percent(number / total, (float(low[0]), float(high[0])))
+
+
+def _missing(model: Any, moves: Substitution) -> list[str]:
+    """Which item costs most customers when it is out of stock, and who gains."""
+    nothing = model.no_choice
+    if nothing not in moves.items:
+        return []
+    column = moves.items.index(nothing)
+    rows = [row for row, item in enumerate(moves.items) if item != nothing and moves.before[row] > 0.0]
+    if not rows:
+        return []
+    row = max(rows, key=lambda place: moves.before[place] * moves.shares[place, column])
+
+    def share(to: int) -> str:
+        if moves.low is None or moves.high is None:
+            return percent(float(moves.shares[row, to]))
+        return percent(float(moves.shares[row, to]), (float(moves.low[row, to]), float(moves.high[row, to])))
+
+    rest = [place for place in range(len(moves.items)) if place not in (row, column)]
+    text = f"When {moves.items[row]} is out of stock, {share(column)} of its buyers leave without buying"
+    if rest:
+        to = max(rest, key=lambda place: moves.shares[row, place])
+        text += f"; {share(to)} take {moves.items[to]} instead"
+        if moves.low is not None and moves.low[row, to] <= 0.0:
+            text += ", which the data hardly support"
+    return [f"{text}."]
+
+
+def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
+    """Which item's sales fall most with its price."""
+    falls: list[tuple[float, str]] = []
+    for item, curve in curves.items():
+        low, high = min(curve), max(curve)
+        cheap, dear = (float(getattr(share, "share", share)) for share in (curve[low], curve[high]))
+        if cheap > 0.0 and low < high:
+            ends = (_ends(curve[price]) for price in (low, high))
+            text = f"At {high:g} instead of {low:g}, {item} sells to {' instead of '.join(reversed([*ends]))} of visits"
+            falls.append((1.0 - dear / cheap, f"{text}, other prices unchanged."))
+    best = max(falls, default=(0.0, ""))
+    return [best[1]] if best[0] >= MIN_PRICE_EFFECT else []
+
+
+def _ends(share: Any) -> str:
+    return percent(share.share, (share.low, share.high)) if hasattr(share, "low") else percent(float(share))
+
+
+def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()) -> Section:
+    """Return what to do, with the gain against today's offer: single changes first, then the best offer overall."""
+    around = found.context
+    value = f"the best offer earns {units.per(found.value)}{units.ends(found.interval)}"
+    if around is None or around.present is None:
+        return Section("advice", "What to do", (*warnings, f"By the model, {value}: {named(found.offer)}."))
+    sentences = [*warnings, f"Today's offer earns {units.per(around.present_value)} by the model; {value}."]
+    rows = [
+        (ACTIONS[change.kind], change.words, units.change(change.gain), _sure(change.gain, change.interval, units))
+        for change in around.changes
+        if change.gain > 0.0
+    ]
+    if set(around.present) != set(found.offer):
+        words = differences(around.present, found.offer)
+        rows.append(("Best offer", words, units.change(around.gain), _sure(around.gain, around.gain_interval, units)))
+    if not rows:
+        sentences.append("No change was found that earns more: keep today's offer.")
+        return Section("advice", "What to do", tuple(sentences))
+    if around.nearness is not None:
+        sentences.append(f"How near the best offer is to your data: {around.nearness.words}")
+        if around.nearness.is_extrapolation:
+            sentences.append(
+                "It is far from anything in the data: try it in one store first, or begin with one change."
+            )
+    many = f"per {units.customers:,} visits"
+    head = ("action", "what to change", f"gain {many}", "how sure")
+    return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
+
+
+def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
+    """Return how one offer differs from another: items that come and go, and prices that change.
+
+    >>> differences(("tea @ 3.00", "pie"), ("tea @ 3.50", "cake"))
+    'add cake; drop pie; price tea at 3.50 (now 3.00)'
+    """
+    before, after = (dict(map(split_label, labels)) for labels in (present, offer))
+    comes = [label for label in offer if split_label(label)[0] not in before]
+    goes = [label for label in present if split_label(label)[0] not in after]
+    parts = [f"add {named(tuple(comes))}"] * bool(comes) + [f"drop {named(tuple(goes))}"] * bool(goes)
+    parts += [
+        f"price {item} at {price:.2f} (now {before[item]:.2f})"
+        for item, price in after.items()
+        if item in before and price != before[item]
+    ]
+    return "; ".join(parts)
+
+
+def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
+    if interval is None:
+        return "not estimated"
+    ends = units.ends(interval).strip()
+    return f"{ends} clear gain" if interval[0] > 0.0 < gain else f"{ends} within noise"
+
+
+def change_section(report: DriftReport | None, reason: str = "") -> Section:
+    """Return the verdict on what changed over time, or why there is none."""
+    title = "What changed"
+    if report is None:
+        return Section("changed", title, (reason or "The choices have no times, so changes could not be looked for.",))
+    sentences = [report.verdict]
+    for item in report.items[:3]:
+        way = "gained" if item.change > 0.0 else "lost"
+        points = f"{100 * abs(item.change):.1f} points"
+        sentences.append(f"{item.item} {way} {points} of its share in {plural(item.offers, 'offer')}.")
+    return Section("changed", title, tuple(sentences))

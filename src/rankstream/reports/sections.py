@@ -1,0 +1,233 @@
+"""What a model says, section by section: how it fits, who the customers are, who gains, and what prices do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankstream import plots
+from rankstream._core.types import Label
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.observations import restrict
+from rankstream.models.answers import Substitution
+from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.models.prices import everything
+from rankstream.models.protocol import ChoiceModel
+from rankstream.plots.models import wilson
+from rankstream.reports.blocks import Section, Sheet, TableBlock, brief, percent, table
+
+MOST_DOTS = 1500
+"""Pairs of offer and item in a picture: more would make a page of megabytes."""
+MOST_DRAWN = 20
+"""Items in a picture of who gains."""
+MATRIX = 12
+"""Items up to which the table of who gains has a column for each."""
+MOST_LINES, MOST_CURVES = 8, 30
+"""Items in the picture and in the table of demand by price."""
+NAMED = 5
+"""Substitutes that a row names where there are more."""
+
+
+def fit_section(sheet: Sheet, model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[str] = ()) -> Section:
+    """How near the predicted shares are to the observed ones; ``sentences`` say what is proven."""
+    kept = _most_frequent(counts)
+    offers, owner = kept.assortments, kept.assortments.owner
+    totals, observed, predicted = kept.totals[owner], kept.frequencies(), model.probabilities(offers)
+    low, high = wilson(observed, kept.effective_totals[owner])
+    missed = ~((low <= predicted + 1e-12) & (predicted <= high + 1e-12))
+    apart = np.abs(predicted - observed)
+    some = "" if kept is counts else f" of the {offers.n_offers:,} most frequent offers"
+    words = [
+        *fit_warnings(getattr(model, "about", {})),
+        f"Predicted and observed shares{some} are {100 * float(apart.mean()):.2f} percentage points apart on average.",
+        f"Chance alone explains {int((~missed).sum()):,} of {missed.size:,} differences: the prediction is within the "
+        "95 % interval of what was observed. The others are orange in the picture.",
+    ]
+    order = np.argsort(-apart * np.sqrt(totals), kind="stable").tolist()
+    items = [item for offer in offers.offers for item in offer]
+    rows = [
+        (
+            joined(offers.offers[int(owner[place])]), items[place], f"{totals[place]:,.12g}",
+            percent(float(observed[place]), (float(low[place]), float(high[place]))), percent(float(predicted[place])),
+        )
+        for place in order
+    ]  # fmt: skip
+    heads = ("offer", "item", "choices", "observed [95 % interval]", "predicted")
+    shown = table("Predicted and observed shares, the furthest apart first", heads, rows, numbers=2, which="furthest")
+    picture = sheet.picture(
+        "Predicted against observed shares",
+        shown,
+        lambda figure: plots.predicted_against_observed(model, kept, figure.subplots()),
+        height=5.0,
+    )
+    return Section("fit", "How well it fits, and what is proven", (*sentences, *words), (picture,))
+
+
+def _most_frequent(counts: ChoiceCounts) -> ChoiceCounts:
+    """The offers with choices; of a great many, those that were made most often."""
+    offers, totals = counts.assortments, counts.totals
+    sizes = np.diff(offers.indptr)
+    order = np.argsort(-totals, kind="stable")
+    order = order[totals[order] > 0]
+    wanted = np.sort(order[np.cumsum(sizes[order]) <= max(MOST_DOTS, int(sizes.max()))])
+    return counts if wanted.size == offers.n_offers else restrict(counts, wanted)
+
+
+def types_section(
+    sheet: Sheet,
+    model: Any,
+    shares: Mapping[tuple[Label, ...], Any],
+    rankings: Sequence[Mapping[str, Any]] = (),
+    top: int = 10,
+) -> Section:
+    """The customer types by their first two choices, and the largest whole rankings where they are known.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Where pictures are made.
+    model : model
+        Whose they are.
+    shares : mapping
+        Of each type: its share, or the share and the ends of its interval.
+    rankings : sequence of dicts
+        Whole rankings with their shares.
+    top : int
+        The most types.
+
+    """
+    nothing = model.no_choice
+    found = {key: _ends(share) for key, share in shares.items()}
+    rows = [(type_words(key, nothing), percent(share, ends)) for key, (share, ends) in found.items()]
+    known = all(ends is not None for _, ends in found.values())
+    caption = "Customer types by their first two choices"
+    caption += f", with {interval_words(model.about)}" if known and found else ""
+    shown = table(caption, ("first choice > second choice", "share of customers"), rows, most=top, which="largest")
+    parts: list[Any] = [shown]
+    if found:
+        ends = {key: pair for key, (_, pair) in found.items() if pair is not None} if known else None
+        drawn = sheet.picture(
+            "Customer types", shown, lambda figure: _draw_types(figure, model, top, ends),
+            height=1.5 + 0.32 * min(top, len(found)),
+        )  # fmt: skip
+        parts = [drawn]
+    if rankings:
+        whole = [(_whole(one["ranking"], nothing), percent(one["share"])) for one in rankings]
+        parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
+    words = (
+        "A type is what customers would take first, and what they would take if that were not on offer. Who would "
+        f"rather take nothing than anything else is marked by ({nothing})."
+        if nothing is not None
+        else "A type is what customers would take first, and what they would take if that were not on offer."
+    )
+    return Section("types", "Who the customers are", (words, *at_usual(model)), tuple(parts))
+
+
+def at_usual(model: Any) -> list[str]:
+    """At which prices an answer about everything is; nothing for a model without prices."""
+    levels = model.price_levels
+    if levels is None:
+        return []
+    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
+    return [f"Every item that has prices is at its usual (most frequent) one: {joined(priced)}."]
+
+
+def _draw_types(figure: Any, model: Any, top: int, ends: Any) -> None:
+    axes = plots.segments(model, figure.subplots(), top, 2, ends)
+    axes.set_xlabel("% of customers")
+    figure.suptitle(axes.get_title(loc="left"), x=0.01, ha="left", fontsize="medium")  # long names leave narrow axes
+    axes.set_title("", loc="left")
+
+
+def substitution_section(
+    sheet: Sheet, moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None
+) -> Section:
+    """Who gains when an item is gone; ``ends`` are the shares from everything, with the ends of their intervals.
+
+    ``model`` says at which prices that is.
+    """
+    asked = [place for place in range(len(moves.items)) if moves.shares[place].any()]
+    largest = sorted(asked, key=lambda place: -float(moves.before[place]))[:MOST_DRAWN]
+    kept = moves.among([moves.items[place] for place in largest])
+    drawn = replace(kept, low=None, high=None)
+    side = 2.4 + 0.36 * len(drawn.items)
+    shown = _gains(moves, asked, ends)
+    parts: tuple[Any, ...] = (shown,)
+    if drawn.items:
+        title = "Where the buyers of an item go when it is gone"
+        draw = sheet.picture(
+            title, shown, lambda figure: plots.substitution(drawn, figure.subplots()), side + 0.8, side
+        )
+        parts = (draw,)
+    words = ["Each row is an item that is no longer on offer, and says which part of its buyers takes what instead."]
+    words += [] if model is None else at_usual(model)
+    if len(drawn.items) < len(moves.items):
+        words.append(f"The picture shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
+    return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
+
+
+def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] | None) -> TableBlock:
+    def cell(row: int, column: int) -> str:
+        pair = None
+        if moves.low is not None and moves.high is not None:
+            pair = float(moves.low[row, column]), float(moves.high[row, column])
+        return percent(float(moves.shares[row, column]), pair)
+
+    rows = []
+    for row in asked:
+        item = moves.items[row]
+        share = percent(float(moves.before[row]), None if ends is None else _ends(ends[item])[1])
+        if len(moves.items) <= MATRIX:
+            cells = ["" if column == row else cell(row, column) for column in range(len(moves.items))]
+        else:
+            others = [moves.items.index(other) for other in list(moves.gains(item))[:NAMED]]
+            named = [f"{moves.items[other]} {cell(row, other)}" for other in others if moves.shares[row, other] > 0.0]
+            cells = ["; ".join(named)]
+        rows.append((item, share, *cells))
+    known = "" if moves.low is None else f", with {moves.interval_name}"
+    if len(moves.items) <= MATRIX:
+        heads = ("gone", "its share of everything", *(f"to {item}" for item in moves.items))
+        return table(f"Where buyers go, in parts of the item's buyers{known}", heads, rows)
+    return table(f"Where most buyers go{known}", ("gone", "its share of everything", "who gains"), rows, numbers=3)
+
+
+def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) -> Section:
+    """The share of each item by its own price, beside the others at usual prices; of many items, the most chosen."""
+    largest = sorted(curves, key=lambda item: -max(_ends(share)[0] for share in curves[item].values()))
+    listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
+    drawn = {item: curves[item] for item in listed if item in set(largest[:MOST_LINES])}
+    rows = [
+        (item, f"{price:g}", percent(*_ends(curves[item][price]))) for item in listed for price in sorted(curves[item])
+    ]
+    shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
+    draw = sheet.picture("Demand by price", shown, lambda figure: plots.demand(drawn, figure.subplots()))
+    words = ["The share of an item by its own price, beside everything else at its usual price."]
+    if len(drawn) < len(curves):
+        what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"
+        words.append(f"The picture shows the {len(drawn)} most chosen of {len(curves):,} items, {what}.")
+    return Section("demand", "What prices do", tuple(words), (draw,))
+
+
+def _ends(share: Any) -> tuple[float, tuple[float, float] | None]:
+    """A share, and the ends of its interval where there are any."""
+    return (share.share, (share.low, share.high)) if hasattr(share, "low") else (float(share), None)
+
+
+def type_words(key: Sequence[Label], nothing: Label | None) -> str:
+    """A customer type by its first two choices; who takes nothing first or second is marked by that in brackets."""
+    names = [str(item) for item in key]
+    return " > ".join(names if nothing is None or len(names) > 1 else [*names, f"({nothing})"])
+
+
+def _whole(ranking: Sequence[str], nothing: Label | None, most: int = 12) -> str:
+    names = [*map(brief, ranking), *([] if nothing is None else [f"({nothing})"])]
+    more = len(names) - most
+    return " > ".join(names if more <= 0 else [*names[:most], f"{more:,} more"])
+
+
+def joined(offer: Iterable[Label], most: int = 12) -> str:
+    """Items in a cell or a sentence, the first of a great many."""
+    names = [brief(item) for item in offer]
+    more = len(names) - most
+    return ", ".join(names if more <= 0 else [*names[:most], f"{more:,} more"])

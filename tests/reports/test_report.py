@@ -1,0 +1,274 @@
+"""``rankstream report``: one page that needs nothing else, says what was found, and lets no label escape."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from html_pages import HOSTILE, Page
+from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
+from rankstream.plots.files import inline_svg
+from rankstream.reports.blocks import Section, Sheet, TableBlock, table
+from rankstream.reports.make import Report, report
+from rankstream.reports.sections import fit_section, substitution_section
+from shell import run
+
+pytestmark = pytest.mark.quick
+
+QUICK = ("--replicates", "3", "--folds", "2", "--rivals", "mnl")
+
+
+def check(text: str) -> Page:
+    """What every page must be."""
+    page = Page(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert "script" not in page.tags
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
+    (style,), (digest,) = page.texts["style"], re.findall(r"style-src 'sha256-([^']+)'", text)
+    assert b64encode(sha256(style.encode()).digest()).decode() == digest
+    assert not re.search(r"(?:src|href)=\"(?!#|data:)", text)
+    assert page.tags.count("svg") == page.tags.count("details") == page.tags.count("figure")
+    assert len(text.encode()) < 1_000_000
+    return page
+
+
+def write_choices(path: Path, items: list[str], number: int = 400) -> None:
+    """Choices with times, half of the time each way; two of the lines are bad."""
+    random = np.random.default_rng(0)
+    lines = []
+    for hour in range(number):
+        offer = [items[place] for place in sorted(random.permutation(len(items))[:2].tolist())] + ["nothing"]
+        likes = [3.0 if item == items[0] and hour > number / 2 else 1.0 for item in offer]
+        chosen = offer[int(random.choice(3, p=np.array(likes) / sum(likes)))]
+        time = f"2024-01-{1 + hour // 24:02}T{hour % 24:02}:00"
+        lines.append(json.dumps({"time": time, "offered": offer, "chosen": chosen}))
+    path.write_text("\n".join([*lines, "{", '{"time": "2024-01-02", "offered": ["a"], "chosen": "b"}']) + "\n")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("report")
+    write_choices(folder / "choices.jsonl", HOSTILE)
+    with (folder / "items.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("item", "margin"), *((item, 1 + place) for place, item in enumerate(HOSTILE))])
+    skip = ("--on-error", "skip", "--no-choice", "nothing")
+    done = run("fit", "choices.jsonl", "-o", "model.json", "--method", "nearest", *skip, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    words = ("report", "model.json", "--data", "choices.jsonl", "--margins", "items.csv", *QUICK, "--on-error", "skip")
+    done = run(*words, "-o", "page.html", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    again = run(*words, "-o", "again.html", cwd=folder)
+    assert "Saved again.html" in again.stdout
+    return folder, json.loads(done.stdout)
+
+
+def test_a_page_is_whole_and_lets_no_label_escape(made: tuple[Path, Any]) -> None:
+    text = (made[0] / "page.html").read_text(encoding="utf-8")
+    page = check(text)
+    assert "default-src 'none'" in text
+    for label in ("<script>alert(1)</script>", "</style>&\"'", "\U0001f600 $5$", "x" * 200):
+        assert any(label in cell for cell in page.texts["bdi"])
+        assert any(label[:17] in words for words in page.texts["text"])
+    assert "\u202e" not in text
+    assert any("\\u202e" in cell for cell in page.texts["bdi"])
+
+
+def test_the_same_choices_give_the_same_page(made: tuple[Path, Any]) -> None:
+    assert (made[0] / "page.html").read_bytes() == (made[0] / "again.html").read_bytes()
+
+
+def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
+    folder, content = made
+    page = check((folder / "page.html").read_text(encoding="utf-8"))
+    words = "\n".join(page.texts["p"])
+    assert page.texts["h2"] == [
+        "What to do", "What you should know", "What changed", "Who gains when an item is gone", "Who the customers are",
+        "The best offer, and its worth", "What changed over time", "How well it fits, and what is proven",
+        "Compared with other kinds of models", "What was read",
+    ]  # fmt: skip
+    assert "402 records" in words
+    assert "2 were skipped" in words
+    assert re.search(r"no ranking model could remove \d+ % of this distance \(proven\)", words)
+    assert "Intervals come from 3 bootstrap refits" in words
+    assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 visits"
+    assert "Today's offer earns" in words
+    assert re.search(r"sells most: \d+\.\d % \[\d+\.\d, \d+\.\d\] of all visits", words)
+    assert "is out of stock" in words
+    assert f"Tastes changed: {HOSTILE[0]}" in words
+    assert content["read"]["skipped"] == 2
+    assert content["comparison"]["verdict"] in words
+    assert content["drift"]["items"][0]["item"] == HOSTILE[0]
+    model = load_model(folder / "model.json")
+    best = content["decision"]
+    worth = model.predict([*best["offer"], "nothing"])
+    assert sum(worth[item] * (1 + HOSTILE.index(item)) for item in best["offer"]) == pytest.approx(best["value"])
+    rows = [cells for cells in page.texts["tr"] if cells.startswith("0")]
+    assert len(best["by_size"]) == len(HOSTILE) + 1
+    assert any(f"{best['by_size']['5']:.4g}" in row for row in page.texts["tr"]), rows
+
+
+def test_colours_follow_the_reader(made: tuple[Path, Any]) -> None:
+    text = (made[0] / "page.html").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in text
+    assert all("currentColor" in one for one in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL))
+    assert "#010203" not in text
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    rows = ["offered,chosen,count", "tea;pie;no,tea,60", "tea;pie;no,no,40", "tea;no,tea,30", "tea;no,no,20"]
+    (tmp_path / "choices.csv").write_text("\n".join(rows) + "\n")
+    assert run("fit", "choices.csv", "-o", "model.json", "--method", "mnl", cwd=tmp_path).returncode == 0
+    done = run("report", "model.json", "--data", "choices.csv", "--no-compare", "--no-intervals", cwd=tmp_path)
+    assert "Add --margins" in done.stdout
+    page = check((tmp_path / "report.html").read_text())
+    words = "\n".join(page.texts["p"])
+    for remedy in ("add a column of times", "turned off by --no-intervals", "Give margins"):
+        assert remedy in words
+    assert "Compared with other kinds of models" not in page.texts["h2"]
+    assert "Nothing was skipped" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--margins", "none.csv"], "There is no file none.csv"),
+        (["--rivals", "oracle", "--no-intervals"], "There is no model 'oracle'"),
+        (["-o", "choices.csv"], "--out names choices.csv, which is choices.csv"),
+        (["-o", "."], "is a folder: name a file for the page"),
+        (["-o", "away/page.html"], "There is no folder away"),
+        (["--data", "other.csv"], "never offers 'tea'"),
+    ],
+)
+def test_bad_input_leaves_what_was_there(tmp_path: Path, words: list[str], sentence: str) -> None:
+    (tmp_path / "choices.csv").write_text("offered,chosen,count\ntea;no,tea,30\ntea;no,no,20\n")
+    (tmp_path / "other.csv").write_text("offered,chosen,count\npie;no,pie,30\npie;no,no,20\n")
+    RankingModel(["tea", "no"], [("tea", "no"), ("no", "tea")], [0.6, 0.4], no_choice_code=1).save(
+        tmp_path / "model.json"
+    )
+    (tmp_path / "report.html").write_text("before")
+    data = [] if "--data" in words else ["--data", "choices.csv"]
+    done = run("report", "model.json", *data, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stdout == ""
+    assert (tmp_path / "report.html").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.slow
+def test_prices_have_a_section(tmp_path: Path) -> None:
+    rows = ["offered,chosen,count"]
+    for price, taken in ((3, 60), (4, 40), (5, 20)):
+        rows += [f"tea@{price};pie@2;no,tea,{taken}", f"tea@{price};pie@2;no,pie,20", f"tea@{price};pie@2;no,no,30"]
+    (tmp_path / "choices.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "items.csv").write_text("item,unit_cost\ntea,1\npie,1\n")
+    words = ("fit", "choices.csv", "-o", "model.json", "--price-columns", "offered", "--no-choice", "no")
+    fitted = run(*words, cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    done = run(
+        "report", "model.json", "--data", "choices.csv", "--margins", "items.csv", "--no-compare", "--replicates", "3",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    page = check((tmp_path / "report.html").read_text())
+    assert "What prices do" in page.texts["h2"]
+    assert {"3", "4", "5"} <= set(page.texts["bdi"])
+
+
+def test_many_items_and_offers_stay_small() -> None:
+    random = np.random.default_rng(1)
+    items = [f"item {number}" for number in range(300)]
+    offers = [[*(items[place] for place in random.permutation(300)[:6].tolist()), "no"] for _ in range(600)]
+    counts = ChoiceCounts(Assortments(offers, [*items, "no"]), random.integers(0, 9, 600 * 7))
+    model = estimate(counts, method="mnl").model
+    sheet = Sheet()
+    sections = [fit_section(sheet, model, counts), substitution_section(sheet, model.substitution(None, items[:30]))]
+    page = check(Report("many", "", "many", tuple(sections), {}).html)
+    words = "\n".join(page.texts["p"])
+    assert "214 most frequent offers" in words  # 1,500 pairs of an offer and one of its seven items
+    assert "the 20 most chosen of 301 items" in words
+    assert "These are the furthest 100 of 1,498." in words
+
+
+def test_of_many_items_those_that_gain_are_named() -> None:
+    items = [f"item {number}" for number in range(14)]
+    moves = RankingModel(items, [items], [1.0]).substitution()
+    page = check(Report("one", "", "one", (substitution_section(Sheet(), moves),), {}).html)
+    assert [cell for cell in page.texts["td"] if "item" in cell] == ["item 1 100.0 %"]
+
+
+def test_a_report_needs_no_part_of_the_server() -> None:
+    code = "import sys, rankstream.cli.report; from rankstream.reports import findings, make, sections; "
+    code += "print(sorted({'fastapi', 'uvicorn', 'httpx', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_an_empty_section_and_a_table_without_rows() -> None:
+    empty = Section("a", "A", (), (table("Nothing", ("item", "share"), []),))
+    page = check(Report("<b>", "", "", (empty,), {}).html)
+    assert page.texts["h1"] == ["<b>"]
+    assert page.tags.count("tr") == 1
+
+
+def test_names_from_right_to_left_turn_nothing_around(made: tuple[Path, Any]) -> None:
+    text = (made[0] / "page.html").read_text(encoding="utf-8")
+    name = HOSTILE[2].rstrip("\u202e")
+    assert text.count(name) == text.count(f"\u2068{name}\u2069") > 5
+    assert any(f"\u2068{name}\u2069" in words for words in check(text).texts["text"])  # in pictures, too
+
+
+def test_pictures_share_no_ids_and_keep_text_as_it_is() -> None:
+    one, two = (inline_svg(lambda figure: figure.text(0.5, 0.5, 'id="x" url(#y)'), 2, 1, mark) for mark in "ab")
+    assert not set(re.findall(r'\sid="([^"]+)', re.sub(r">[^<]+<", "><", one))) & set(
+        re.findall(r'\sid="([^"]+)', re.sub(r">[^<]+<", "><", two))
+    )
+    assert 'id="x" url(#y)' in one.replace("&quot;", '"')
+
+
+def test_all_markets_of_a_folder_share_one_page(tmp_path: Path) -> None:
+    rows = ["store,offered,chosen,count"]
+    for store, taken in (("Old Town", 60), ("Harbour", 20)):
+        rows += [f"{store},tea;pie;no,tea,{taken}", f"{store},tea;pie;no,pie,30", f"{store},tea;pie;no,no,25"]
+        rows += [f"{store},tea;no,tea,{taken}", f"{store},tea;no,no,40"]
+    (tmp_path / "choices.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "items.csv").write_text("item,margin\ntea,1\npie,2\n")
+    fitted = run("fit", "choices.csv", "--by", "store", "--no-choice", "no", "-o", "shops", cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    words = ("report", "shops", "--margins", "items.csv", "--no-compare", "--title", "Two shops", "--json")
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = check((tmp_path / "report.html").read_text())
+    assert page.texts["h1"] == ["Two shops"]
+    assert [text for text in page.texts["h2"] if text in ("Old Town", "Harbour")] == ["Harbour", "Old Town"]
+    assert page.texts["h2"].count("What to do") == 2
+    assert set(json.loads(done.stdout)["markets"]) == {"Old Town", "Harbour"}
+    one = run(*words, "--market", "Old Town", cwd=tmp_path)
+    assert one.returncode == 0, one.stderr
+    assert check((tmp_path / "report.html").read_text()).texts["h2"].count("What to do") == 1
+
+
+def test_advice_names_the_gain_and_how_sure_it_is() -> None:
+    offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
+    counts = ChoiceCounts(offers, [500, 300, 200, 700, 300, 500, 500])
+    page = report(estimate(counts).model, counts, margins={"tea": 1.0, "pie": 4.0}, rivals=None, present=("tea",))
+    advice = page.sections[0]
+    (table,) = advice.parts
+    assert isinstance(table, TableBlock)
+    kinds = {row[0]: row for row in table.rows}
+    assert {"Swap", "Best offer"} <= set(kinds)
+    assert kinds["Swap"][1] == "Offering pie instead of tea"
+    decision = page.content["decision"]
+    gain = decision["context"]["gain"]
+    assert kinds["Best offer"][2] == f"{100 * gain:+.3g}"
+    assert "clear gain" in kinds["Best offer"][3]
+    assert gain == pytest.approx(decision["value"] - decision["context"]["present_value"])
