@@ -1,24 +1,33 @@
 """The face of the service: routes, what is said where something is wrong, and the documentation at /openapi.json."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from html import escape
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from rankstream._core.version import VERSION
-from rankstream.service.answering import answering_routes
-from rankstream.service.guard import Guard, refusal
+from rankstream.service.http.guard import Guard, refusal
+from rankstream.service.http.read_routes import answering_routes
+from rankstream.service.http.write_routes import watching_routes, writing_routes
 from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import Pages
-from rankstream.service.page.routes import page_routes
-from rankstream.service.routes import watching_routes, writing_routes
+from rankstream.service.page.routes import HEADERS, page_routes
 
 SENTENCES = {404: "There is nothing at this address: see /openapi.json.", 405: "This address takes another method."}
+MIN_COMPRESSED_BYTES = 1000
+
+
+COLLECTED_BYTES = 100_000
+"""Bytes of a refused question from which on its memory is given back at once (benchmarks/attack_service.py)."""
 
 
 def make_app(service: Service) -> FastAPI:
@@ -29,20 +38,38 @@ def make_app(service: Service) -> FastAPI:
         description="Choices in, a current model with its certificate out.",
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
-    for routes in (writing_routes, answering_routes, watching_routes):
-        app.include_router(routes(service))
-    app.include_router(page_routes(pages))
-    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, hosts=service.options.hosts)
+    answering = answering_routes(service, pages.intervals)
+    for routes in (writing_routes(service), answering, watching_routes(service), page_routes(pages)):
+        app.include_router(routes)
+    app.add_api_route(
+        "/docs", lambda: HTMLResponse(_endpoints(app.openapi()), headers=HEADERS), include_in_schema=False
+    )
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES)
+    app.add_middleware(Guard, service=service)
     app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     return app
 
 
+def _endpoints(content: dict[str, Any]) -> str:
+    """A page that lists all endpoints, without scripts and without requests to other sites."""
+    lines = [
+        f"<li><code>{method.upper()} {escape(path)}</code>: {escape(about['summary'])}</li>"
+        for path, methods in content["paths"].items()
+        for method, about in methods.items()
+    ]
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>rankstream: endpoints</title><h1>Endpoints</h1>'
+        f'<ul>{"".join(lines)}</ul><p>All fields, with examples: <a href="/openapi.json">/openapi.json</a>.</p></html>'
+    )
+
+
 def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def sweeping(_: FastAPI) -> AsyncIterator[None]:
         task = asyncio.create_task(service.sweep_forever())
+        gc.freeze()  # so that collecting what a request leaves looks at that alone
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -51,17 +78,27 @@ def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManag
     return sweeping
 
 
+def size_of(request: Request) -> int:
+    """Return how many bytes a request says that it has; 0 where it says nothing."""
+    size = request.headers.get("content-length", "")
+    return int(size) if size.isdecimal() else 0
+
+
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RefusedError)
     return refusal(error)
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     """What is wrong with a question, and where."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part)[:50] for part in first["loc"])
-    return refusal(RefusedError(422, f"The request is wrong at {where}: {first['msg']}."))
+    if size_of(request) > COLLECTED_BYTES:
+        gc.collect()  # the error and its traceback hold each other, and with them the whole parsed body
+    where, sentence = ".".join(str(part)[:50] for part in first["loc"]), first["msg"].removeprefix("Value error, ")
+    if where == "path.market" and first["type"] == "value_error":
+        return refusal(RefusedError(422, sentence))
+    return refusal(RefusedError(422, f"The request is wrong at {where}: {sentence}."))
 
 
 async def _http(_: Request, error: Exception) -> JSONResponse:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rankstream._core.types import Label
 from rankstream.models.files import model_in
-from rankstream.streams.live import Record
+from rankstream.streams.record import Record
 
 if TYPE_CHECKING:
     import httpx
 
-AGAIN = (429, 502, 503, 504)
-LONGEST = 30.0
+RETRIED_STATUSES = (429, 502, 503, 504)
+MAX_RETRY_SECONDS = 30.0
 Choice = Record | Mapping[str, Any]
 
 
@@ -24,7 +24,7 @@ class Client:
 
     What cannot be reached, and what answers that it is busy, is tried again, after a while that grows; batches carry a
     key, so that they count once however often they are sent. What is refused is a ValueError with the service's own
-    sentence.
+    sentence. Several threads may share one client.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Client:
         try:
             import httpx
         except ImportError:
-            raise ValueError("A client needs httpx, which is not installed: pip install 'rankstream[serve]'.") from None
+            raise ValueError('A client needs httpx, which is not installed: pip install ".[serve]".') from None
         self.url, self.retries = url.rstrip("/"), retries
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._failures = (httpx.TransportError,)
@@ -90,8 +90,15 @@ class Client:
 
     def predict(self, market: str, offers: Iterable[Iterable[Label]]) -> list[dict[str, float]]:
         """The shares of offers, in their order; offers may be mappings from items to prices."""
-        body = json.dumps({"offers": [_offered(offer) for offer in offers]})
-        return [one["shares"] for one in self._asked("POST", f"{_market(market)}/predict", body)["predictions"]]
+        return [one["shares"] for one in self.predictions(market, offers)["predictions"]]
+
+    def predictions(
+        self, market: str, offers: Iterable[Iterable[Label]], interval: float | None = None
+    ) -> dict[str, Any]:
+        """Predictions with what the service says of them; with intervals of a confidence level, such as 0.95."""
+        content: dict[str, Any] = {"offers": [_offered(offer) for offer in offers]}
+        content |= {} if interval is None else {"interval": interval}
+        return self._asked("POST", f"{_market(market)}/predict", json.dumps(content))
 
     def decide(
         self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
@@ -137,10 +144,10 @@ class Client:
         """What is proven about the served model."""
         return self._asked("GET", f"{_market(market)}/certificate")
 
-    def settings(self, market: str, **settings: Any) -> dict[str, Any]:
-        """The settings of a market; with some given, those are set, and all others are as at the beginning."""
-        place = f"{_market(market)}/settings"
-        return self._asked("PUT", place, json.dumps(settings)) if settings else self._asked("GET", place)
+    def settings(self, market: str, changes: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """Return the settings of a market, after changing those that are given; None resets one to its default."""
+        place, given = f"{_market(market)}/settings", {**(changes or {}), **more}
+        return self._asked("PUT", place, json.dumps(given)) if given else self._asked("GET", place)
 
     def events(self, market: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Names and contents of events as they happen: records, gap, alarm; it ends with the service."""
@@ -161,17 +168,17 @@ class Client:
         """Ask, again and again where that may help; questions change nothing, and batches have keys."""
         kind = {} if body is None else {"Content-Type": "application/json"}
         for attempt in range(self.retries + 1):
-            wait = min(0.1 * 2.0**attempt, LONGEST)
+            wait = min(0.1 * 2.0**attempt, MAX_RETRY_SECONDS)
             try:
                 answer = self._http.request(method, path, content=body, headers={**kind, **(headers or {})})
             except self._failures as error:
                 if attempt == self.retries:
                     raise ValueError(f"{self.url} cannot be reached ({type(error).__name__}): is it running?") from None
             else:
-                if answer.status_code not in AGAIN or attempt == self.retries:
+                if answer.status_code not in RETRIED_STATUSES or attempt == self.retries:
                     break
                 asked = answer.headers.get("Retry-After", "")
-                wait = max(wait, min(float(asked), LONGEST)) if asked.isdecimal() else wait
+                wait = max(wait, min(float(asked), MAX_RETRY_SECONDS)) if asked.isdecimal() else wait
             time.sleep(wait)
         if answer.status_code >= 300:
             _raise(answer.status_code, answer.content)

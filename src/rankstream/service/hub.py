@@ -1,31 +1,40 @@
 """The service without its face: the log, what was learned, who asks, and the processes that do the work."""
 
 import asyncio
+import json
+import pickle
 import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rankstream.service.child import Worker
-from rankstream.service.ingest import KEYS_KEPT, Ingest
+from rankstream.service.health import Health
 from rankstream.service.limits import RefusedError, ServiceLimits
-from rankstream.service.log import MarketRow, market_row, market_rows, open_log
 from rankstream.service.metrics import Metrics
-from rankstream.service.schemas import MarketFacts, ServedFacts
-from rankstream.service.store import Published, ServedModel
-from rankstream.service.supervisor import Supervisor
-from rankstream.service.tokens import Tokens
-from rankstream.service.writing import Work, Writer
+from rankstream.service.processes.batch_reader import check_lines, records_in
+from rankstream.service.processes.supervisor import Supervisor
+from rankstream.service.processes.worker import Worker
+from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
+from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
+from rankstream.service.storage.publication import MarketFacts, Published, PublishedFacts
+from rankstream.service.storage.states import PublishedModel
+from rankstream.service.storage.tokens import Tokens
+from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
-SWEEP = 60.0
-PATIENCE = 60.0
+SWEEP_SECONDS = 60.0
+QUESTION_SECONDS = 60.0
 """Seconds after which a question is given up."""
-REFITS = 300.0
+REFIT_SECONDS = 300.0
 """Seconds after which refits for intervals are given up."""
-REMEMBERED = 20_000
+CACHE_ENTRY_BYTES = 250
+"""What an entry of a cache takes besides its content."""
+MAX_INLINE_BYTES = 65_536
+"""Bytes of a batch above which another process parses it."""
 
 
 @dataclass(frozen=True)
@@ -62,67 +71,112 @@ class Service:
         self.ingest = Ingest(options.limits, options.new_markets, options.seed)
         self.writer = Writer(open_log(folder), self.ingest.forget)
         self.reading = open_log(folder)
-        self.published, self.tokens = Published(folder), Tokens(folder)
+        try:
+            self.published, self.tokens = Published(folder, self.reading), Tokens(folder)
+        except BaseException as error:
+            self.writer.close()
+            self.reading.close()
+            if isinstance(error, DamagedLogError):
+                raise ValueError(f"The log in {folder} is damaged: restore a backup.") from None
+            raise
         self.supervisor = Supervisor(folder)
-        self.quick, self.slow = (Worker("asking", str(folder), patience=PATIENCE) for _ in range(2))
-        self.drawing = Worker("page.working", str(folder), patience=PATIENCE)
-        self.refitting = Worker("page.working", str(folder), patience=REFITS)
+        self.health = Health(self.writer, self.published, self.supervisor)
+        self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
+        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
+        self.drawing = Worker("page.process", str(folder), timeout=QUESTION_SECONDS)
+        self.refitting = Worker(beside=self.drawing, timeout=REFIT_SECONDS)
+        self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
         self.listeners = 0
         self.is_closing = False
-        self._predicted: dict[tuple[int, str, tuple[Any, ...]], dict[str, float]] = {}
+        self._predicted: dict[bytes, bytes] = {}
+        self._predicted_bytes = 0
 
     def close(self) -> None:
         """Write what waits, let the learner save, and let go of everything."""
         self.is_closing = True
-        for worker in (self.quick, self.slow, self.drawing, self.refitting):
+        for worker in (self.quick, self.slow, self.drawing, self.refitting, self.reading_large):
             worker.close()
         self.writer.close()
-        if self.supervisor.process is not None:
-            self.supervisor.end()
+        self.supervisor.end()
         for one in (self.reading, self.published, self.tokens):
             one.close()
 
     async def write(self, work: Work[R]) -> R:
         """Have something written to the log, and wait until it is on disk."""
-        self.limits.check_waiting(self.writer.waiting)
+        self.health.check_log()
+        self.limits.check("waiting", self.writer.waiting + 1)
         return await asyncio.wrap_future(self.writer.submit(work))
+
+    @asynccontextmanager
+    async def records_in(self, body: bytes, lines: bool) -> AsyncIterator[list[Any]]:
+        """The records of a body; large ones take turns until they are stored, and small ones overtake them."""
+        if len(body) <= MAX_INLINE_BYTES:
+            yield records_in(body, lines, self.limits)
+            return
+        check_lines(body, lines, self.limits)
+        async with self._turn:
+            try:
+                question = body, lines, self.limits
+                status, content = await asyncio.wrap_future(self.reading_large.submit(question))
+            except ChildProcessError:
+                raise RefusedError(503, "The batch could not be read: send it again later.", Retry_After="1") from None
+            if status != 200:
+                raise RefusedError(status, content)
+            records: list[Any] = []
+            for part in content:
+                records += pickle.loads(part)
+                await asyncio.sleep(0)
+            yield records
 
     def row(self, name: str) -> MarketRow:
         """The market of that name."""
-        row = market_row(self.reading, name)
+        row = self._from_log(lambda: market_row(self.reading, name))
         if row is None:
             raise RefusedError(404, "There is no such market: send choices to it first.")
         return row
 
-    def served(self, row: MarketRow) -> ServedModel:
+    def _from_log(self, read: Callable[[], R]) -> R:
+        """Read the log, unless it is damaged."""
+        self.health.check_log()
+        try:
+            return read()
+        except DamagedLogError:
+            self.health.read_damage = True
+            raise RefusedError(503, DAMAGED) from None
+        except sqlite3.Error:
+            raise RefusedError(503, "The log cannot be read: try again later.", Retry_After="5") from None
+
+    def model_of(self, row: MarketRow) -> PublishedModel:
         """The model that is given out of a market."""
-        found = self.published.of(row)
+        found, problem = self.published.of(row), self.published.problem(row)
+        if found is None and problem is not None:
+            raise RefusedError(503, problem)
         if found is None and self.published.learned(row) < row.records:
             raise RefusedError(503, "The market is being learned: ask again in a second.", Retry_After="1")
         if found is None:
             raise RefusedError(409, "The market has no model yet: send more choices.")
         return found
 
-    def about(self, row: MarketRow, served: ServedModel) -> ServedFacts:
+    def about(self, row: MarketRow, published: PublishedModel) -> PublishedFacts:
         """What every answer says of the model behind it."""
-        return ServedFacts(
-            position=served.facts["position"],
+        return PublishedFacts(
+            position=published.facts["position"],
             records=row.records,
             learned=self.published.learned(row),
-            age=age_of(served),
-            kind=served.facts["kind"],
-            gap=served.facts["gap"],
+            age=age_of(published),
+            kind=published.facts["kind"],
+            gap=published.facts["gap"],
         )
 
     def markets(self) -> list[MarketFacts]:
         """All markets."""
-        return [self.facts(row) for row in market_rows(self.reading)]
+        return [self.facts(row) for row in self._from_log(lambda: market_rows(self.reading))]
 
     def facts(self, row: MarketRow) -> MarketFacts:
         """How far a market is."""
-        served = self.published.of(row)
-        known: dict[str, Any] = {"offers": 0, "items": 0, "kind": None} if served is None else served.facts
+        published = self.published.of(row)
+        known: dict[str, Any] = {"offers": 0, "items": 0, "kind": None} if published is None else published.facts
         return MarketFacts(
             market=row.name,
             records=row.records,
@@ -130,16 +184,20 @@ class Service:
             dropped=row.dropped,
             offers=known["offers"],
             items=known["items"],
-            model_age=None if served is None else age_of(served),
+            model_age=None if published is None else age_of(published),
             kind=known["kind"],
+            problem=self.published.problem(row),
         )
 
     def _look(self) -> tuple[list[MarketFacts], int, int, int]:
-        return self.markets(), self.supervisor.restarts, self.writer.waiting, self.listeners
+        markets: list[MarketFacts] = []
+        with suppress(RefusedError):  # a damaged log: the other figures are still there
+            markets = self.markets()
+        return markets, self.supervisor.restarts, self.writer.waiting, self.listeners
 
     async def ask(self, worker: Worker, question: dict[str, Any]) -> Any:
         """Ask a process that can compute, and wait for the answer."""
-        self.limits.check_questions(worker.waiting)
+        self.limits.check("questions", worker.waiting + 1)
         try:
             status, content = await asyncio.wrap_future(worker.submit(question))
         except ChildProcessError:
@@ -149,25 +207,37 @@ class Service:
         return content
 
     async def predict(
-        self, row: MarketRow, served: ServedModel, offers: list[tuple[Any, ...]]
-    ) -> list[dict[str, float]]:
-        """The shares of offers; those that were asked for before are remembered as long as the model is the same."""
-        keys = [(row.id, served.digest, offer) for offer in offers]
+        self, row: MarketRow, published: PublishedModel, offers: list[tuple[Any, ...]]
+    ) -> list[dict[str, Any]]:
+        """Predictions; those that were asked for before are remembered as long as the model is the same."""
+        ordered = [tuple(sorted(offer, key=str)) for offer in offers]
+        keys = [sha256(repr((row.id, published.digest, offer)).encode()).digest() for offer in ordered]
         known = {key: self._predicted[key] for key in keys if key in self._predicted}
-        missing = [key for key in dict.fromkeys(keys) if key not in known]
+        missing = {key: offer for key, offer in zip(keys, ordered, strict=True) if key not in known}
         if missing:
-            asked = [key[2] for key in missing]
-            question = {"kind": "predict", "market": row.id, "digest": served.digest, "offers": asked}
-            known.update(zip(missing, await self.ask(self.quick, question), strict=True))
-            if len(self._predicted) + len(missing) > REMEMBERED:
-                self._predicted.clear()
-            self._predicted.update((key, known[key]) for key in missing)
-        return [known[key] for key in keys]
+            asked = list(missing.values())
+            question = {"kind": "predict", "market": row.id, "digest": published.digest, "offers": asked}
+            for key, content in zip(missing, await self.ask(self.quick, question), strict=True):
+                known[key] = json.dumps(content).encode()
+                self._remember(key, known[key])
+        found = [json.loads(known[key]) for key in keys]
+        for offer, content in zip(offers, found, strict=True):
+            content["offer"] = [item if isinstance(item, str) else item[0] for item in offer]
+            content["shares"] = in_order(content["offer"], content["shares"])
+        return found
+
+    def _remember(self, key: bytes, content: bytes) -> None:
+        """Remember a prediction, and forget the oldest ones beyond the limit of bytes."""
+        if key not in self._predicted:
+            self._predicted[key] = content
+            self._predicted_bytes += len(content) + CACHE_ENTRY_BYTES
+        while self._predicted_bytes > self.limits.cache:
+            self._predicted_bytes -= len(self._predicted.pop(next(iter(self._predicted)))) + CACHE_ENTRY_BYTES
 
     def sweep(self, connection: sqlite3.Connection) -> int:
         """Drop old keys, and learned records that need not be kept; how many records were dropped."""
         now, dropped = time.time(), 0
-        connection.execute("DELETE FROM keys WHERE made < ?", (now - KEYS_KEPT,))
+        connection.execute("DELETE FROM keys WHERE made < ?", (now - KEY_SECONDS,))
         if self.options.keep is None:
             return 0
         for row in market_rows(connection):
@@ -185,9 +255,18 @@ class Service:
         while True:
             with suppress(RefusedError):  # a full disk: the next time
                 await asyncio.wrap_future(self.writer.submit(self.sweep))
-            await asyncio.sleep(SWEEP)
+            await asyncio.sleep(SWEEP_SECONDS)
 
 
-def age_of(served: ServedModel) -> float:
+def in_order(names: Iterable[str], values: dict[str, Any]) -> dict[str, Any]:
+    """Values in the order of the question; what it did not name comes last.
+
+    >>> in_order(("tea", "pie"), {"pie": 0.4, "nothing": 0.1, "tea": 0.5})
+    {'tea': 0.5, 'pie': 0.4, 'nothing': 0.1}
+    """
+    return {name: values[name] for name in names if name in values} | values
+
+
+def age_of(published: PublishedModel) -> float:
     """Seconds since the model was current."""
-    return max(0.0, round(time.time() - float(served.facts["since"]), 3))
+    return max(0.0, round(time.time() - float(published.facts["since"]), 3))

@@ -7,6 +7,25 @@ from typing import Any
 PRICED_WAYS = 20
 """Ways to price an offer, on average: the log keeps prices as they were sent."""
 
+REFUSALS: dict[str, tuple[Any, ...]] = {
+    "body": (413, "The request is larger than {most:,} bytes: send fewer records at once."),
+    "question": (413, "The question is larger than {most:,} bytes: ask about fewer items."),
+    "bodies": (429, "The server is reading other large requests: send this again later.", 1),
+    "records": (413, "The batch has {number:,} records and may have {most:,}: send several batches."),
+    "offers": (409, "The market would have more than {most:,} different offers: send these to another market."),
+    "offers_at_prices": (
+        409, "The market would have more than {most:,} offers at different prices: round prices to a few.",
+    ),
+    "market_items": (409, "The market would have more than {most:,} different items: use several markets."),
+    "markets": (409, "There are {most:,} markets already: purge one first, or raise the limit."),
+    "waiting": (429, "{most:,} batches wait to be written: send this again later.", 1),
+    "events": (429, "{most:,} listen to events already: close one, or ask later.", 10),
+    "asked": (413, "The question names {number:,} offers and may name {most:,}: ask several times."),
+    "login": (413, "The form is larger than {most:,} bytes: use the form of the page."),
+    "questions": (429, "{most:,} questions wait for an answer: ask again later.", 5),
+}  # fmt: skip
+"""For each limit the status of HTTP, the sentence, and in how many seconds to try again."""
+
 
 class RefusedError(Exception):
     """An answer that is not what was asked for: a status of HTTP, and a sentence for whoever asked."""
@@ -41,6 +60,23 @@ class ServiceLimits:
     """Offers of one question for predictions."""
     questions: int = 8
     """Questions that wait for an answer that takes long."""
+    market_items: int = 5_000
+    """Different items of a market."""
+    question: int = 1_000_000
+    """Bytes of a request that is not a batch of choices."""
+    connections: int = 500
+    """Open connections."""
+    cache: int = 32_000_000
+    """Bytes of predictions that need not be computed again."""
+    bodies: int = 32_000_000
+    """Bytes of large request bodies in memory at once."""
+    login = 10_000
+    """Bytes of the form to log in, which nobody needs to change."""
+
+    @property
+    def offers_at_prices(self) -> int:
+        """Offers of a market, with each way to price one counted."""
+        return PRICED_WAYS * self.offers
 
     def changed(self, texts: Iterable[str]) -> "ServiceLimits":
         """The same with limits that are written as ``name=number``.
@@ -59,17 +95,18 @@ class ServiceLimits:
             given[name] = int(number)
         return replace(self, **given)
 
-    def check_body(self, size: int) -> None:
-        """Refuse a request that is too large."""
-        if size > self.body:
-            raise RefusedError(413, f"The request is larger than {self.body:,} bytes: send fewer records at once.")
+    def check(self, name: str, number: int) -> None:
+        """Refuse more of something than its limit.
 
-    def check_records(self, number: int) -> None:
-        """Refuse a batch of too many records."""
-        if number > self.records:
-            raise RefusedError(
-                413, f"The batch has {number:,} records and may have {self.records:,}: send several batches."
-            )
+        >>> ServiceLimits(records=1).check("records", 49)
+        Traceback (most recent call last):
+        rankstream.service.limits.RefusedError: The batch has 49 records and may have 1: send several batches.
+        """
+        most = getattr(self, name)
+        if number > most:
+            status, sentence, *wait = REFUSALS[name]
+            headers = {"Retry_After": str(wait[0])} if wait else {}
+            raise RefusedError(status, sentence.format(most=most, number=number), **headers)
 
     def check_offer(self, items: Iterable[Any]) -> None:
         """Refuse an offer of too many items, or with a name that is too long; both as a ValueError of a record."""
@@ -79,45 +116,3 @@ class ServiceLimits:
         longest = max(map(len, names))
         if longest > self.label:
             raise ValueError(f"an item of its offer has a name of {longest:,} characters: use at most {self.label:,}")
-
-    def check_offers(self, number: int) -> None:
-        """Refuse more offers than a market may have."""
-        if number > self.offers:
-            raise RefusedError(
-                409, f"The market would have more than {self.offers:,} different offers: send these to another market."
-            )
-
-    def check_prices(self, number: int) -> None:
-        """Refuse more ways to price offers than a market may have."""
-        most = PRICED_WAYS * self.offers
-        if number > most:
-            raise RefusedError(
-                409, f"The market would have more than {most:,} offers at different prices: round prices to a few."
-            )
-
-    def check_markets(self, number: int) -> None:
-        """Refuse more markets than there may be."""
-        if number > self.markets:
-            raise RefusedError(409, f"There are {self.markets:,} markets already: purge one first, or raise the limit.")
-
-    def check_waiting(self, number: int) -> None:
-        """Refuse a batch where too many wait."""
-        if number >= self.waiting:
-            raise RefusedError(429, f"{number:,} batches wait to be written: send this again later.", Retry_After="1")
-
-    def check_events(self, number: int) -> None:
-        """Refuse a listener where there are too many."""
-        if number >= self.events:
-            raise RefusedError(429, f"{number:,} listen to events already: close one, or ask later.", Retry_After="10")
-
-    def check_asked(self, number: int) -> None:
-        """Refuse a question about too many offers."""
-        if number > self.asked:
-            raise RefusedError(
-                413, f"The question names {number:,} offers and may name {self.asked:,}: ask several times."
-            )
-
-    def check_questions(self, number: int) -> None:
-        """Refuse a question where too many wait."""
-        if number >= self.questions:
-            raise RefusedError(429, f"{number:,} questions wait for an answer: ask again later.", Retry_After="5")

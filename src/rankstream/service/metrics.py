@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from rankstream.service.schemas import MarketFacts
+from rankstream.service.storage.publication import MarketFacts
 
 Look = Callable[[], tuple[list[MarketFacts], int, int, int]]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -51,6 +51,14 @@ class Metrics:
                 if value is not None:
                     family.add_metric((market.market,), value)
             yield family
+        stuck = GaugeMetricFamily(
+            "rankstream_market_stuck",
+            "1 where a market cannot be learned: its page says what to do.",
+            labels=("market",),
+        )
+        for market in markets:
+            stuck.add_metric((market.market,), float(market.problem is not None))
+        yield stuck
 
     def took(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from rankstream.data.assortments import Assortments
-from rankstream.data.forgetting import make_counts
+from rankstream.data.decay import make_counts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.labels import text
 from rankstream.data.readers.prices import checked_levels
 from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.sources.labels import text
 from rankstream.service.limits import RefusedError
-from rankstream.streams.choices import LARGEST as LARGEST_COUNT
-from rankstream.streams.choices import Record
-from rankstream.streams.live import Live
+from rankstream.streams.live_settings import LiveSettings
+from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
+from rankstream.streams.record import Record
 
 DEFAULTS: dict[str, Any] = {
     "half_life": None,
@@ -48,7 +48,7 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
     try:
         if settings["price_levels"] is not None:
             settings["price_levels"] = as_json(settings["price_levels"])
-        live = live_of(settings)
+        live = live_settings(settings)
         make_counts(PROBE, live.half_life, live.window)  # a reach of nothing is not known before the first record
     except (ValueError, TypeError, OverflowError) as error:
         raise RefusedError(422, f"These settings do not go together: {error}") from None
@@ -82,14 +82,14 @@ def for_live(settings: dict[str, Any]) -> dict[str, Any]:
     return found if settings.get("price_levels") is None else found | {"prices": settings["price_levels"]}
 
 
-def live_of(settings: dict[str, Any]) -> Live:
-    """A live model with these settings, before its first record: it can check records."""
-    return Live(**for_live(settings))
+def live_settings(settings: dict[str, Any]) -> LiveSettings:
+    """The settings of a market as its live model has them; they can check records."""
+    return LiveSettings.of(**for_live(settings))
 
 
 def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:
     """Refuse settings that records of the market's log do not suit."""
-    live = live_of(settings)
+    live = live_settings(settings)
     if live.timed and untimed:
         raise RefusedError(
             409, f"{untimed:,} records of the market have no time: let it forget by choices, not by time."
@@ -106,10 +106,10 @@ def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: in
 
 def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
     """Refuse price levels that offers of the market's log are not on."""
-    live = live_of(settings)
+    live = live_settings(settings)
     for offered in offers:
         try:
-            live.at_levels(Record(offered, next(iter(offered))))
+            live.levels.of(Record(offered, next(iter(offered))))
         except ValueError as error:
             raise RefusedError(
                 409, f"An offer of the market does not fit to these price levels: {error}. Use another market."

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rankstream import plots
-from rankstream.service.page.blocks import Section, Sheet, table
-from rankstream.service.store import CoursePoint
+from rankstream.reports.blocks import Section, Sheet, table
+from rankstream.service.storage.states import CoursePoint
 
 WORDS = (
     "The served model's distance from the observed shares, and what of it could still be gained, since the market was "

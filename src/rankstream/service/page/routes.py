@@ -1,11 +1,10 @@
 """The pages of the service: log in, the list of markets, one market, what if, and events for the page's script."""
 
 from collections.abc import Callable, Coroutine
-from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -13,16 +12,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
 from rankstream._core.version import VERSION
-from rankstream.service import events
-from rankstream.service.answering import EventStream
+from rankstream.reports.blocks import render
+from rankstream.service.http.events import EventStream
+from rankstream.service.http.guard import COOKIE
+from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.log import MarketRow
-from rankstream.service.page.asked import what_if
-from rankstream.service.page.blocks import render
-from rankstream.service.page.login import drop_token, form_of, header_of, keep_token
 from rankstream.service.page.market import Pages
-from rankstream.service.routes import Market
-from rankstream.service.store import ServedModel
+from rankstream.service.page.what_if import what_if
+from rankstream.service.storage.log import MarketRow
+from rankstream.service.storage.publication import MIN_CHOICES, PROVISIONAL
+from rankstream.service.storage.states import PublishedModel
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -35,35 +34,71 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
-LEAST = 1000
-"""Bytes from which on an answer is compressed."""
+COOKIE_HOURS = 12
+MAX_FORM_FIELDS = 20_000
 PART = "Rankstream-Part"
 """The header by which the page's script asks for a part of a page alone."""
 
 
 def page(name: str, status: int = 200, **content: Any) -> HTMLResponse:
     """A page that nobody keeps, and that runs no script but our own."""
-    return HTMLResponse(render(name, version=TAG, **content), status, HEADERS)
+    return HTMLResponse(render(name, "rankstream.service.page", version=TAG, **content), status, HEADERS)
 
 
 def static(name: str) -> str:
-    """The text of a file that pages load."""
-    return (files("rankstream.service.page") / "templates" / name).read_text(encoding="utf-8")
+    """Return the text of a file that pages load; reports have the same style sheet."""
+    package = "rankstream.reports" if name.endswith(".css") else "rankstream.service.page"
+    return (files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
 TAG = sha256("".join(map(static, STATIC)).encode()).hexdigest()[:12]
 
 
-def packed(request: Request, answer: Response) -> Response:
-    """An answer as small as the browser can take it; events are sent as they come."""
-    accepted = [one.partition(";")[0].strip() for one in request.headers.get("accept-encoding", "").split(",")]
-    if isinstance(answer, EventStream) or len(answer.body) < LEAST or "gzip" not in accepted:
-        return answer
-    answer.body = compress(answer.body, 6)
-    answer.headers["Content-Length"] = str(len(answer.body))
-    answer.headers["Content-Encoding"] = "gzip"
-    answer.headers["Vary"] = "Accept-Encoding"
-    return answer
+def header_of(request: Request) -> str | None:
+    """The token of the cookie, as a program would send it."""
+    token = request.cookies.get(COOKIE)
+    return None if token is None else f"Bearer {token}"
+
+
+async def form_of(request: Request) -> list[tuple[str, str]]:
+    """The fields of a form that was sent from one of our own pages; a RefusedError where it came from elsewhere.
+
+    A browser names the page's own site in ``Origin`` and lets no other site change that.
+    """
+    origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
+    if not host or _site(origin) != host.lower():
+        raise RefusedError(403, "The form was sent from another site: open the page of this server, and use its form.")
+    try:
+        text = (await request.body()).decode("ascii")
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
+    except ValueError:
+        raise RefusedError(400, "The form cannot be read: open the page again, and use its form.") from None
+
+
+def _site(origin: str) -> str:
+    """The name and the port in an Origin; nothing where it cannot be read.
+
+    >>> _site("http://Localhost:8000"), _site("null"), _site("//localhost"), _site("http://[")
+    ('localhost:8000', '', '', '')
+    """
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return ""
+    return parts.netloc.lower() if parts.scheme in ("http", "https") else ""
+
+
+def keep_token(request: Request, answer: Response, token: str) -> None:
+    """Have the browser keep a token, and send it to this server alone."""
+    secure = request.headers.get("origin", "").startswith("https://")
+    answer.set_cookie(
+        COOKIE, token, max_age=3600 * COOKIE_HOURS, path="/", secure=secure, httponly=True, samesite="strict"
+    )
+
+
+def drop_token(answer: Response) -> None:
+    """Have the browser forget the token."""
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
 
 
 class PageRoute(APIRoute):
@@ -75,7 +110,7 @@ class PageRoute(APIRoute):
 
         async def answered(request: Request) -> Response:
             try:
-                return packed(request, await answer(request))
+                return await answer(request)
             except RequestValidationError:
                 return page("problem.html", 404, sentence="There is no such page: see the list of markets.")
             except RefusedError as refused:
@@ -96,15 +131,17 @@ def page_routes(pages: Pages) -> APIRouter:
 
     async def shown(row: MarketRow, form: list[tuple[str, str]] | None, part: str | None) -> HTMLResponse:
         facts, content, asked = service.facts(row), None, None
-        sentence = ""
+        sentence, warnings = "", list[str]()
         try:
-            served: ServedModel = service.served(row)
-            content = await pages.panels(row, served)
-            asked = await what_if(pages, row, served, content["items"], form)
+            published: PublishedModel = service.model_of(row)
+            content = await pages.panels(row, published)
+            warnings = [PROVISIONAL] * (published.facts["choices"] < MIN_CHOICES) + content["warnings"]
+            asked = await what_if(pages, row, published, content["items"], form)
         except RefusedError as refused:
             sentence = refused.sentence
         template = {"what-if": "what_if.html", "panels": "panels_part.html"}.get(part or "", "market.html")
-        return page(template, market=row.name, facts=facts, content=content, asked=asked, sentence=sentence)
+        filled: dict[str, Any] = {"facts": facts, "content": content, "asked": asked, "sentence": sentence}
+        return page(template, market=row.name, warnings=warnings, **filled)
 
     @router.get("/")
     async def markets(request: Request) -> Response:
@@ -149,8 +186,7 @@ def page_routes(pages: Pages) -> APIRouter:
     @router.get("/markets/{market}/events")
     async def get_events(request: Request, market: Market) -> Response:
         readable(request, market)
-        service.limits.check_events(service.listeners)
-        return EventStream(events.stream(service, market), headers={"Cache-Control": "no-store"})
+        return EventStream(service, market)
 
     @router.get("/static/{name}")
     async def get_static(name: str) -> Response:

@@ -60,6 +60,18 @@
   const form = byId("what-if");
   if (!form) return;
   let asked = 0, timer = 0;
+  // Margins stay in this browser, market by market; where it stores nothing, they are typed anew.
+  const place = `rankstream margins ${form.dataset.market}`;
+  const margins = () => [...form.querySelectorAll("input.margin")];
+  function remember() {
+    const given = margins().filter((one) => one.value.trim()).map((one) => [one.name, one.value.trim()]);
+    try { localStorage.setItem(place, JSON.stringify(given)); } catch { return; }
+  }
+  try {
+    const known = new Map(JSON.parse(localStorage.getItem(place) || "[]"));
+    margins().forEach((one) => { one.value = one.value || (known.get(one.name) ?? ""); });
+  } catch { /* nothing is stored, or nothing that can be read */ }
+  form.addEventListener("input", (event) => { if (event.target.matches("input.margin")) remember(); });
   // Looking again for intervals changes the table alone: what was said above it stays.
   function renew(element, text) {
     const fresh = document.createElement("div");

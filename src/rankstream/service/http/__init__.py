@@ -1,0 +1,1 @@
+"""The HTTP interface: routes, schemas, events, and the guard in front of them."""

@@ -1,0 +1,79 @@
+"""Server-sent events: how far a market is, its gap, and changes that were noticed, as they happen."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from rankstream.service.hub import Service
+from rankstream.service.limits import RefusedError
+
+PAUSE = 0.5
+SILENCE = 15.0
+"""Seconds after which a line is sent that says nothing, so that nobody on the way gives up."""
+
+
+def event(name: str, content: dict[str, Any]) -> str:
+    r"""An event as it is sent.
+
+    >>> event("gap", {"gap": 0.1})
+    'event: gap\ndata: {"gap": 0.1}\n\n'
+    """
+    return f"event: {name}\ndata: {json.dumps(content)}\n\n"
+
+
+def look(service: Service, market: str) -> dict[str, Any]:
+    """What a listener is told of, by the names of events; alarms are those so far."""
+    row = service.row(market)
+    found: dict[str, Any] = {"records": {"records": row.records, "learned": service.published.learned(row)}}
+    published = service.published.of(row)
+    if published is not None:
+        facts = published.facts
+        found["gap"] = {"gap": facts["gap"], "distance": facts["distance"], "position": facts["position"]}
+        found["alarm"] = facts["alarms"]
+    return found
+
+
+async def stream(service: Service, market: str) -> AsyncIterator[str]:
+    """Everything as it is now, then what changes, until the listener or the server is gone."""
+    before: dict[str, Any] = {}
+    quiet = 0.0
+    while not service.is_closing:
+        try:
+            now = look(service, market)
+        except RefusedError:  # it was purged
+            return
+        changed = [name for name in ("records", "gap") if name in now and now[name] != before.get(name)]
+        for name in changed:
+            yield event(name, now[name])
+        known = len(before.get("alarm", ()))
+        for alarm in now.get("alarm", [])[known:]:
+            yield event("alarm", alarm)
+        quiet = 0.0 if changed else quiet + PAUSE
+        if quiet >= SILENCE:
+            yield ": nothing new\n\n"
+            quiet = 0.0
+        before = now
+        await asyncio.sleep(PAUSE)
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events of a market to one more listener, who is counted at once: many may arrive together."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, service: Service, market: str, status_code: int = 200) -> None:
+        service.limits.check("events", service.listeners + 1)
+        service.listeners += 1
+        self.service = service
+        super().__init__(stream(service, market), status_code)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the listener or the server is gone."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.service.listeners -= 1

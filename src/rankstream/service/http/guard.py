@@ -1,0 +1,220 @@
+"""Checks every request before its body is read: host name, content type, token and size; and logs the outcome."""
+
+import asyncio
+import time
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rankstream.service.hub import Service
+from rankstream.service.journal import note
+from rankstream.service.limits import RefusedError
+
+COOKIE = "rankstream-token"
+"""The cookie with the token of somebody who logged in on the page."""
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+KINDS = ("application/json", "application/x-ndjson")
+"""No page of another site can send these without asking first, which is never allowed."""
+
+FORM = "application/x-www-form-urlencoded"
+"""What our own pages send; they check themselves which site a form comes from."""
+
+RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read"}
+"""What a token must allow for a request with a body, by the last word of its path."""
+LARGE_BODY = 65_536
+"""Bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time."""
+MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0
+MAX_COMMAS, MAX_BRACKETS = 100_000, 25_000
+"""How many values and lists a question may have: parsing that many takes about 30 ms."""
+
+
+def refusal(refused: RefusedError) -> JSONResponse:
+    """The answer to a request that is refused."""
+    return JSONResponse({"error": refused.sentence}, refused.status, refused.headers)
+
+
+class Guard:
+    """Passes requests on that name this server, carry the token they need, and are not too large.
+
+    A body is read only after the token was checked, so that nobody without one can make the server work.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app, self.service = app, service
+        self.hosts = {host.lower() for host in (*LOOPBACK, *service.options.hosts)}
+        self.large = 0  # bytes of large bodies in memory
+        self._turn, self._discarding = asyncio.Lock(), asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status, body, state = time.perf_counter(), 0, Body(), scope.get("state", {})
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(raw=message["headers"])
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                headers.setdefault("Cache-Control", "no-store")
+                if status < 400 and scope["path"].startswith(("/v1/", "/markets")) and "connection" in state:
+                    state["connection"].is_trusted = status != 303  # which is the way to log in
+            await send(message)
+
+        try:
+            await self.app(scope, await self._checked(scope, receive, body), sending)
+        except RefusedError as refused:
+            if not body.is_whole and scope["method"] in ("POST", "PUT"):
+                refused.headers |= await self._discard(receive)
+            await refusal(refused)(scope, receive, sending)
+        except Exception as error:
+            note("a request failed", kind=type(error).__name__)
+            if not status:
+                failed = RefusedError(500, "The server failed over this request, and has noted it: ask again later.")
+                await refusal(failed)(scope, receive, sending)
+        finally:
+            self.large -= body.counted
+        took = time.perf_counter() - began
+        route = getattr(scope.get("route"), "path", "other")
+        self.service.metrics.took(route, status, took)
+        note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
+
+    async def _checked(self, scope: Scope, receive: Receive, body: "Body") -> Receive:
+        """A request with its whole body, or a RefusedError."""
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        names = [without_port(value) for value in headers.get("host", [""])]
+        if len(names) != 1 or names[0] not in self.hosts:
+            raise RefusedError(421, "This server has another name: start it with --allow-host and the name in Host.")
+        if scope["method"] not in ("POST", "PUT"):
+            return receive
+        kind = headers.get("content-type", [""])[-1].partition(";")[0].strip().lower()
+        if kind not in KINDS and (kind != FORM or scope["path"].startswith("/v1/")):
+            raise RefusedError(415, f"The request is not of a known kind: send Content-Type {' or '.join(KINDS)}.")
+        limit = self._size_limit(scope["path"], headers)
+        if limit is None:
+            return _replayed(b"", receive)
+        size = headers.get("content-length", ["0"])[-1]
+        self.service.limits.check(limit, int(size) if size.isdecimal() else 0)
+        try:
+            async with asyncio.timeout(MAX_BODY_SECONDS):
+                await self._read(receive, body, limit)
+        except TimeoutError:
+            raise RefusedError(408, "The body did not arrive in time: send it again, in smaller parts.") from None
+        content = b"".join(body.parts)
+        body.parts.clear()
+        if limit == "question":
+            check_values(content)
+        return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
+
+    def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
+        """Return the limit of the body of a request that may be sent; None where nothing will read the body."""
+        tokens = self.service.tokens
+        match path.split("/")[1:]:
+            case ["v1", "markets", market, word] if word in RIGHTS:
+                tokens.check(headers.get("authorization", [None])[-1], RIGHTS[word], market)
+                return "body" if word == "choices" else "question"
+            case ["markets", market]:
+                try:
+                    tokens.check(token_of(headers.get("cookie", [""])[-1]), "read", market)
+                except RefusedError:
+                    return None  # the page answers with the way to log in
+                return "question"
+            case ["login"] | ["logout"]:
+                return "login"
+        return None
+
+    async def _discard(self, receive: Receive) -> dict[str, str]:
+        """Skip what is still being sent, from one connection at a time; the header to close one that takes too long.
+
+        Whoever sends a large body reads the answer only afterwards.
+        """
+        try:
+            async with asyncio.timeout(MAX_DISCARD_SECONDS), self._discarding:
+                while (await receive()).get("more_body"):
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            return {"Connection": "close"}
+        return {}
+
+    async def _read(self, receive: Receive, body: "Body", limit: str) -> None:
+        """Read a body, and count it as soon as it is large."""
+        more = True
+        while more:
+            message: Any = await receive()
+            if message["type"] != "http.request":
+                raise RefusedError(400, "The request ended before its body did: send it again.")
+            body.parts.append(message.get("body", b""))
+            body.size += len(body.parts[-1])
+            more = message.get("more_body", False)
+            body.is_whole = not more
+            self.service.limits.check(limit, body.size)
+            if body.size > LARGE_BODY:
+                self.service.limits.check("bodies", self.large + body.size - body.counted)
+                self.large += body.size - body.counted
+                body.counted = body.size
+
+
+class Body:
+    """A body while it arrives; ``counted`` bytes of it count among the large ones."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = self.counted = 0
+        self.is_whole = False
+
+
+def token_of(cookies: str) -> str | None:
+    """The token in a Cookie header, as a program would send it."""
+    token = cookie_parser(cookies).get(COOKIE)
+    return None if token is None else f"Bearer {token}"
+
+
+def check_values(body: bytes) -> None:
+    """Refuse a question of too many values before it is parsed; commas and brackets in names count, too."""
+    if body.count(b",") > MAX_COMMAS or body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
+        raise RefusedError(
+            413, f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
+        )
+
+
+def _replayed(body: bytes, receive: Receive, turn: asyncio.Lock | None = None) -> Receive:
+    """A body that was read, to be read again; then whatever else comes.
+
+    Whoever reads it parses it before anything else can run. With a ``turn``, large bodies are handed out one after the
+    other, with pauses of three times as long as parsing took: other requests then wait for few of them.
+    """
+    is_read, loop, began = False, asyncio.get_running_loop(), 0.0
+
+    def rest(turn: asyncio.Lock) -> None:
+        loop.call_later(3.0 * (loop.time() - began), turn.release)
+
+    async def again() -> Message:
+        nonlocal is_read, began
+        if is_read:
+            return await receive()
+        is_read = True
+        if turn is not None:
+            await turn.acquire()
+            began = loop.time()
+            loop.call_soon(rest, turn)
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def without_port(host: str) -> str:
+    """The name in a Host header.
+
+    >>> without_port("LocalHost:8000"), without_port("[::1]:8000"), without_port("::1")
+    ('localhost', '[::1]', '::1')
+    """
+    name, colon, port = host.strip().lower().rpartition(":")
+    is_port = colon and port.isdecimal() and (":" not in name or name.endswith("]"))
+    return name if is_port else host.strip().lower()

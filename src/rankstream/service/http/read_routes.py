@@ -1,0 +1,174 @@
+"""What can be asked: markets, models, predictions, offers to make, customer types, drift, certificates, events."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from rankstream.service.http import schemas
+from rankstream.service.http.events import EventStream
+from rankstream.service.http.write_routes import Market, problems, sender
+from rankstream.service.hub import Service, in_order
+from rankstream.service.intervals import Intervals
+from rankstream.service.limits import RefusedError
+from rankstream.service.processes.worker import Worker
+from rankstream.service.storage.log import MarketRow
+from rankstream.service.storage.publication import MIN_CHOICES
+from rankstream.service.storage.states import PublishedModel
+
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"example": {"format": "rankstream-entropy-model", "version": 1}}}}
+}
+TAGGED: dict[int | str, dict[str, Any]] = {304: {"description": "The model is the one whose ETag was given."}}
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"example": 'event: gap\ndata: {"gap": 0.004}\n\n'}}}
+}
+
+
+def as_key(offer: list[Any] | dict[str, float | None]) -> tuple[Any, ...]:
+    """An offer by which its prediction is remembered: the names of its items, or names with prices.
+
+    >>> as_key(["tea ", 7]), as_key({"tea": 3.5})
+    (('tea', '7'), (('tea', 3.5),))
+    """
+    if isinstance(offer, dict):
+        return tuple((item.strip(), price) for item, price in offer.items())
+    return tuple(str(item).strip() for item in offer)
+
+
+def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
+    """The routes of questions."""
+    router = APIRouter(prefix="/v1/markets")
+
+    def found(request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
+        service.tokens.check(sender(request), "read", market)
+        row = service.row(market)
+        return row, service.model_of(row)
+
+    def headed(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+        return {"market": row.name, "model": service.about(row, published)}
+
+    async def asked(worker: Worker, row: MarketRow, published: PublishedModel, kind: str, **more: Any) -> Any:
+        return await service.ask(worker, {"kind": kind, "market": row.id, "digest": published.digest, **more})
+
+    @router.get("", response_model=schemas.MarketList, responses=problems(), summary="All markets")
+    async def get_markets(request: Request) -> dict[str, Any]:
+        """The markets that the token may read, and how far they are."""
+        holder = service.tokens.holder(sender(request))
+        return {"markets": [one for one in service.markets() if holder.allows("read", one.market)]}
+
+    @router.get("/{market}/model", responses={**problems(404, 409), **FILE, **TAGGED}, summary="The model file")
+    async def get_model(request: Request, market: Market) -> Response:
+        """The published model as a file that ``rankstream predict`` and ``rs.load_model`` read."""
+        row, published = found(request, market)
+        about, tag = service.about(row, published), f'"{published.digest}"'
+        headers = {
+            "Cache-Control": "no-cache",
+            "ETag": tag,
+            "Rankstream-Position": str(about.position),
+            "Rankstream-Age": f"{about.age:g}",
+        }
+        if tag in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+            return Response(status_code=304, headers=headers)
+        text = service.published.text(row, published.digest)
+        if text is None:
+            raise RefusedError(503, "The model has just been replaced: ask again.", Retry_After="1")
+        return Response(text, media_type="application/json", headers=headers)
+
+    @router.post(
+        "/{market}/predict", response_model=schemas.Predictions, responses=problems(404, 409, 413, 415, 429),
+        summary="Predict shares", response_model_exclude_unset=True,
+    )  # fmt: skip
+    async def predict(request: Request, market: Market, body: schemas.PredictBody) -> dict[str, Any]:
+        """The share of customers who choose each item of an offer, seen before or not; with ``interval``, how sure.
+
+        Intervals come from refits that begin with the first question: ``intervals`` says "not yet" until they are done.
+        """
+        row, published = found(request, market)
+        service.limits.check("asked", len(body.offers))
+        offers = [as_key(offer) for offer in body.offers]
+        predictions = await service.predict(row, published, offers)
+        answer = {**headed(row, published), "provisional": published.facts["choices"] < MIN_CHOICES}
+        if body.interval is not None:
+            ends, answer["intervals"] = await intervals.of(row, published, offers, body.interval)
+            for place, one in enumerate(predictions):
+                one["intervals"] = in_order(one["shares"], ends[place]) if ends else None
+        return {**answer, "predictions": predictions}
+
+    @router.post(
+        "/{market}/decide", response_model=schemas.Decided, responses=problems(404, 409, 413, 415, 429),
+        summary="The best offer",
+    )  # fmt: skip
+    async def decide(request: Request, market: Market, body: schemas.DecideBody) -> dict[str, Any]:
+        """The offer that earns most under constraints, and what is proven of that."""
+        row, published = found(request, market)
+        decision = await asked(service.slow, row, published, "decide", constraints=body.model_dump())
+        return {**headed(row, published), "decision": decision}
+
+    @router.post(
+        "/{market}/next-offer", response_model=schemas.Decided, responses=problems(404, 409, 413, 415, 429),
+        summary="The next offer",
+    )  # fmt: skip
+    async def next_offer(request: Request, market: Market, body: schemas.NextBody) -> dict[str, Any]:
+        """The offer to show to the next customers, to learn and to earn; ask with another seed each time."""
+        row, published = found(request, market)
+        decision = await asked(service.slow, row, published, "next_offer", constraints=body.model_dump())
+        return {**headed(row, published), "decision": decision}
+
+    @router.get(
+        "/{market}/segments", response_model=schemas.SegmentsAnswer, responses=problems(404, 409, 429),
+        summary="Customer types",
+    )  # fmt: skip
+    async def segments(
+        request: Request, market: Market, top: Annotated[int, Query(ge=1, le=1000)] = 10
+    ) -> dict[str, Any]:
+        """The largest customer types."""
+        row, published = found(request, market)
+        return {**headed(row, published), **await asked(service.quick, row, published, "segments", top=top)}
+
+    @router.get(
+        "/{market}/substitution", response_model=schemas.SubstitutionAnswer, responses=problems(404, 409, 429),
+        summary="Who gains",
+    )  # fmt: skip
+    async def substitution(request: Request, market: Market) -> dict[str, Any]:
+        """Each item's share of everything, and who gains when it is gone."""
+        row, published = found(request, market)
+        return {**headed(row, published), **await asked(service.quick, row, published, "substitution")}
+
+    @router.get(
+        "/{market}/drift", response_model=schemas.DriftAnswer, responses=problems(404, 409, 429), summary="What changed"
+    )
+    async def drift(
+        request: Request,
+        market: Market,
+        last: Annotated[int, Query(ge=2, le=200_000, description="How many of the latest records.")] = 20_000,
+        level: Annotated[float, Query(gt=0, lt=1, description="How often the test may be wrong.")] = 0.05,
+    ) -> dict[str, Any]:
+        """What changed between the earlier and the later half of the latest records in the log."""
+        service.tokens.check(sender(request), "read", market)
+        row = service.row(market)
+        question = {
+            "kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level,
+            "price_levels": row.settings.get("price_levels"),
+        }  # fmt: skip
+        return {"market": market, **await service.ask(service.slow, question)}
+
+    @router.get(
+        "/{market}/certificate", response_model=schemas.CertificateAnswer, responses=problems(404, 409),
+        summary="What is proven",
+    )  # fmt: skip
+    async def certificate(request: Request, market: Market) -> dict[str, Any]:
+        """The model's distance from the data, and what is proven about that; changes that were noticed."""
+        row, published = found(request, market)
+        proven = {name: published.facts[name] for name in ("distance", "gap", "choices", "alarms")}
+        return {**headed(row, published), "proven_least_distance": published.facts["least"], **proven}
+
+    @router.get(
+        "/{market}/events", responses={**problems(404, 429), **STREAM}, response_class=EventStream, summary="Events"
+    )
+    async def get_events(request: Request, market: Market) -> EventStream:
+        """Records, the gap and alarms as they happen, as server-sent events."""
+        service.tokens.check(sender(request), "read", market)
+        service.row(market)
+        return EventStream(service, market)
+
+    return router

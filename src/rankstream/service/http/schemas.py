@@ -1,0 +1,332 @@
+"""What requests and answers look like, each with an example: the pages at /openapi.json are made of this."""
+
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+
+MAX_LIST = 10_000
+"""Values of one list or object in a question."""
+
+
+def _numbers(content: Any) -> Any:
+    """Refuse an object at its first value that is no number: to collect thousands of errors would block the server."""
+    if isinstance(content, dict):
+        if len(content) > MAX_LIST:
+            raise ValueError(f"{len(content):,} items are more than {MAX_LIST:,}")
+        for item, value in content.items():
+            try:
+                if value is not None and not isfinite(float(value)):
+                    raise ValueError
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"the value of {item[:50]!r} is not a number") from None
+    return content
+
+
+Name = Annotated[StrictStr | StrictInt, Field(description="An item.")]
+Names = Annotated[list[Name], Field(max_length=MAX_LIST, fail_fast=True)]
+Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
+Pairs = Annotated[list[Pair], Field(max_length=MAX_LIST, fail_fast=True)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Offer = Annotated[Names | dict[str, Finite | None], BeforeValidator(_numbers)]
+Amounts = Annotated[
+    dict[str, Finite] | Finite, BeforeValidator(_numbers), Field(description="A number for each item, or one for all.")
+]
+PriceTable = Annotated[
+    dict[str, Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1, max_length=12)]],
+    Field(min_length=1, max_length=200),
+]
+OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
+PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
+AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
+COSTS = {"costs": {"tea": 1.2, "cake": 2.5}, "no_choice": "nothing"}
+MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004}
+TEA: Any = {"market": "cafe", "model": MODEL}
+CAFE: Any = {
+    "market": "cafe",
+    "problem": None,
+    "records": 1250,
+    "learned": 1250,
+    "dropped": 0,
+    "offers": 4,
+    "items": 4,
+    "model_age": 0.8,
+    "kind": "max-entropy",
+}
+SHARES = {"tea": 0.6, "pie": 0.3, "nothing": 0.1}
+PREDICTION: Any = {"offer": ["tea", "pie"], "shares": SHARES, "added": ["nothing"], "warnings": []}
+
+
+def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
+    """Settings of a class with an example, and others where it can look otherwise, as with prices."""
+    several: dict[str, Any] = {"examples": [example, *others]} if others else {}
+    return ConfigDict(extra="forbid", json_schema_extra={"example": example, **several})
+
+
+class ProblemAnswer(BaseModel):
+    """Why there is no answer."""
+
+    model_config = shown(error="There is no such market: send choices to it first.")
+    error: str
+
+
+class PublishedAnswer(BaseModel):
+    """The model behind an answer: up to which record it knows the market, and how many seconds ago that was learned."""
+
+    model_config = shown(**MODEL)
+    position: int
+    records: int
+    learned: int
+    age: float
+    kind: Literal["max-entropy", "sparse"]
+    gap: float | None
+
+
+class Acknowledged(BaseModel):
+    """A batch that is in the log: the position behind its last record, and how many it has."""
+
+    model_config = shown(market="cafe", position=1250, records=50)
+    market: str
+    position: int
+    records: int
+
+
+class MarketAnswer(BaseModel):
+    """A market: records in all, those that are learned and dropped, its sizes, and the age of its model in seconds."""
+
+    model_config = shown(**CAFE)
+    market: str
+    records: int
+    learned: int
+    dropped: int
+    offers: int
+    items: int
+    model_age: float | None
+    kind: Literal["max-entropy", "sparse"] | None
+    problem: str | None
+
+
+class MarketList(BaseModel):
+    """All markets that whoever asks may read."""
+
+    model_config = shown(markets=[CAFE])
+    markets: list[MarketAnswer]
+
+
+class SettingsBody(BaseModel):
+    """Settings of a market to change; those left out stay as they are, and null resets one."""
+
+    model_config = shown(
+        half_life="7d", detect=False, served="max-entropy", no_choice="nothing", price_levels={"tea": [3.0, 3.5]}
+    )
+    half_life: StrictStr | Finite | None = Field(
+        None, description="Choices, or time such as 7d, after which one weighs half."
+    )
+    window: StrictStr | Finite | None = Field(
+        None, description="How many of the latest choices count, or of which time."
+    )
+    detect: bool | None = Field(None, description="Whether to begin again when the market has changed.")
+    threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
+        None, description="The evidence of a change, in nats."
+    )
+    rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rounds of the solver for each batch."
+    )
+    served: Literal["max-entropy", "sparse"] | None = Field(None, description="What is served.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and random starts.")
+    no_choice: StrictStr | None = Field(None, description="The item in every offer that a choice of null means.")
+    price_levels: PriceTable | None = Field(
+        None, description="The price levels of every item with a price; offers then say prices."
+    )
+
+
+class SettingsAnswer(SettingsBody):
+    """The settings of a market."""
+
+    model_config = shown(
+        market="cafe", half_life="7d", window=None, detect=False, threshold=None, rounds=None, served="max-entropy",
+        seed=0, no_choice="nothing", price_levels={"tea": [3.0, 3.5]},
+    )  # fmt: skip
+    market: str
+
+
+class PredictBody(BaseModel):
+    """Offers to predict: lists of items, or items with prices where the model knows what prices do."""
+
+    model_config = shown({"offers": [PRICED["offered"]]}, offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
+    offers: list[Offer] = Field(min_length=1, max_length=MAX_LIST, fail_fast=True)
+    interval: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="The confidence level of intervals, such as 0.95; none without it."
+    )
+
+
+class Predicted(BaseModel):
+    """An offer, and the share of customers who choose each of its items: as ``rankstream predict --json`` has it."""
+
+    model_config = shown(**PREDICTION)
+    offer: list[str]
+    shares: dict[str, float]
+    added: list[str] = Field(description="The no-choice item, where the offer lacked it.")
+    warnings: list[str]
+    prices: dict[str, float | None] = {}
+    between_levels: list[str] = Field([], description="Items whose price is between two levels.")
+    intervals: dict[str, list[float]] | None = Field(None, description="The ends of each interval, by item.")
+
+
+class Predictions(BaseModel):
+    """The predictions, in the order of the question; provisional ones come from fewer than 30 choices."""
+
+    model_config = shown(**TEA, provisional=False, predictions=[PREDICTION])
+    market: str
+    model: PublishedAnswer
+    provisional: bool
+    intervals: str | None = Field(None, description="Where intervals come from, or why there are none, or not yet.")
+    predictions: list[Predicted]
+
+
+class Feasible(BaseModel):
+    """Which offers can be made, and what items earn: as for ``rankstream.decide.best_offer``.
+
+    Where items have prices, say what a sale costs: it earns the price less that.
+    """
+
+    margins: Amounts | None = None
+    costs: Amounts | None = Field(None, description="What a sale of each item with price levels costs.")
+    at_most: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    at_least: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    must: Names = []
+    never: Names = []
+    requires: Pairs = Field([], description="Pairs: the first only with the second.")
+    excludes: Pairs = Field([], description="Pairs: never both.")
+    listing_costs: Amounts | None = None
+    space: Amounts | None = None
+    capacity: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    ladders: list[Annotated[list[Name], Field(min_length=2, max_length=20)]] = Field(
+        [], max_length=1000, fail_fast=True, description="Items whose prices must not fall from one to the next."
+    )
+    present: Offer | None = Field(None, description="What is on offer now.")
+    changes: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        None, description="With present: how many items may come, go or change their price."
+    )
+    no_choice: Name | None = None
+    budget: Annotated[float, Field(gt=0, le=10)] = Field(2.0, description="Seconds for the search.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class DecideBody(Feasible):
+    """A question for the offer that earns most."""
+
+    model_config = shown(COSTS, margins={"tea": 1.0, "pie": 3.0}, at_most=1, top=2)
+    top: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class NextBody(Feasible):
+    """A question for the offer to try next."""
+
+    model_config = shown(COSTS, margins={"tea": 1.0, "pie": 3.0}, at_most=1, how="thompson")
+    how: Literal["thompson", "greedy", "ucb"] = "thompson"
+
+
+class Decided(BaseModel):
+    """The offer, what it is worth, and what is proven of that; the fields are those of ``rankstream decide --json``."""
+
+    model_config = shown(
+        **TEA, decision={"offer": ["pie"], "value": 1.2, "bound": 1.2, "proven": True, "engine": "all offers"}
+    )
+    market: str
+    model: PublishedAnswer
+    decision: dict[str, Any]
+
+
+class SegmentAnswer(BaseModel):
+    """A type of customers, and their share."""
+
+    model_config = shown(ranking=["tea", "pie"], share=0.4)
+    ranking: list[str]
+    share: float
+
+
+class SegmentsAnswer(BaseModel):
+    """The largest customer types; where items have prices, at usual ones."""
+
+    model_config = shown(**TEA, segments_by="first two choices", segments=[{"ranking": ["tea", "pie"], "share": 0.4}])
+    market: str
+    model: PublishedAnswer
+    segments_by: Literal["whole rankings", "first two choices"]
+    segments: list[SegmentAnswer]
+
+
+class ItemMoves(BaseModel):
+    """An item's share of everything, at usual prices if there are some, and who gains when it is gone."""
+
+    model_config = shown(item="tea", share=0.6, gains={"pie": 0.7, "nothing": 0.3})
+    item: str
+    share: float
+    gains: dict[str, float] | None
+
+
+class SubstitutionAnswer(BaseModel):
+    """Who gains when an item goes, for every item."""
+
+    model_config = shown(**TEA, items=[{"item": "tea", "share": 0.6, "gains": {"pie": 0.7, "nothing": 0.3}}])
+    market: str
+    model: PublishedAnswer
+    items: list[ItemMoves]
+
+
+class DriftAnswer(BaseModel):
+    """What changed between the earlier and the later half of the latest records: as ``rankstream drift --json``."""
+
+    model_config = shown(
+        market="cafe", before=600, after=600, compared="choices", level=0.05, control="holm", changed=True,
+        verdict="Tastes changed: tea -10.0 points.", tested=4, tested_items=3, given_offers=False, moved=1,
+        items=[{"item": "tea", "change": -0.1, "p_value": 0.001, "offers": 4, "moved": 1, "overall": -0.1}],
+        offers=[
+            {"offer": ["tea", "nothing"], "before": 300.0, "after": 300.0, "p_value": 0.001, "adjusted": 0.004,
+             "moved": True, "item": "tea", "change": -0.1}
+        ],
+        appeared=[], vanished=[["pie", "nothing"]],
+    )  # fmt: skip
+    market: str
+    before: int = Field(description="Records in the earlier half.")
+    after: int
+    compared: Literal["choices"]
+    level: float
+    control: str
+    changed: bool
+    verdict: str
+    tested: int
+    tested_items: int
+    given_offers: bool
+    moved: int = Field(description="How many of the tested offers changed significantly.")
+    items: list[dict[str, Any]]
+    offers: list[dict[str, Any]]
+    appeared: list[list[str]]
+    vanished: list[list[str]]
+
+
+class CertificateAnswer(BaseModel):
+    """The model's distance from the data, the least that any ranking model has, and what could still be gained."""
+
+    model_config = shown(
+        **TEA,
+        distance=0.03,
+        proven_least_distance=0.026,
+        gap=0.004,
+        choices=1250.0,
+        alarms=[{"choice": 900, "since": 850}],
+    )
+    market: str
+    model: PublishedAnswer
+    distance: float | None
+    proven_least_distance: float | None
+    gap: float | None
+    choices: float
+    alarms: list[dict[str, int]]
+
+
+class HealthAnswer(BaseModel):
+    """Whether the server answers, or is ready for choices and questions."""
+
+    model_config = shown(status="ready")
+    status: Literal["alive", "ready", "starting"]

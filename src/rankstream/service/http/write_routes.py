@@ -1,0 +1,163 @@
+"""What can be sent and changed: choices and settings; and whether the server is alive, ready, and how it does."""
+
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import AfterValidator
+
+from rankstream.service.http import schemas
+from rankstream.service.hub import Service
+from rankstream.service.storage.ingest import Sent
+from rankstream.service.storage.tokens import check_name
+
+Market = Annotated[
+    str, AfterValidator(check_name), Path(max_length=64, description="The name of a market.", examples=["cafe"])
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", max_length=200, pattern=r"^[!-~]+$", description="Makes a retry count once.",
+        examples=["4f1c2e9a"],
+    ),
+]  # fmt: skip
+RECORD = {
+    "type": "object",
+    "required": ["offered", "chosen"],
+    "properties": {
+        "offered": {
+            "oneOf": [
+                {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+                {"type": "object", "additionalProperties": {"type": ["number", "null"]}, "minProperties": 1},
+            ],
+            "description": "The items, or the price of each where the market has price levels.",
+        },
+        "chosen": {"type": ["string", "integer", "null"]},
+        "count": {"type": "number", "minimum": 0},
+        "time": {"type": ["string", "number", "null"]},
+    },
+    "example": schemas.OFFERED,
+}
+CHOICES = {
+    "type": "object",
+    "required": ["records"],
+    "additionalProperties": False,
+    "properties": {"records": {"type": "array", "minItems": 1, "items": RECORD}},
+    "example": {"records": [schemas.OFFERED]},
+}
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": CHOICES,
+                "examples": {
+                    "items": {"value": {"records": [schemas.OFFERED]}},
+                    "prices": {"value": {"records": [schemas.PRICED, schemas.AS_TEXT]}},
+                },
+            },
+            "application/x-ndjson": {
+                "schema": {"type": "string", "example": '{"offered": ["tea", "pie"], "chosen": "tea"}\n'}
+            },
+        },
+    }
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers that mean that something is wrong, for the documentation."""
+    every = (400, 401, 403, 421, 422, 500, 503, *statuses)
+    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in sorted(every)}
+
+
+MEANINGS = {
+    400: "The request cannot be read.",
+    401: "There is no token, or none that is known.",
+    403: "The token may not do that.",
+    404: "There is no such market.",
+    409: "The market is not in a state for that, or is as large as it may be.",
+    413: "It is too much at once.",
+    415: "It is of an unknown kind.",
+    421: "The server has another name.",
+    422: "Something in the request is wrong.",
+    429: "Too much is waiting: ask again later.",
+    500: "The server failed.",
+    503: "It cannot be done at the moment: ask again later.",
+}
+
+
+def sender(request: Request) -> str | None:
+    """The header with the token."""
+    return request.headers.get("authorization")
+
+
+def writing_routes(service: Service) -> APIRouter:
+    """The routes of choices and settings."""
+    router = APIRouter(prefix="/v1/markets/{market}")
+
+    @router.post(
+        "/choices", status_code=202, response_model=schemas.Acknowledged, openapi_extra=BODY,
+        responses=problems(404, 409, 413, 415, 429), summary="Send choices",
+    )  # fmt: skip
+    async def send_choices(request: Request, market: Market, key: Key = None) -> JSONResponse:
+        """Write a batch to the log; it is acknowledged when it is on disk. Without a key, a retry counts twice."""
+        holder = service.tokens.check(sender(request), "write", market)
+        kind, body = request.headers.get("content-type", ""), await request.body()
+        digest = sha256(kind.partition(";")[0].encode() + b"\n" + body).digest()
+        async with service.records_in(body, "ndjson" in kind) as records:
+            sent = Sent(market, records, holder.id, key, digest)
+            answer = await service.write(lambda connection: service.ingest.store(connection, sent))
+        service.metrics.records.inc(len(records))
+        return JSONResponse(answer, 202)
+
+    @router.put(
+        "/settings", response_model=schemas.SettingsAnswer, responses=problems(404, 409, 413, 415, 429),
+        summary="Change settings",
+    )  # fmt: skip
+    async def put_settings(request: Request, market: Market, body: schemas.SettingsBody) -> dict[str, Any]:
+        """Change how a market forgets, its price levels, or what it serves; the model is rebuilt from the log.
+
+        Settings that are left out stay as they are; null resets one.
+
+        Price levels may be set before the first choice: they make the market.
+        """
+        service.tokens.check(sender(request), "manage", market)
+        content = body.model_dump(exclude_unset=True)
+        settings = await service.write(lambda connection: service.ingest.change_settings(connection, market, content))
+        return {"market": market, **settings}
+
+    @router.get("/settings", response_model=schemas.SettingsAnswer, responses=problems(404), summary="Read settings")
+    async def get_settings(request: Request, market: Market) -> dict[str, Any]:
+        """The settings of a market."""
+        service.tokens.check(sender(request), "read", market)
+        return {"market": market, **service.row(market).settings}
+
+    return router
+
+
+def watching_routes(service: Service) -> APIRouter:
+    """The routes for whoever runs the service."""
+    router = APIRouter()
+
+    @router.get("/healthz", response_model=schemas.HealthAnswer, responses=problems(), summary="Alive")
+    async def healthz() -> dict[str, str]:
+        """Whether the server answers."""
+        return {"status": "alive"}
+
+    @router.get("/readyz", response_model=schemas.HealthAnswer, responses=problems(), summary="Ready")
+    async def readyz() -> dict[str, str]:
+        """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
+        await service.health.check_ready()
+        return {"status": "ready"}
+
+    @router.get(
+        "/metrics", response_class=PlainTextResponse, summary="Metrics",
+        responses={**problems(), 200: {"content": {"text/plain": {"example": "rankstream_records_total 1250.0\n"}}}},
+    )  # fmt: skip
+    async def metrics(request: Request) -> Response:
+        """What Prometheus reads; a token for it must be for every market."""
+        service.tokens.check(sender(request), "read", None)
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return router

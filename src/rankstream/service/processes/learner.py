@@ -1,0 +1,395 @@
+"""The learner: a process that follows the log from its own position, and publishes a model of every market."""
+
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from rankstream._core.files import own_folder, write_whole
+from rankstream._core.memory import resident_memory
+from rankstream._core.stderr import tolerate_stderr
+from rankstream.service.journal import note
+from rankstream.service.processes.worker import Worker, lower_priority
+from rankstream.service.settings import for_live
+from rankstream.service.storage import log
+from rankstream.service.storage import states as store
+from rankstream.service.storage.log import MarketRow, Offered
+from rankstream.service.storage.publication import open_learned
+from rankstream.streams.background import BackgroundLive, RefreshJob
+from rankstream.streams.sources.follower import BATCH_RECORDS
+
+PAUSE, EVERY = 0.1, 0.5  # seconds between looks at the log, and between steps where fewer than BATCH_RECORDS wait
+CYCLE_SECONDS = 5.0  # in which every market with new records has a turn (benchmarks/learner_memory.py)
+SLOW_SECONDS = 2.0  # of one batch of records, after which a market gets smaller ones
+MAX_RECORDS_AT_ONCE = 20_000
+MIN_EFFORT = 0.05  # share of the rounds of a batch that are played however little time there is
+PROOF_REST, WEIGHING_REST = 9.0, 2.0  # times as long as these took, nothing of the kind is done where models grow old
+IN_MEMORY = 20  # markets; others are read again when choices come
+MAX_MEMORY = 1_000_000_000  # bytes of this process above which markets leave memory, although there are fewer
+STUCK_SECONDS = 300.0  # after which a market that could not be learned is tried again
+Refresh = Callable[[RefreshJob], Any]
+
+
+@dataclass
+class FollowedMarket:
+    """A market that is followed: the state of ``epoch``, and whether something of it is not saved yet."""
+
+    learning: BackgroundLive
+    epoch: int
+    offers: dict[int, Offered] = field(default_factory=dict)
+    is_saved: bool = True
+    is_stuck: bool = False
+    used: float = 0.0
+    chunk: int = BATCH_RECORDS  # records to learn at a time at most
+    seconds: float = 0.0  # that the last of them took
+    rests_until: float = 0.0  # when a market that took longer than its turn has its next one, if others wait
+
+
+class LogLearner:
+    """Follows all markets of a folder, whose log must be there; only one may do so at a time.
+
+    State, position and model of a market are saved in one transaction. So whenever this ends, however it ends, the next
+    one goes on behind the last record that is in the state: every record counts exactly once.
+
+    The age of models comes first, and the work for each record gives way. Every market with new records has its turn
+    within 5 seconds and learns all of them then: in larger batches where more wait, with fewer rounds for each where
+    those take longer than the turn. Models that are old are refitted before others are improved, and proofs take at
+    most a tenth of the time as long as there is something to learn.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the service.
+    refresh : callable
+        Does a ``RefreshJob``, in another process: it is called in a thread.
+    stop : Event, optional
+        Once it is set, a step ends as soon as it can, and saves.
+
+    """
+
+    def __init__(self, folder: Path, refresh: Refresh, stop: Event | None = None) -> None:
+        self.stop = stop or Event()
+        self.folder, self.log, self.refresh = folder, log.existing_log(folder), refresh
+        try:
+            self.store, self._file = open_learned(folder, self.log), store.file_of(folder)
+        except BaseException:
+            self.log.close()
+            raise
+        self.markets: dict[int, FollowedMarket] = {}
+        self._threads = ThreadPoolExecutor(1)
+        self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
+        self._proofs_rest = self._weighing_rests = 0.0  # until when
+        self._is_busy = False  # whether more records wait than are learned at once
+        # markets that are not in memory, and may be due for a refresh
+        self._owed = dict.fromkeys(
+            m for m, one in store.published_models(self.store).items() if one.facts["kind"] == "sparse"
+        )
+        self._last = 0.0
+
+    def close(self) -> None:
+        """Let go of everything; what is not saved is learned again."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.log.close()
+        self.store.close()
+
+    def step(self, at_once: bool = False) -> bool:
+        """Learn what has come, if it is time; whether something was learned."""
+        if store.file_of(self.folder) != self._file:
+            raise ValueError(f"{store.NAME} was replaced: start the learner again.")
+        rows = log.market_rows(self.log)
+        self._drop_others({row.id for row in rows})
+        at = store.positions(self.store)
+        behind = [row for row in rows if self._waits(row, at.get(row.id, (0, 0)))]
+        waiting = sum(row.records - at.get(row.id, (0, 0))[1] for row in behind)
+        went_on, self._is_busy = False, waiting >= BATCH_RECORDS
+        if at_once or waiting >= BATCH_RECORDS or time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            for row in behind:
+                if not self.stop.is_set() and (at_once or len(behind) == 1 or not self._rests(row)):
+                    self._guarded(row, min(EVERY, CYCLE_SECONDS / len(behind)))
+                    self._publish(rows)
+                    went_on = True
+        if not behind:
+            self._prove_one()
+        self._publish(rows)
+        self._make_room()
+        return went_on
+
+    def _publish(self, rows: list[MarketRow]) -> None:
+        """Take the model that was refreshed, have the next one made, and save what is new."""
+        self._take_refreshed()
+        if not self.stop.is_set():
+            self._begin_refresh(rows)
+        self._save_all()
+
+    def _prove_one(self) -> None:
+        """Have a proof made that was put off while there was something to learn."""
+        for followed in self.markets.values():
+            if followed.learning.live.proof.is_owed:
+                followed.is_saved = False
+                return
+
+    def _rests(self, row: MarketRow) -> bool:
+        """Whether it is the turn of others: a market that took long waits for as long."""
+        followed = self.markets.get(row.id)
+        return followed is not None and time.monotonic() < followed.rests_until
+
+    def _waits(self, row: MarketRow, at: tuple[int, int]) -> bool:
+        """Whether a market has records that are not learned, or settings that are not followed yet."""
+        followed = self.markets.get(row.id)
+        if followed is not None and followed.is_stuck and followed.epoch == row.epoch:
+            return time.monotonic() - followed.used > STUCK_SECONDS
+        return at != (row.epoch, row.records) and bool(row.records)
+
+    def _drop_others(self, markets: set[int]) -> None:
+        for market in set(self.markets) - markets:
+            del self.markets[market]
+        store.drop_others(self.store, markets)
+
+    def _guarded(self, row: MarketRow, turn: float) -> None:
+        """Learn of one market; what is wrong with it keeps no other from learning."""
+        try:
+            self._learn(self._followed(row), row, turn)
+        except (sqlite3.Error, OSError):
+            raise
+        except Exception as error:
+            stuck = FollowedMarket(BackgroundLive({}), row.epoch, is_stuck=True, used=time.monotonic())
+            self.markets[row.id] = stuck
+            store.set_problem(self.store, row.id, row.epoch, problem_of(error))
+            note("a market cannot be learned", market=row.id, kind=type(error).__name__)
+
+    def _followed(self, row: MarketRow) -> FollowedMarket:
+        """The market as it was left, or from the start where its settings are new."""
+        followed = self.markets.get(row.id)
+        if followed is None or followed.epoch != row.epoch or followed.is_stuck:
+            learning = self._resumed(row) or BackgroundLive(for_live(row.settings))
+            followed = self.markets[row.id] = FollowedMarket(learning, row.epoch)
+        followed.used = time.monotonic()
+        return followed
+
+    def _resumed(self, row: MarketRow) -> BackgroundLive | None:
+        """The state that was saved, if it is of these settings and this log, and can be read."""
+        kept = store.load_market(self.store, row.id)
+        if kept is None or kept.epoch != row.epoch:
+            return None
+        if kept.position > row.records:
+            store.forget(self.store, row.id)  # its model is of records that are not there
+            return None
+        try:
+            return BackgroundLive.from_bytes(kept.state)
+        except (ValueError, LookupError, TypeError) as error:
+            note("a state cannot be read and is learned again", market=row.id, kind=type(error).__name__)
+            return None
+
+    def _learn(self, followed: FollowedMarket, row: MarketRow, turn: float) -> None:
+        """Batches of some records, until all are learned or the turn is over: as many at a time as that takes."""
+        began, learning = time.monotonic(), followed.learning
+        while learning.position < row.records and time.monotonic() - began < turn and not self.stop.is_set():
+            left, waiting = turn - (time.monotonic() - began), row.records - learning.position
+            batches_left = max(1, int(left / max(followed.seconds, 1e-3)))
+            wanted = max(BATCH_RECORDS, -(-waiting // batches_left))
+            chunk = min(followed.chunk, wanted)
+            batches = log.batches_after(self.log, row.id, learning.position, followed.offers, chunk)
+            if not batches:
+                break
+            started, followed.is_saved = time.monotonic(), False
+            records = [record for batch in batches for record in batch.records]
+            learning.observe(records, batches[-1].position, batches[-1].arrived)
+            followed.seconds = max(time.monotonic() - started, 1e-3)
+            effort = learning.live.effort * turn / followed.seconds
+            learning.live.effort = min(1.0, max(MIN_EFFORT, effort))
+            is_slow = followed.seconds > SLOW_SECONDS
+            followed.chunk = max(1, chunk // 2) if is_slow else min(MAX_RECORDS_AT_ONCE, 2 * followed.chunk)
+        took = time.monotonic() - began
+        followed.rests_until = time.monotonic() + took if took > EVERY else 0.0
+
+    def _begin_refresh(self, rows: list[MarketRow]) -> None:
+        """Have a model made that is due, one at a time: those that are old or not served are fitted again first.
+
+        Weighing guides anew takes longest. It goes first once in a while, or it would never be done under load.
+        """
+        if self._refreshing is not None:
+            return
+        if self._owed and not any(one.learning.due for one in self.markets.values()):
+            owed = self._owed.popitem()[0]
+            for row in rows:
+                if row.id == owed and row.settings.get("served") != "sparse":
+                    self._followed(row)
+        due = [market for market, one in self.markets.items() if one.learning.due]
+        if not due:
+            return
+        of = {market: self.markets[market].learning for market in due}
+        due.sort(key=lambda market: (not of[market].needs_refit, of[market].known_since))
+        weigh = [market for market in due if of[market].due == "anew"]
+        if weigh and (not of[due[0]].needs_refit or time.monotonic() >= self._weighing_rests):
+            market, job = weigh[0], of[weigh[0]].job()
+        else:
+            market, job = due[0], of[due[0]].job("again")
+        assert job is not None
+        weighed_from = time.monotonic() if job.how == "anew" else None
+        self._refreshing = market, self.markets[market], self._threads.submit(self.refresh, job), weighed_from
+
+    def _take_refreshed(self) -> None:
+        if self._refreshing is None or not self._refreshing[2].done():
+            return
+        market, followed, result, weighed_from = self._refreshing
+        self._refreshing = None
+        if weighed_from is not None:
+            self._weighing_rests = time.monotonic() + WEIGHING_REST * (time.monotonic() - weighed_from)
+        failed = result.exception() is not None or result.result() is None
+        if failed:
+            note("a model could not be refreshed", market=market)
+        followed.learning.take(None if failed else result.result())
+        followed.is_saved = failed and followed.is_saved
+
+    def _save_all(self) -> None:
+        for market, followed in self.markets.items():
+            if not followed.is_saved:
+                self._save(market, followed)
+
+    def _save(self, market: int, followed: FollowedMarket) -> None:
+        learning = followed.learning
+        gives = learning.ready and not learning.is_catching_up
+        if gives:
+            learning.publish()
+        state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
+        if gives:
+            facts = self._facts(learning)
+            store.save_market(self.store, market, state, learning.model.to_text(), facts, point_of(learning, facts))
+        else:
+            store.save_market(self.store, market, state, None, None)
+        followed.is_saved = True
+
+    def _facts(self, learning: BackgroundLive) -> dict[str, Any]:
+        began = time.monotonic()
+        learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
+        facts = facts_of(learning)
+        if not learning.live.proof.is_paused:
+            self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
+        return facts
+
+    def _make_room(self) -> None:
+        busy = None if self._refreshing is None else self._refreshing[0]
+        idle = sorted((one.used, market) for market, one in self.markets.items() if one.is_saved and market != busy)
+        for _, market in idle:
+            if len(self.markets) <= IN_MEMORY and (len(self.markets) == 1 or resident_memory() <= MAX_MEMORY):
+                return
+            if self.markets.pop(market).learning.due:
+                self._owed[market] = None
+
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether a model is being made elsewhere."""
+        return self._refreshing is not None
+
+
+def problem_of(error: Exception) -> str:
+    """What is wrong with a market that cannot be learned, and what to do.
+
+    >>> problem_of(MemoryError()).partition(",")[0]
+    'This market cannot be learned: it needs more memory than there is. Give the server more memory and restart it'
+    """
+    if isinstance(error, MemoryError):
+        why = "it needs more memory than there is. Give the server more memory and restart it"
+    elif isinstance(error, log.DamagedBatchError):
+        why = f"{str(error).rstrip('.')}. Restore a backup"
+    else:
+        why = f"the learner failed over it ({type(error).__name__}). Restart the server"
+    return f"This market cannot be learned: {why}, or remove the market with 'rankstream serve purge'."
+
+
+def facts_of(learning: BackgroundLive) -> dict[str, Any]:
+    """What is known about the model that is served."""
+    certificate, counts = learning.certificate, learning.live.counts
+    assert counts is not None
+    return {
+        "kind": learning.serves,
+        "position": learning.known,
+        "since": learning.known_since,
+        "learned": learning.position,
+        "offers": counts.assortments.n_offers,
+        "items": learning.live.n_items,
+        "choices": float(counts.totals.sum()),
+        "distance": certificate.upper,
+        "least": certificate.lower,
+        "gap": certificate.gap,
+        "alarms": [{"choice": one.record, "since": one.since} for one in learning.live.alarms],
+    }
+
+
+def point_of(learning: BackgroundLive, facts: dict[str, Any]) -> store.CoursePoint:
+    """Where the market is on its course: the records so far, and the choices, which is what alarms are numbered by."""
+    detector = learning.live.detector
+    choices = learning.position if detector is None else detector.records + learning.live.waiting
+    return store.CoursePoint(learning.position, time.time(), float(choices), facts["distance"], facts["gap"])
+
+
+def learn(folder: Path, refresh: Refresh, stop: Event) -> None:
+    """Follow the log until told to stop, then save; a disk that is full is tried again and again."""
+    (folder / "learner").mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        while not stop.is_set():
+            try:
+                stack.enter_context(own_folder(folder / "learner"))
+                break
+            except ValueError:  # the learner of a server that was killed goes on to the end of its step
+                stop.wait(PAUSE)
+        write_whole(folder / "learner" / "pid", str(os.getpid()), sync=False)
+        try:
+            _follow(LogLearner(folder, refresh, stop), stack, stop)
+        except sqlite3.DatabaseError as error:
+            if log.is_damage(error):
+                store.put_aside(folder, "damaged")  # the next learner learns it again
+            raise
+
+
+def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
+    stack.callback(learner.close)
+    store.set_problem(learner.store, 0, 0, None)
+    note("the learner follows the log")
+    while not stop.is_set():
+        try:
+            went_on = learner.step()
+        except log.DamagedLogError as error:
+            store.set_problem(learner.store, 0, 0, str(error))  # all requests are refused until a restart
+            note("the log is damaged")
+            stop.wait()
+        except (sqlite3.OperationalError, OSError) as error:
+            note("what was learned cannot be saved yet", kind=type(error).__name__)
+            stop.wait(1.0)
+        else:
+            stop.wait(0.0 if went_on else PAUSE)
+
+
+def main() -> None:
+    """The process: it ends when whoever started it closes its standard input, or is gone."""
+    folder, stop = Path(sys.argv[1]), Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one ends it
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def listen() -> None:
+        while os.read(0, 1024):  # not sys.stdin, whose lock this thread would hold while the interpreter ends
+            pass
+        stop.set()
+
+    tolerate_stderr()
+
+    Thread(target=listen, daemon=True).start()
+    lower_priority(5)
+    refresher = Worker("processes.worker")
+    try:
+        learn(folder, refresher.ask, stop)
+    except Exception as error:
+        note("the learner failed", kind=type(error).__name__)
+        sys.exit(1)
+    finally:
+        refresher.close()
+    note("the learner has saved everything")

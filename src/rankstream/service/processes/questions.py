@@ -1,0 +1,155 @@
+"""The process that answers questions about models: kernels keep the interpreter busy, and the server must not wait."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rankstream._core.terminal import as_json
+from rankstream.data.assortments import Assortments
+from rankstream.data.change import RecordCounts
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import drift_report
+from rankstream.decide import best_offer, next_offer
+from rankstream.models.answers import prediction_to_json
+from rankstream.models.files import model_in
+from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.item_names import all_names, by_name, named_constraints, named_items, own_names
+from rankstream.models.prices import levels_of
+from rankstream.reports.answers import Answers
+from rankstream.service.journal import note
+from rankstream.service.limits import RefusedError
+from rankstream.service.storage import states as store
+from rankstream.service.storage.log import DAMAGED, Batch, DamagedBatchError, batches_after, existing_log
+from rankstream.streams.background import BackgroundLive
+from rankstream.streams.live import Record
+from rankstream.streams.record import RecordLevels
+
+MAX_MODELS = 20
+"""Models that are kept in memory."""
+NO_PRICES = "The served model does not know what prices do: give each offer as a list of items."
+
+
+class Answerer:
+    """Answers questions about the markets of a folder, from what the learner has published.
+
+    A question has a ``kind``, which is the name of a method here, the id of a market, and what that method needs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log, self.store = folder, existing_log(folder), store.open_store(folder)
+        self._file = store.file_of(folder)
+        self._models: dict[int, tuple[str, Any]] = {}
+        self.kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "predict": self.predict, "segments": self.segments, "substitution": self.substitution,
+            "decide": self.decide, "next_offer": self.next_offer, "drift": self.drift,
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.log.close()
+        self.store.close()
+
+    def _follow_file(self) -> None:
+        """Read what was learned from the file that is there now, where it was replaced."""
+        if store.file_of(self.folder) != self._file:
+            self.store.close()
+            self.store, self._file = store.open_store(self.folder), store.file_of(self.folder)
+
+    def answer(self, question: dict[str, Any]) -> tuple[int, Any]:
+        """A status of HTTP, and the answer or a sentence."""
+        try:
+            self._follow_file()
+            return 200, json.loads(as_json(self.kinds[question["kind"]](question)))
+        except RefusedError as refused:
+            return refused.status, refused.sentence
+        except DamagedBatchError as error:
+            return 503, f"{error} {DAMAGED}"
+        except ValueError as error:
+            return 422, str(error)
+        except Exception as error:
+            note("a question could not be answered", kind=type(error).__name__)
+            return 503, "The answer could not be computed: ask again later."
+
+    def model(self, question: dict[str, Any]) -> Any:
+        """The model that a question is about."""
+        market, digest = question["market"], question["digest"]
+        if market not in self._models or self._models[market][0] != digest:
+            text = store.model_text(self.store, market, digest)
+            if text is None:
+                raise RefusedError(503, "The model has just been replaced: ask again.")
+            while len(self._models) >= MAX_MODELS:
+                del self._models[next(iter(self._models))]
+            self._models[market] = digest, model_in(json.loads(text), "the model")
+        return self._models[market][1]
+
+    def predict(self, question: dict[str, Any]) -> list[dict[str, Any]]:
+        """The shares of offers."""
+        model = self.model(question)
+        offers = [asked_offer(model, offer) for offer in question["offers"]]
+        return [prediction_to_json(model, offer, model.predict(offer)) for offer in offers]
+
+    def segments(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The largest customer types: whole rankings where the model is of few, else first and second choices."""
+        found = Answers.of(self.model(question)).to_json(question["top"])
+        return {name: found[name] for name in ("segments_by", "segments")}
+
+    def substitution(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Each item's share of everything, and who gains when it is gone."""
+        return {"items": Answers.of(self.model(question)).to_json()["items"]}
+
+    def decide(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The offer that earns most."""
+        model = self.model(question)
+        found = best_offer(model, **said_of(question, model))
+        return {**found.to_json(), "warnings": fit_warnings(model.about)}
+
+    def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The offer to try next, by the counts that the model is learned from."""
+        kept = store.load_market(self.store, question["market"])
+        counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
+        if counts is None:
+            raise RefusedError(409, "The market has learned nothing yet: send choices first.")
+        found = next_offer(counts, **said_of(question, counts.assortments))
+        return {**found.to_json(), "warnings": fit_warnings(self.model(question).about)}
+
+    def drift(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What changed between the earlier and the later half of the latest records in the log."""
+        after = max(0, question["records"] - question["last"])
+        batches = batches_after(self.log, question["market"], after, {}, question["last"])
+        records = at_levels(batches, question["price_levels"])[-question["last"] :]
+        half = len(records) // 2
+        if not half:
+            raise RefusedError(409, "The log has fewer than two records of the market: send choices first.")
+        report = drift_report(counted(records[:half]), counted(records[half:]), level=question["level"])
+        return {"before": half, "after": len(records) - half, **report.to_json()}
+
+
+def said_of(question: dict[str, Any], model: Any) -> dict[str, Any]:
+    """What a question says about offers, with its items as the model knows them."""
+    given = {name: value for name, value in question["constraints"].items() if value is not None}
+    return named_constraints(given, all_names(model))
+
+
+def asked_offer(model: Any, offer: tuple[Any, ...]) -> Any:
+    """The offer of a request, by the items as the model knows them: items, or prices by item."""
+    priced = bool(offer) and isinstance(offer[0], tuple)
+    if priced and levels_of(model) is None:
+        raise ValueError(NO_PRICES)
+    names, words = (own_names(model), dict(offer)) if priced else (by_name(model), offer)
+    return named_items(words, names, "The offer names")
+
+
+def at_levels(batches: Iterable[Batch], levels: Mapping[str, Any] | None) -> list[Record]:
+    """The records of batches, with their items at price levels, if there are some."""
+    put = RecordLevels(levels)
+    return [put.of(record) for batch in batches for record in batch.records]
+
+
+def counted(records: list[Record]) -> ChoiceCounts:
+    """The counts of some records, in which a record with a count is one moment."""
+    offers = {frozenset(record.offered): record.offered for record in records}
+    counts = RecordCounts(Assortments(offers.values()))
+    offered, chosen, times, _ = zip(*records, strict=True)
+    counts.observe(list(offered), list(chosen), list(times))
+    return counts

@@ -1,0 +1,247 @@
+"""Processes of our own: they end when whoever started them is gone, and answer questions lane by lane."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock, Thread, Timer
+from typing import IO, Any
+
+from rankstream._core.memory import MEMORY_VARIABLE
+from rankstream._core.stderr import tolerate_stderr
+from rankstream.service.journal import note
+
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "1048576"}
+"""Settings of glibc, so that tables that come and go are given back to the system (benchmarks/learner_memory.py)."""
+THREADS = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""One thread for small matrices: the processes share the cores, and threads that wait for each other use them up."""
+TABLE_MEMORY = 128_000_000
+"""Bytes that the learner counts as free when it chooses the tables of a market, of which it has many."""
+START = (
+    "from rankstream.service.journal import log_failures; log_failures()\n"
+    "from rankstream.service.{module} import main; main()"
+)
+
+
+def start(module: str, *words: str, answers: bool) -> "subprocess.Popen[bytes]":
+    """Start a module of this room as a process that ends with this one."""
+    command = [sys.executable, "-c", START.format(module=module), *words]
+    out = subprocess.PIPE if answers else subprocess.DEVNULL
+    error = None if sys.stderr is not None else subprocess.DEVNULL  # where it is closed, another file has its number
+    variables = MEMORY | THREADS | ({MEMORY_VARIABLE: str(TABLE_MEMORY)} if module == "processes.learner" else {})
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=error, env=variables | os.environ)
+
+
+def write_message(file: IO[bytes], content: Any) -> None:
+    """Send something to the other side of a pipe that nobody else has."""
+    pickle.dump(content, file)
+    file.flush()
+
+
+def read_message(file: IO[bytes]) -> Any:
+    """What the other side has sent; an EOFError where it is gone."""
+    try:
+        return pickle.load(file)
+    except pickle.UnpicklingError:  # it died while it wrote
+        raise EOFError from None
+
+
+class _Process:
+    """A process of our own with lanes: it works on one question of each at a time, in threads."""
+
+    def __init__(self, module: str, words: tuple[str, ...]) -> None:
+        self.module, self.words, self.lanes = module, words, 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self._answers: dict[int, Future[Any]] = {}
+        self._lock, self._writing = Lock(), Lock()
+        self._closed = False
+
+    def ask(self, lane: int, question: Any, timeout: float | None) -> Any:
+        """Ask in a lane that is free, and wait; a ChildProcessError where the process died over it."""
+        answer: Future[Any] = Future()
+        with self._lock:
+            process = self._started()
+            self._answers[lane] = answer
+        timer = None if timeout is None else Timer(timeout, process.kill)
+        try:
+            if timer is not None:
+                timer.start()
+            with self._writing:
+                assert process.stdin is not None
+                write_message(process.stdin, (lane, question))
+        except (OSError, ValueError):
+            self._end(process)
+        try:
+            return answer.result()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._closed:
+            raise ChildProcessError("It is closed.")
+        if self.process is None:
+            try:
+                self.process = start(self.module, *self.words, answers=True)
+            except OSError as error:
+                raise ChildProcessError("The process could not be started.") from error
+            Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        return self.process
+
+    def _listen(self, process: "subprocess.Popen[bytes]") -> None:
+        """Hand out answers until the process is gone."""
+        assert process.stdout is not None
+        with process.stdout as source, suppress(EOFError, OSError, ValueError):
+            while True:
+                lane, content = read_message(source)
+                with self._lock:
+                    if self.process is not process:
+                        break  # given up meanwhile: its lanes have other questions
+                    answer = self._answers.pop(lane)
+                answer.set_result(content)
+        self._end(process)
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """Let go of a process; whoever waits for it gets a ChildProcessError, and the next question starts another."""
+        with self._lock:
+            is_present = self.process is process
+            lost = list(self._answers.values()) if is_present else []
+            if is_present:
+                self.process, self._answers = None, {}
+        process.kill()
+        process.wait()
+        with suppress(OSError):  # what it did not read is gone with it
+            if process.stdin is not None:
+                process.stdin.close()
+        for answer in lost:
+            answer.set_exception(ChildProcessError("The process died."))
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        with self._lock:
+            self._closed, process = True, self.process
+        if process is not None:
+            self._end(process)
+
+
+class Worker:
+    """Asks questions of a process, one after the other; it is started at the first, and again where it died.
+
+    Parameters
+    ----------
+    module : str
+        The module of this room whose ``main`` the process runs.
+    words : str
+        What that is told.
+    timeout : float, optional
+        Seconds after which the process is killed over a question.
+    beside : Worker, optional
+        Shares the process of another worker; neither waits for the other's questions.
+
+    """
+
+    def __init__(
+        self, module: str = "", *words: str, timeout: float | None = None, beside: "Worker | None" = None
+    ) -> None:
+        self.timeout, self.waiting = timeout, 0
+        self._shared: _Process = _Process(module, words) if beside is None else beside._shared
+        self._lane, self._shared.lanes = self._shared.lanes, self._shared.lanes + 1
+        self._threads = ThreadPoolExecutor(1)
+        self._turn, self._counting = Lock(), Lock()
+
+    def submit(self, question: Any) -> "Future[Any]":
+        """Ask, and go on; questions wait for each other in a thread of their own."""
+        with self._counting:
+            self.waiting += 1
+        return self._threads.submit(self._counted, question)
+
+    def _counted(self, question: Any) -> Any:
+        try:
+            return self.ask(question)
+        finally:
+            with self._counting:
+                self.waiting -= 1
+
+    def ask(self, question: Any) -> Any:
+        """Ask, and wait for the answer; a ChildProcessError where the process died over it."""
+        with self._turn:
+            return self._shared.ask(self._lane, question, self.timeout)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if there is one."""
+        process = self._shared.process
+        return None if process is None else process.pid
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._shared.close()
+
+
+Handler = Callable[[Any], Any]
+
+
+def answer(make: Callable[[], Handler], source: IO[bytes], out: IO[bytes], leave: Callable[[], Any]) -> None:
+    """Answer questions until whoever asks is gone; those that are under way then are given up, by ``leave``.
+
+    Every lane has a thread, and a handler that ``make`` makes: so handlers need not share anything.
+    """
+    lanes: dict[int, SimpleQueue[Any]] = {}
+    writing = Lock()
+
+    def work(lane: int) -> None:
+        try:
+            handle = make()
+            while True:
+                content = handle(lanes[lane].get())
+                with writing:
+                    write_message(out, (lane, content))
+        except BaseException as error:
+            note("a process failed", kind=type(error).__name__)
+            leave()
+
+    with suppress(EOFError, OSError, ValueError):
+        while True:
+            lane, question = read_message(source)
+            if lane not in lanes:
+                lanes[lane] = SimpleQueue()
+                Thread(target=work, args=(lane,), daemon=True).start()
+            lanes[lane].put(question)
+    leave()
+
+
+def answer_parent(make: Callable[[], Handler]) -> None:
+    """Answer the process that started this one, which also ends it; nothing else may print to standard output."""
+    for kind in (signal.SIGINT, signal.SIGTERM):  # a signal to the whole group: answer what is under way
+        signal.signal(kind, signal.SIG_IGN)
+    tolerate_stderr()
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    answer(make, sys.stdin.buffer, out, lambda: os._exit(0))
+
+
+def lower_priority(by: int) -> None:
+    """Let others go first, where the system can do that."""
+    if hasattr(os, "nice"):
+        os.nice(by)
+
+
+def main() -> None:
+    """The refresher: maximum-entropy models for the learner, at the learner's own priority."""
+    from rankstream.streams.background import refreshed
+
+    answer_parent(lambda: lambda job: attempt(refreshed, job))
+
+
+def attempt(function: Callable[[Any], Any], question: Any) -> Any:
+    """The result of a function, or None where it raised: whoever asked cannot mend it."""
+    try:
+        return function(question)
+    except Exception:
+        return None

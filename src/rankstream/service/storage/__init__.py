@@ -1,0 +1,1 @@
+"""What the service keeps on disk: the log, what was learned, tokens, and their maintenance."""

@@ -1,0 +1,278 @@
+"""Choices that come in: read, checked against their market, and written to the log with their key, all or nothing."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rankstream._core.types import Label
+from rankstream.service.limits import RefusedError, ServiceLimits
+from rankstream.service.settings import check_history, check_prices, checked, live_settings, to_text
+from rankstream.service.storage.log import MarketRow, Offered, checksum, market_row, offer_text, offers_of, packed
+from rankstream.streams.live_settings import RecordRules
+from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
+from rankstream.streams.record import Record
+from rankstream.streams.sources.parser import amount_of, in_priced_offers, moment_of, record_from
+
+MAX_WRITTEN_BYTES = 32_000_000
+"""Memory for the words of offers that need not be looked at again, of all markets together."""
+KEY_SECONDS = 7 * 86_400.0
+PRICES = (int, float, type(None))
+Row = tuple[int, int, float, float | None]
+
+
+class Sent(NamedTuple):
+    """A batch as it was sent, by whom, and the key with the digest of its body if it has one."""
+
+    market: str
+    records: Sequence[Any]
+    token: str = ""
+    key: str | None = None
+    digest: bytes = b""
+
+
+@dataclass
+class KnownMarket:
+    """A market as the writer knows it: its row, and its offers by what they are."""
+
+    row: MarketRow
+    rules: RecordRules
+    numbers: dict[frozenset[Any], int] = field(default_factory=dict)
+    places: dict[int, dict[Label, int]] = field(default_factory=dict)
+    written: dict[frozenset[Any], int] = field(default_factory=dict)
+    """Offers by the words that they came in, in whatever order, which need not be looked at again."""
+    added: dict[int, Offered] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kinds: set[frozenset[Label]] = set()  # offers at price levels
+        self.items: set[Label] = set()
+        self.no_choice = self.row.settings["no_choice"]
+        self.priced = None if self.rules.settings.levels.levels is None else in_priced_offers(no_choice=self.no_choice)
+
+    def number_of(self, record: Record, limits: ServiceLimits) -> int:
+        """The number of a record's offer, which may be new."""
+        offered = dict(record.offered) if isinstance(record.offered, Mapping) else record.offered
+        offer = key_of(offered)
+        if offer not in self.numbers:
+            limits.check_offer(offered)
+            limits.check("offers_at_prices", len(self.numbers) + 1)
+            self.add(len(self.numbers), offered)
+            limits.check("offers", len(self.kinds))
+            limits.check("market_items", len(self.items))
+            self.added[self.numbers[offer]] = offered
+        return self.numbers[offer]
+
+    def add(self, number: int, offered: Offered) -> None:
+        """An offer of the log."""
+        self.numbers[key_of(offered)] = number
+        self.items.update(offered)
+        self.kinds.add(frozenset(self.rules.settings.levels.of(Record(offered, None)).offered))
+        self.places[number] = {item: place for place, item in enumerate(offered)}
+
+
+def key_of(offered: Offered) -> frozenset[Any]:
+    """What makes an offer another one: its items, and their prices."""
+    return frozenset(offered.items() if isinstance(offered, dict) else offered)
+
+
+class Ingest:
+    """Writes batches within the transactions of the log's one writer; what it remembers is only ever of what is there.
+
+    Parameters
+    ----------
+    limits : ServiceLimits
+        The most of everything.
+    new_markets : bool
+        Whether a market may be made by its first batch.
+    seed : int
+        The seed of markets that are made.
+
+    """
+
+    def __init__(self, limits: ServiceLimits, new_markets: bool = True, seed: int = 0) -> None:
+        self.limits, self.new_markets, self.seed = limits, new_markets, seed
+        self._known: dict[str, KnownMarket] = {}
+        self._version = -1
+        self._written_bytes = 0
+
+    def forget(self) -> None:
+        """Look everything up again: a transaction was undone, or another process wrote."""
+        self._known.clear()
+        self._written_bytes = 0
+
+    def store(self, connection: sqlite3.Connection, sent: Sent) -> dict[str, Any]:
+        """Write a batch, and what is answered; the answer of the first time where its key was there before."""
+        version = connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:  # somebody purged a market
+            self._version = version
+            self.forget()
+        market = self._market(connection, sent.market)
+        if sent.key is not None and market.row.id:
+            before = _answered(connection, market.row.id, sent)
+            if before is not None:
+                return before
+        try:
+            rows = self._rows(market, sent.records)
+        except BaseException:
+            self._known.pop(sent.market, None)
+            raise
+        return self._write(connection, market, rows, sent)
+
+    def _market(self, connection: sqlite3.Connection, name: str) -> KnownMarket:
+        if name in self._known:
+            return self._known[name]
+        row = market_row(connection, name)
+        if row is None:
+            if not self.new_markets:
+                raise RefusedError(404, "There is no such market, and none may be made: name one of GET /v1/markets.")
+            self.limits.check("markets", connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
+            row = MarketRow(0, name, time.time(), 1, 0, 0, 0, 0, checked({}, self.seed), 0)
+        offers = offers_of(connection, row.id)
+        items = {item for offer in offers.values() for item in offer}
+        known = KnownMarket(row, RecordRules(live_settings(row.settings), items))
+        for number, offered in offers.items():
+            known.add(number, offered)
+        if row.id:
+            self._known[name] = known
+        return known
+
+    def _rows(self, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
+        """The records as the log keeps them; a RefusedError names the first that is wrong."""
+        rows: list[Row] = []
+        words: dict[int, frozenset[Any]] = {}  # of offers that several records share, by the object
+        for number, content in enumerate(records):
+            try:
+                offered = id(content["offered"]) if type(content) is dict and "offered" in content else -1
+                if offered not in words:
+                    words[offered] = _words(content)
+                rows.append(self._row(market, content, words[offered]))
+            except ValueError as error:
+                raise RefusedError(
+                    422, f"Record {number} is wrong: {error}. Nothing of the batch was stored."
+                ) from None
+        return rows
+
+    def _row(self, market: KnownMarket, content: Any, words: frozenset[Any]) -> Row:
+        number = market.written.get(words, -1)
+        places = market.places.get(number, {})
+        chosen = content["chosen"] if number >= 0 and "chosen" in content else None
+        if isinstance(chosen, str) and chosen in places and type(content) is dict:
+            count, moment = amount_of(content.get("count", 1)), moment_of(content.get("time"))
+            market.rules.check_amount(Record((chosen,), chosen, count, moment))
+            return number, places[chosen], count, moment
+        record = market.rules.checked(record_from(content, None, market.no_choice, priced=market.priced))
+        number = market.number_of(record, self.limits)
+        if words and words not in market.written:
+            self._remember(market, words, number)
+        return number, market.places[number][record.chosen], record.times, record.time
+
+    def _remember(self, market: KnownMarket, words: frozenset[Any], number: int) -> None:
+        """Remember what an offer was written as, unless that takes too much memory: then begin anew."""
+        texts = [word if isinstance(word, str) else word[0] for word in words]
+        self._written_bytes += sum(map(len, texts)) + 150 * len(texts)
+        if self._written_bytes > MAX_WRITTEN_BYTES:
+            self._written_bytes = 0
+            for known in self._known.values():
+                known.written.clear()
+        market.written[words] = number
+
+    def _write(
+        self, connection: sqlite3.Connection, market: KnownMarket, rows: list[Row], sent: Sent
+    ) -> dict[str, Any]:
+        row, now = market.row, time.time()
+        if not row.id:
+            row = row._replace(id=_made(connection, row.name, row.settings))
+            self._known[row.name] = market
+        row = row._replace(
+            records=row.records + len(rows),
+            untimed=row.untimed + sum(moment is None for *_, moment in rows),
+            uneven=row.uneven + sum(not count.is_integer() for _, _, count, _ in rows),
+            large=row.large + sum(count > LARGEST_COUNT for _, _, count, _ in rows),
+        )
+        connection.executemany(
+            "INSERT INTO offers VALUES (?, ?, ?)",
+            [(row.id, number, offer_text(offered)) for number, offered in market.added.items()],
+        )
+        market.added.clear()
+        if rows:
+            body = packed(rows)
+            connection.execute(
+                "INSERT INTO batches (market, position, records, arrived, body, checksum) VALUES (?, ?, ?, ?, ?, ?)",
+                (row.id, row.records, len(rows), now, body, checksum(body)),
+            )
+        connection.execute(
+            "UPDATE markets SET records = ?, untimed = ?, uneven = ?, large = ? WHERE id = ?",
+            (row.records, row.untimed, row.uneven, row.large, row.id),
+        )
+        market.row, answer = row, {"market": row.name, "position": row.records, "records": len(rows)}
+        if sent.key is not None:
+            connection.execute(
+                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)",
+                (row.id, sent.token, sent.key, sent.digest, json.dumps(answer), now),
+            )
+        return answer
+
+    def change_settings(self, connection: sqlite3.Connection, name: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Change some settings of a market, None to the default: its records are learned again from the log.
+
+        Price levels may make a market: choices with prices can only come after them.
+        """
+        row = market_row(connection, name)
+        merged = {**({} if row is None else row.settings), **content}
+        settings = checked({key: value for key, value in merged.items() if value is not None}, self.seed)
+        if row is None:
+            if settings["price_levels"] is None or not self.new_markets:
+                raise RefusedError(404, "There is no such market: send choices to it first.")
+            self.limits.check("markets", connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
+            _made(connection, name, settings)
+            return settings
+        check_history(settings, row.untimed, row.uneven, row.large)
+        if settings["price_levels"] != row.settings.get("price_levels"):
+            check_prices(settings, offers_of(connection, row.id).values())
+        epoch = row.epoch + (settings != row.settings)
+        connection.execute(
+            "UPDATE markets SET settings = ?, epoch = ? WHERE id = ?", (to_text(settings), epoch, row.id)
+        )
+        self._known.pop(name, None)
+        return settings
+
+
+def _made(connection: sqlite3.Connection, name: str, settings: dict[str, Any]) -> int:
+    """A new market, by its number."""
+    made = connection.execute(
+        "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
+        " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
+        (name, time.time(), to_text(settings)),
+    )
+    return int(made.lastrowid or 0)
+
+
+def _words(content: Any) -> frozenset[Any]:
+    """The words of an offer that is a list of texts, or a mapping from texts to prices; nothing for others."""
+    try:
+        offered = content["offered"]
+        if type(offered) is dict and all(type(price) in PRICES for price in offered.values()):
+            return frozenset(offered.items())
+        if type(offered) is list:
+            "".join(offered)  # the quickest way to see that all are texts
+            words = frozenset(offered)
+            return words if len(words) == len(offered) else frozenset()  # an item that is there twice is an error
+    except (TypeError, KeyError):
+        pass
+    return frozenset()
+
+
+def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[str, Any] | None:
+    """The answer that was given to the same key of the same sender."""
+    found = connection.execute(
+        "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
+        (market, sent.token, sent.key, time.time() - KEY_SECONDS),
+    ).fetchone()
+    if found is None:
+        return None
+    if found[0] != sent.digest:
+        raise RefusedError(422, "This Idempotency-Key came with another body before: use a new key for a new batch.")
+    answer: dict[str, Any] = json.loads(found[1])
+    return answer

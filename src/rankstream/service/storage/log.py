@@ -1,0 +1,285 @@
+"""The log: every acknowledged batch in one SQLite file, from which everything else can be computed again."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EACCES, EISDIR
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from rankstream._core.types import Label
+from rankstream.streams.record import Record
+
+Offered = tuple[Label, ...] | dict[Label, Any]
+"""What was offered: items, or the price of each."""
+NAME = "log.sqlite3"
+VERSION = 3
+WAIT = 10.0  # seconds for another process that writes
+TABLES = """
+CREATE TABLE markets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,
+    records INTEGER NOT NULL, untimed INTEGER NOT NULL, uneven INTEGER NOT NULL, large INTEGER NOT NULL,
+    settings TEXT NOT NULL, dropped INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE offers (market INTEGER, number INTEGER, items TEXT NOT NULL, PRIMARY KEY (market, number)) WITHOUT ROWID;
+CREATE TABLE batches (
+    id INTEGER PRIMARY KEY, market INTEGER NOT NULL, position INTEGER NOT NULL, records INTEGER NOT NULL,
+    arrived REAL NOT NULL, body TEXT NOT NULL, checksum INTEGER
+);
+CREATE UNIQUE INDEX batches_of_markets ON batches (market, position);
+CREATE TABLE keys (
+    market INTEGER, token TEXT, key TEXT, digest BLOB NOT NULL, answer TEXT NOT NULL, made REAL NOT NULL,
+    PRIMARY KEY (market, token, key)
+) WITHOUT ROWID;
+CREATE INDEX keys_by_time ON keys (made);
+"""
+IDENTITY = """
+CREATE TABLE identity (log TEXT NOT NULL);
+INSERT INTO identity VALUES (lower(hex(randomblob(16))));
+"""
+MIGRATIONS = {
+    0: TABLES + IDENTITY,
+    1: "ALTER TABLE markets ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;",
+    2: "ALTER TABLE batches ADD COLUMN checksum INTEGER;" + IDENTITY,
+}
+"""What makes a log of an older version one of the next, and nothing one of this version: version 1 did not count the
+records that were dropped, version 2 had neither an identity nor checksums, and its batches are read without."""
+
+
+class MarketRow(NamedTuple):
+    """What the log knows of a market; ``records`` is the position of its last one."""
+
+    id: int
+    name: str
+    made: float
+    epoch: int
+    records: int
+    untimed: int
+    uneven: int
+    large: int
+    settings: dict[str, Any]
+    dropped: int
+
+
+DAMAGED = "The log is damaged. Stop the server, and restore a backup."
+
+
+class DamagedBatchError(ValueError):
+    """A batch of the log is not what was written."""
+
+
+class DamagedLogError(sqlite3.DatabaseError):
+    """Pages of the log cannot be read."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a database is damaged, and not just full, busy or out of reach."""
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return isinstance(error, DamagedLogError) or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def named_damage() -> Iterator[None]:
+    """Tell damage to the log from that to other databases."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            raise DamagedLogError(DAMAGED) from error
+        raise
+
+
+class Batch(NamedTuple):
+    """Records as they came in, and the position behind the last one."""
+
+    position: int
+    arrived: float
+    records: list[Record]
+
+
+def _make_private(path: Path) -> None:
+    """Make the file if there is none, for its owner alone.
+
+    A file that is there is never opened here: closing it would end the locks of every connection to it in this
+    process, and the next process to disconnect would take itself for the last one and delete the write-ahead log.
+    """
+    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        problem = EISDIR if path.is_dir() else 0 if os.access(path, os.R_OK | os.W_OK) else EACCES
+        if problem:
+            raise OSError(problem, os.strerror(problem))
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(0o600)  # made before all files were private
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written ({error.strerror}): check who owns it and its folder.") from None
+
+
+def connect(path: Path, wait: float = WAIT) -> sqlite3.Connection:
+    """A connection that many processes may have, each commit of which is on disk; only the owner can read the file."""
+    _make_private(path)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_log(folder: Path) -> sqlite3.Connection:
+    """The log of a folder, made if absent, and brought to this version if it is of an older one."""
+    connection = connect(folder / NAME)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        version = version_of(connection)
+        if version > VERSION:
+            raise ValueError(
+                f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update it."
+            )
+        if version < 0:
+            raise ValueError(f"The log in {folder} has version {version}, which is none: restore a backup.")
+        run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run statements within a transaction that was begun, which ``executescript`` would end."""
+    for statement in script.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+def identity_of(connection: sqlite3.Connection) -> str:
+    """What tells this log from all others; copies of it have the same."""
+    return str(connection.execute("SELECT log FROM identity").fetchone()[0])
+
+
+def last_market(connection: sqlite3.Connection) -> int:
+    """The number of the latest market that was ever made, which may have been purged."""
+    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0])
+
+
+def existing_log(folder: Path) -> sqlite3.Connection:
+    """The log of a folder in which there must be one."""
+    if not (folder / NAME).is_file():
+        raise ValueError(f"There is no service in {folder}: start one there with 'rankstream serve run {folder}'.")
+    return open_log(folder)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables; 0 where there are none."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+COLUMNS = ", ".join(MarketRow._fields)
+
+
+@named_damage()
+def market_rows(connection: sqlite3.Connection) -> list[MarketRow]:
+    """All markets, by name."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM markets ORDER BY name").fetchall()
+    return [_market(row) for row in rows]
+
+
+@named_damage()
+def market_row(connection: sqlite3.Connection, name: str) -> MarketRow | None:
+    """The market of that name, if there is one."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM markets WHERE name = ?", (name,)).fetchone()
+    return None if row is None else _market(row)
+
+
+def _market(row: Any) -> MarketRow:
+    found = MarketRow(*row)
+    return found._replace(settings=json.loads(row[8]))
+
+
+def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, Offered]:
+    """The offers of a market by their numbers, those behind a number; with the prices that were sent."""
+    rows = connection.execute(
+        "SELECT number, items FROM offers WHERE market = ? AND number > ? ORDER BY number", (market, after)
+    )
+    return {number: offer_in(items) for number, items in rows}
+
+
+def offer_text(offered: Offered) -> str:
+    """An offer as the log keeps it: items, and where there are prices, pairs of an item and its price.
+
+    >>> offer_text(("tea", "nothing")), offer_text({"tea": 3.5, "nothing": None})
+    ('["tea", "nothing"]', '[["tea", 3.5], ["nothing", null]]')
+    """
+    return json.dumps(list(offered.items()) if isinstance(offered, dict) else offered)
+
+
+def offer_in(text: str) -> Offered:
+    """The offer that ``offer_text`` wrote."""
+    items = json.loads(text)
+    return dict(items) if items and isinstance(items[0], list) else tuple(items)
+
+
+def packed(rows: list[tuple[int, int, float, float | None]]) -> str:
+    """Records as the log keeps them: the number of the offer, the place of the choice, and what is unusual.
+
+    >>> packed([(0, 1, 1.0, None), (0, 1, 2.5, None), (3, 0, 1.0, 7.5)])
+    '[[0,1],[0,1,2.5],[3,0,1.0,7.5]]'
+    """
+    short = [row if row[3] is not None else row[:3] if row[2] != 1.0 else row[:2] for row in rows]
+    return json.dumps(short, separators=(",", ":"))
+
+
+def checksum(body: str) -> int:
+    """A checksum of a batch, which is written beside it."""
+    return crc32(body.encode("utf-8", "surrogatepass"))
+
+
+def unpacked(body: str, offers: dict[int, Offered]) -> list[Record]:
+    """The records of a batch."""
+    found = []
+    for number, place, *more in json.loads(body):
+        offer = offers[number]
+        items = offer if isinstance(offer, tuple) else tuple(offer)
+        found.append(Record(offer, items[place], *more))
+    return found
+
+
+@named_damage()
+def batches_after(
+    connection: sqlite3.Connection, market: int, position: int, offers: dict[int, Offered], most: int
+) -> list[Batch]:
+    """The batches behind a position, until there are ``most`` records; offers that are new join ``offers``."""
+    found: list[Batch] = []
+    rows = connection.cursor()
+    connection.execute("BEGIN")  # batches and offers of one moment
+    try:
+        rows.execute(
+            "SELECT position, arrived, records, body, checksum FROM batches WHERE market = ? AND position > ? "
+            "ORDER BY position",
+            (market, position),
+        )
+        offers.update(offers_of(connection, market, max(offers, default=-1)))
+        while most > 0 and (row := rows.fetchone()) is not None:
+            behind, arrived, number, body, written = row
+            try:
+                records = unpacked(body, offers) if written in (None, checksum(body)) else []
+            except (ValueError, LookupError, TypeError, AttributeError):
+                records = []
+            if len(records) != number:
+                raise DamagedBatchError(f"The batch of the log that ends at record {behind:,} is damaged.")
+            found.append(Batch(behind, arrived, records))
+            most -= number
+    finally:
+        rows.close()
+        connection.execute("COMMIT")
+    return found

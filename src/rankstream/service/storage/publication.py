@@ -1,0 +1,186 @@
+"""What was learned, as the server gives it out: facts about models and markets, and whether the two files of a folder
+belong together. Nobody would notice a log that was cut or replaced; positions are compared, not rows, as ``--keep``
+drops rows that are learned.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rankstream.service.journal import note
+from rankstream.service.limits import RefusedError
+from rankstream.service.storage import states as store
+from rankstream.service.storage.log import (
+    DamagedLogError,
+    MarketRow,
+    identity_of,
+    is_damage,
+    last_market,
+    market_rows,
+)
+from rankstream.service.storage.states import PublishedModel
+
+Kind = Literal["max-entropy", "sparse"]
+MIN_CHOICES = 30
+"""Choices below which predictions are provisional, as below which nothing is compared (data/drift.py)."""
+PROVISIONAL = f"Not enough choices yet: predictions from fewer than {MIN_CHOICES} choices are provisional."
+
+
+@dataclass(frozen=True)
+class PublishedFacts:
+    """The model behind an answer: the last record it includes, and how many seconds ago it was learned."""
+
+    position: int
+    records: int
+    learned: int
+    age: float
+    kind: Kind
+    gap: float | None
+
+
+@dataclass(frozen=True)
+class MarketFacts:
+    """Progress of one market: records received, learned and dropped, its sizes, and the age of its model in seconds."""
+
+    market: str
+    records: int
+    learned: int
+    dropped: int
+    offers: int
+    items: int
+    model_age: float | None
+    kind: Kind | None
+    problem: str | None
+
+
+REMEDY = (
+    "Restore both files from one backup, or stop the server and rebuild the models from this log with "
+    "'rankstream serve rebuild {}'."
+)
+
+
+class PairingError(ValueError):
+    """The two files do not belong together."""
+
+
+def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: object = "FOLDER") -> None:
+    """Raise a PairingError where learned.sqlite3 knows more than the log, or another log; it adopts its first log."""
+    own, remedy = identity_of(log), REMEDY.format(folder)
+    known = learned.execute("SELECT log FROM identity").fetchone()
+    if known is not None and known[0] != own:
+        raise PairingError(f"{store.NAME} belongs to another log. {remedy}")
+    rows, last = {row.id: row for row in market_rows(log)}, last_market(log)
+    for market, (epoch, position) in sorted(store.positions(learned).items()):
+        row = rows.get(market)
+        if row is None and market > last:
+            raise PairingError(f"The log lacks a market of which {position:,} records were learned. {remedy}")
+        if row is not None and epoch > row.epoch:
+            raise PairingError(f"The log of market {row.name!r} lacks settings that were in use. {remedy}")
+        if row is not None and epoch == row.epoch and position > row.records:
+            raise PairingError(
+                f"The log of market {row.name!r} ends at record {row.records:,}, but {position:,} were learned: "
+                f"{position - row.records:,} are missing. {remedy}"
+            )
+    learned.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT * FROM identity)", (own,))
+
+
+def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER") -> sqlite3.Connection:
+    """Open what was learned from a log; where it is damaged, it is put aside, and learned again."""
+    learned = store.open_store(folder)
+    try:
+        check_pair(log, learned, where)
+    except BaseException as error:
+        learned.close()
+        if not is_damage(error) or isinstance(error, DamagedLogError):
+            raise
+        store.put_aside(folder, "damaged")
+        learned = store.open_store(folder)
+        check_pair(log, learned, where)
+    return learned
+
+
+class Published:
+    """What the server knows of all this: read again whenever the learner has written, or the file was replaced.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the service.
+    log : Connection
+        Its log, to which what was learned must belong.
+
+    """
+
+    def __init__(self, folder: Path, log: sqlite3.Connection) -> None:
+        self.folder, self.log = folder, log
+        self.mismatch = ""
+        self._file: tuple[int, int] | None = None
+        self._models: dict[int, PublishedModel] = {}
+        self._positions: dict[int, tuple[int, int]] = {}
+        self._problems: dict[int, tuple[int, str]] = {}
+        self._open(folder)
+
+    def _open(self, where: object = "FOLDER") -> None:
+        self._version, self.connection = -1, open_learned(self.folder, self.log, where)
+        self._file, self.mismatch = store.file_of(self.folder), ""
+
+    def _read(self) -> None:
+        try:
+            if store.file_of(self.folder) != self._file:
+                note("what was learned was replaced, and is read again")
+                self.connection.close()
+                self._file = None  # until it is open
+                self._open()
+            if not self.mismatch:
+                self._read_changes()
+        except PairingError as error:
+            self._file, self.mismatch = store.file_of(self.folder), str(error)
+        except (sqlite3.Error, OSError):
+            raise RefusedError(
+                503, "What was learned cannot be read: try again in a second.", Retry_After="1"
+            ) from None
+        if self.mismatch:
+            raise RefusedError(503, self.mismatch)
+
+    def _read_changes(self) -> None:
+        version = self.connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            found = (
+                store.published_models(self.connection),
+                store.positions(self.connection),
+                store.problems(self.connection),
+            )
+            self._models, self._positions, self._problems = found
+            self._version = version
+
+    def problem(self, row: MarketRow | None) -> str | None:
+        """Why a market cannot be learned with its present settings; without a market, what is wrong with the log."""
+        self._read()
+        epoch, sentence = self._problems.get(0 if row is None else row.id, (0, None))
+        return sentence if row is None or epoch == row.epoch else None
+
+    def any_problem(self) -> bool:
+        """Whether some market cannot be learned."""
+        self._read()
+        return bool(self._problems)
+
+    def of(self, row: MarketRow) -> PublishedModel | None:
+        """What is given out of a market; the model of former settings until there is one of the new."""
+        self._read()
+        return self._models.get(row.id)
+
+    def learned(self, row: MarketRow) -> int:
+        """The position up to which a market was learned, with its settings as they are."""
+        self._read()
+        epoch, position = self._positions.get(row.id, (0, 0))
+        return position if epoch == row.epoch else 0
+
+    def text(self, row: MarketRow, digest: str) -> str | None:
+        """The text of a model."""
+        self._read()
+        return store.model_text(self.connection, row.id, digest)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()

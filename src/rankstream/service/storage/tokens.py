@@ -1,0 +1,174 @@
+"""Tokens: who may do what to which market. They are shown once, and only a digest of them is kept."""
+
+import hmac
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+from rankstream.service.limits import RefusedError
+from rankstream.service.storage.log import connect
+
+NAME = "tokens.sqlite3"
+VERBS = ("write", "read", "manage")
+EVERY = "*"
+TABLE = """CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, digest BLOB NOT NULL, markets TEXT NOT NULL, may TEXT NOT NULL, made REAL NOT NULL
+)"""
+ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")
+"""Columns that the first version did not have."""
+EXPIRED = "This token has expired: make another with 'rankstream serve token create'."
+NOBODY = sha256(b"").digest()
+DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Whoever sent a request: the id of the token, and what it allows."""
+
+    id: str
+    markets: frozenset[str]
+    may: frozenset[str]
+    expires: float | None = None
+
+    def allows(self, verb: str, market: str | None) -> bool:
+        """Whether this is allowed; without a market, for every one of them."""
+        return verb in self.may and (EVERY in self.markets or (market is not None and market in self.markets))
+
+
+ANYBODY = Holder("", frozenset((EVERY,)), frozenset(VERBS))
+
+
+class Tokens:
+    """The tokens of a folder, as they are now: another process may make and revoke some."""
+
+    def __init__(self, folder: Path) -> None:
+        self._connection = _opened(folder)
+        self._version, self._is_open = -1, False
+        self._holders: dict[str, tuple[bytes, Holder]] = {}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def _read(self) -> dict[str, tuple[bytes, Holder]]:
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            rows = self._connection.execute("SELECT id, digest, markets, may, expires FROM tokens").fetchall()
+            self._holders = {
+                name: (digest, Holder(name, frozenset(markets.split(",")), frozenset(may.split(",")), expires))
+                for name, digest, markets, may, expires in rows
+            }
+            self._is_open = not rows and not self._connection.execute("PRAGMA user_version").fetchone()[0]
+            self._version = version
+        return self._holders
+
+    @property
+    def any(self) -> bool:
+        """Whether there are tokens; before the first, everybody on this machine may do everything."""
+        return bool(self._read())
+
+    def holder(self, header: str | None) -> Holder:
+        """Who sent a request with this Authorization header; a RefusedError where nobody known did.
+
+        Where there has ever been a token, one is needed: whoever revokes the last does not mean to let everybody in.
+        """
+        holders = self._read()
+        if self._is_open:
+            return ANYBODY
+        kind, _, word = (header or "").partition(" ")
+        name, _, secret = word.strip().removeprefix("rs_").partition("_")
+        digest, holder = holders.get(name, (NOBODY, None))
+        same = hmac.compare_digest(digest, _digest(secret))
+        if kind.lower() != "bearer" or holder is None or not same:
+            raise RefusedError(401, DENIED, WWW_Authenticate="Bearer")
+        if holder.expires is not None and time.time() >= holder.expires:
+            raise RefusedError(401, EXPIRED, WWW_Authenticate="Bearer")
+        return holder
+
+    def check(self, header: str | None, verb: str, market: str | None) -> Holder:
+        """Who sent a request, if that is allowed."""
+        holder = self.holder(header)
+        if not holder.allows(verb, market):
+            what = "every market" if market is None else "this market"
+            raise RefusedError(403, f"This token may not {verb} {what}: use one that may.")
+        return holder
+
+
+def create(
+    folder: Path, markets: Iterable[str], may: Iterable[str], label: str = "", seconds: float | None = None
+) -> str:
+    """Make a token with a name for people, valid for some seconds or for ever; it cannot be read again."""
+    names, verbs = sorted({name.strip() for name in markets}), sorted({verb.strip() for verb in may})
+    for name in names:
+        if name != EVERY:
+            check_name(name)
+    for verb in verbs:
+        if verb not in VERBS:
+            raise ValueError(f"may names {verb!r}: choose among {', '.join(VERBS)}.")
+    if not names or not verbs:
+        raise ValueError("A token is for a market and a verb: give both.")
+    name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+    with closing(_opened(folder)) as connection:
+        now = time.time()
+        expires = None if seconds is None else now + seconds
+        row = (name, _digest(secret), ",".join(names), ",".join(verbs), now, label, expires)
+        connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("PRAGMA user_version = 1")  # there has been a token
+    return f"rs_{name}_{secret}"
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """The tokens without their secrets, the oldest first."""
+    with closing(_opened(folder)) as connection:
+        rows = connection.execute("SELECT id, markets, may, made, name, expires FROM tokens ORDER BY made").fetchall()
+    return [
+        {"id": name, "markets": markets.split(","), "may": may.split(","), "made": made, "name": label, "expires": ends}
+        for name, markets, may, made, label, ends in rows
+    ]
+
+
+def revoke(folder: Path, name: str) -> None:
+    """Make a token worthless, at once."""
+    with closing(_opened(folder)) as connection:
+        gone = connection.execute("DELETE FROM tokens WHERE id = ?", (name,)).rowcount
+    if not gone:
+        raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {folder}' shows which there are.")
+
+
+def check_name(name: str) -> str:
+    """A name that a market can have, in any script: safe in addresses and lists of markets.
+
+    >>> check_name("Old Town"), check_name("Café-2")
+    ('Old Town', 'Café-2')
+    """
+    signs = all(category(sign)[0] in "LMN" or sign in " _.-" for sign in name)
+    if not signs or not 0 < len(name) <= 64 or name != name.strip() or name in (".", ".."):
+        raise ValueError(
+            f"A market cannot be called {name[:64]!r}: use up to 64 letters, digits, spaces and any of . _ -."
+        )
+    return name
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def _opened(folder: Path) -> sqlite3.Connection:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        connection = connect(folder / NAME)
+        connection.execute(TABLE)
+        known = {row[1] for row in connection.execute("PRAGMA table_info(tokens)")}
+        for column in ADDED:
+            if column.split()[0] not in known:
+                connection.execute(f"ALTER TABLE tokens ADD COLUMN {column}")
+    except sqlite3.Error as error:
+        raise ValueError(f"{folder / NAME} cannot be read ({error}): restore it from a backup.") from None
+    return connection

@@ -1,0 +1,115 @@
+"""One thread that writes to the log: what waits is committed together, and answered after it is on disk."""
+
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
+
+from rankstream.service.limits import RefusedError
+from rankstream.service.storage.log import DAMAGED, is_damage
+
+R = TypeVar("R")
+Work = Callable[[sqlite3.Connection], R]
+MAX_GROUP_SIZE = 200
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+class Waiting(NamedTuple):
+    """What is to be written, and who waits for its result."""
+
+    work: Work[Any]
+    result: "Future[Any]"
+
+
+class Writer:
+    """Runs functions that write, each within a transaction that it may share with others that came meanwhile.
+
+    A function that raises ``RefusedError`` must not have written anything. Where a transaction fails, nothing of it is
+    stored, all that were in it are refused, and ``on_failure`` is called.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, on_failure: Callable[[], None]) -> None:
+        self.connection, self.on_failure = connection, on_failure
+        self.failure: RefusedError | None = None  # why nothing could be written the last time, if so
+        self.is_damaged = False
+        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="rankstream log", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return self._queue.qsize()
+
+    def submit(self, work: Work[R]) -> "Future[R]":
+        """Have something written; the result is there when it is on disk."""
+        result: Future[R] = Future()
+        self._queue.put(Waiting(work, result))
+        return result
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._queue.put(None)
+        self._thread.join()
+        self.connection.close()
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            group = [self._queue.get()]
+            while len(group) < MAX_GROUP_SIZE and group[-1] is not None:
+                try:
+                    group.append(self._queue.get_nowait())
+                except Empty:
+                    break
+            going = group[-1] is not None
+            self._write([one for one in group if one is not None])
+
+    def _write(self, group: list[Waiting]) -> None:
+        """One transaction for the whole group."""
+        answers: list[tuple[Waiting, Any, BaseException | None]] = []
+        if not group:
+            return
+        try:
+            before = self.connection.total_changes
+            self.connection.execute("BEGIN IMMEDIATE")
+            for one in group:
+                try:
+                    answers.append((one, one.work(self.connection), None))
+                except RefusedError as refused:
+                    answers.append((one, None, refused))
+            self.connection.execute("COMMIT")
+            self.failure = self.failure if self.connection.total_changes == before else None
+        except Exception as error:
+            self._undo()
+            self.is_damaged |= is_damage(error)
+            self.failure = refusal = reason(error)
+            answers = [(one, None, refusal) for one in group]
+        for one, result, problem in answers:
+            if problem is None:
+                one.result.set_result(result)
+            else:
+                one.result.set_exception(problem)
+
+    def _undo(self) -> None:
+        if self.connection.in_transaction:
+            with suppress(sqlite3.Error):  # on a damaged log
+                self.connection.execute("ROLLBACK")
+        self.on_failure()
+
+
+def reason(error: Exception) -> RefusedError:
+    """Why nothing was stored, without saying more than whoever sent it may know."""
+    if is_damage(error):
+        return RefusedError(503, DAMAGED)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in FULL:
+        return RefusedError(503, "The disk is full: nothing of this was stored; send it again later.", Retry_After="5")
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return RefusedError(503, "The log is busy: nothing of this was stored; send it again later.", Retry_After="1")
+    return RefusedError(
+        503, "The log cannot be written: nothing of this was stored; send it again later.", Retry_After="5"
+    )
