@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from rankstream._core.stderr import tolerate_stderr
+
 __all__ = ["main"]
 
 INTERRUPTED = "rankstream: interrupted.\n"
@@ -13,6 +15,7 @@ INTERRUPTED = "rankstream: interrupted.\n"
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line; Ctrl-C while it is still being loaded is one sentence and exit code 1, too."""
     before, sys.unraisablehook = sys.unraisablehook, _leave_where_python_would_go_on
+    tolerate_stderr()
     try:
         from rankstream.cli.app import main as run
 

@@ -20,30 +20,56 @@ COMMANDS = (
     *("stream", "drift", "compare", "reproduce", "serve"),
 )
 """Each is a file of this folder with a function of that name, or a group of commands."""
-INTERRUPTED = 130  # what typer makes of Ctrl-C
+PANELS = {
+    "Model": ("method", "tolerance", "no_errors"),
+    "Constraints": ("at_most", "at_least", "must", "never", "requires", "excludes", "capacity", "ladder", "changes"),
+    "Reading the file": (
+        *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
+        *("decimal", "dates", "encoding", "sheet", "partitions", "on_error", "rejects"),
+    ),
+    "Time": ("since", "half_life", "window", "budget", "timeout"),
+    "Several markets": ("by", "market", "pool", "jobs"),
+    "Output": ("out", "title", "plot", "as_json", "seed", "help"),
+}
+"""The groups of options that help shows, each with the most used option first; others come before all of these."""
+INTERRUPTED_CODE = 130  # what typer makes of Ctrl-C
 
 
 class ShellCommand(TyperCommand):
-    """A command whose help shows flags without a type: they take no value."""
+    """A command whose help shows options in groups."""
 
     def get_params(self, ctx: Any) -> Any:
         """The options and arguments."""
-        return _plain_flags(super().get_params(ctx))
+        return _sorted_into_panels(_plain_flags(super().get_params(ctx)))
 
 
 class ShellGroup(TyperGroup):
-    """All commands; the same for the flags beside them."""
+    """All commands, and the flags beside them."""
 
     def get_params(self, ctx: Any) -> Any:
         """The options and arguments."""
         return _plain_flags(super().get_params(ctx))
 
 
-def _plain_flags(parameters: Any) -> Any:
+def _plain_flags(parameters: list[Any]) -> list[Any]:
+    """Show flags without a type: they take no value."""
     for one in parameters:
         if getattr(one, "is_flag", False) and one.metavar is None:
             one.metavar = ""
     return parameters
+
+
+def _sorted_into_panels(parameters: list[Any]) -> list[Any]:
+    """Sort options, and leave arguments first and in their order."""
+    places = {name: (panel, place) for panel, names in PANELS.items() for place, name in enumerate(names)}
+    arguments = [one for one in parameters if one.param_type_name != "option"]
+    options = [one for one in parameters if one.param_type_name == "option"]
+    for one in options:
+        if one.rich_help_panel is None:
+            one.rich_help_panel = places.get(one.name, (None,))[0]
+    titles = [None, *PANELS]
+    options.sort(key=lambda one: (titles.index(one.rich_help_panel), places.get(one.name, ("", len(places)))[1]))
+    return [*arguments, *options]
 
 
 def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
@@ -67,7 +93,7 @@ def _show_version(wanted: bool) -> None:
 
 def rankstream(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Non-parametric choice models, estimated and certified while the choices arrive.
@@ -94,11 +120,17 @@ def main(words: Sequence[str] | None = None) -> None:
     except MemoryError:
         _leave("this takes more memory than there is: give it fewer items, offers or choices.", 1)
     except SystemExit as ended:
-        if ended.code == INTERRUPTED:
+        if ended.code == INTERRUPTED_CODE:
             _leave("interrupted.", 1)
         raise
+    except Exception as error:
+        if type(error).__module__ != "sqlite3":  # which only services need, and is not imported here
+            raise
+        _leave(f"a database of the service cannot be used ({error}): check the disk, or restore a backup.", 1)
 
 
 def _leave(sentence: str, code: int) -> None:
-    typer.echo(f"rankstream: {visible(sentence, keep='')}", err=True)
+    from rankstream.cli.options import shell_words
+
+    typer.echo(f"rankstream: {visible(shell_words(sentence), keep='')}", err=True)
     sys.exit(code)

@@ -1,6 +1,6 @@
 """The command ``rankstream decide``: which offer to make, by a saved model and a table of items."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,69 +8,87 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.items import Items, named_item, named_pairs, read_items
-from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options
-from rankstream.cli.pricing import all_names, as_asked
+from rankstream.cli.items import Items, read_items, word_pairs
+from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
+from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
+from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.models.item_names import all_names, named_constraints, offer_in
+from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rankstream._core.watch import Watch
+    from rankstream.data.readers import Reading
     from rankstream.decide.decision import Decision
 
-QUIET = 1.0
+QUIET_SECONDS = 1.0
 """Seconds before progress is shown."""
+TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0
+"""Into how many equal parts choices are split by time to find the recent ones, and how many seconds are recent."""
 
 
+@per_market(together=True, takes_choices=lambda named: named["safe"] or named["next_one"])
 @reading_options()
 def decide(
     model: ModelFile,
     margins: Annotated[
         Path,
-        typer.Option(
-            help="A CSV table of items: item and margin, or unit_cost and price (unless the model has prices)."
-        ),
+        typer.Option(help="CSV table of items with the columns item and margin, or item, unit_cost and price."),
     ],
-    at_most: Annotated[int | None, typer.Option(min=0, help="The most items in the offer.")] = None,
-    at_least: Annotated[int | None, typer.Option(min=0, help="The fewest items in the offer.")] = None,
-    must: Annotated[list[str] | None, typer.Option(help="An item to offer; may be given again.")] = None,
-    never: Annotated[list[str] | None, typer.Option(help="An item not to offer; may be given again.")] = None,
+    at_most: Annotated[int | None, typer.Option(min=0, help="Maximum number of items in the offer.")] = None,
+    at_least: Annotated[int | None, typer.Option(min=0, help="Minimum number of items in the offer.")] = None,
+    must: Annotated[list[str] | None, typer.Option(help="Item that must be offered; repeat for several.")] = None,
+    never: Annotated[list[str] | None, typer.Option(help="Item that must not be offered; repeat for several.")] = None,
     requires: Annotated[
-        list[str] | None, typer.Option(help='"cream:tea" offers cream only with tea; may be given again.')
+        list[str] | None, typer.Option(help='"cream:tea" offers cream only with tea; repeat for several.')
     ] = None,
     excludes: Annotated[
-        list[str] | None, typer.Option(help='"tea:cake" never offers both; may be given again.')
+        list[str] | None, typer.Option(help='"tea:cake" never offers both; repeat for several.')
     ] = None,
     capacity: Annotated[
-        float | None, typer.Option(min=0.0, help="How much space there is; needs a column space in the table.")
+        float | None, typer.Option(min=0.0, help="Total shelf space; the table of items needs a column space.")
     ] = None,
     ladder: Annotated[
-        list[str] | None, typer.Option(help='"small:large" never prices small above large; may be given again.')
+        list[str] | None, typer.Option(help='"small:large" never prices small above large; repeat for several.')
     ] = None,
     present: Annotated[
-        str | None, typer.Option(help='What is on offer now, such as "tea@3.50;cake@4.00"; needs --changes.')
+        str | None,
+        typer.Option(
+            help='What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last '
+            "four weeks, which is the default where the choices are known."
+        ),
     ] = None,
-    changes: Annotated[
-        int | None, typer.Option(min=0, help="The most items that come, go or change their price; needs --present.")
+    changes: Annotated[int | None, typer.Option(min=0, help="Maximum number of items to add, drop or reprice.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Choices the model was fitted to (default: the file the model remembers)."),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The choices that the model was fitted to, for intervals.")] = None,
+    interval: Annotated[
+        bool,
+        typer.Option("--interval/--no-interval", help="Compute intervals by refitting the model to resampled choices."),
+    ] = True,
+    currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
     safe: Annotated[
-        bool, typer.Option("--safe", help="Also find the offer with the best worst case; needs --data.")
+        bool, typer.Option("--safe", help="Also find the offer with the best worst case (needs --data).")
     ] = False,
     next_one: Annotated[
-        bool, typer.Option("--next", help="Instead: the offer to try next, to learn and earn; needs --data.")
+        bool,
+        typer.Option("--next", help="Suggest the offer to try next instead, to learn while earning (needs --data)."),
     ] = False,
     how: Annotated[
-        str, choice("With --next: how to weigh learning against earning.", "thompson", "greedy", "ucb")
+        str, choice("With --next: how to balance learning and earning.", "thompson", "greedy", "ucb")
     ] = "thompson",
-    top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers.")] = 3,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
     budget: Annotated[
-        float, typer.Option(min=0.0, help="Seconds for the search; Ctrl-C ends it with the best so far.")
-    ] = 10.0,
-    plot: Annotated[Path | None, typer.Option(help="Also draw value by size and the offers, in this file.")] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed for the starts of searches, for samples and for intervals.")
-    ] = 0,
+        float,
+        typer.Option(
+            min=0.0,
+            help="CPU seconds for the whole command. Ctrl-C stops it with the best offer so far.",
+        ),
+    ] = 60.0,
+    plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -80,125 +98,178 @@ def decide(
     Example: rankstream decide model.json --margins items.csv --at-most 6
     """
     from rankstream.models.files import load_model
-    from rankstream.plots.saving import check_picture
 
-    if (safe or next_one) and data is None:
-        raise ValueError("--safe and --next need the choices that the model was fitted to: give --data as well.")
     if safe and next_one:
         raise ValueError("--safe and --next are two different questions: ask one at a time.")
+    asked = {
+        "at_most": at_most, "at_least": at_least, "must": must, "never": never, "requires": requires,
+        "excludes": excludes, "ladder": ladder, "capacity": capacity,
+    }  # fmt: skip
     if model.is_dir():
-        from rankstream.cli.markets import decide_markets, refuse
+        alone = {"--safe": safe, "--next": next_one, "--plot": plot, "--present": present}
+        refuse("all markets at once (name one with --market)", alone | {"--changes": changes is not None})
 
-        new = {"--ladder": ladder, "--present": present, "--changes": changes is not None}
-        refuse("a folder of markets", {"--data": data, "--plot": plot} | new)
-        said_of = partial(
-            constraints, at_most=at_most, at_least=at_least, must=must, never=never, requires=requires,
-            excludes=excludes, capacity=capacity,
-        )  # fmt: skip
-        decide_markets(model, margins, said_of, budget, seed, as_json)
+        def choices(loaded: Any) -> Any:
+            return reading.as_fitted(loaded).read(data).counts if data is not None and interval else None
+
+        decide_markets(model, margins, partial(constraints, asked=asked), choices, budget, seed, as_json)
         return
     if plot is not None:
+        from rankstream.plots.files import check_picture  # brings everything that can be drawn
+
         check_picture(plot)
     loaded: Any = load_model(model)
-    names, reading, levels = all_names(loaded), reading.as_fitted(loaded), loaded.price_levels
-    own = loaded.no_choice if levels is None or levels.of(loaded.no_choice)[1] is None else None
-    nothing = reading.no_choice if own is None else str(own)
-    nothing = nothing if nothing in names else None
-    table = read_items(margins, names, nothing, None if levels is None else levels.items)
-    said = constraints(table, names, at_most, at_least, must, never, requires, excludes, capacity)
-    said["no_choice"] = None if nothing is None else names[nothing]
-    said["costs"], said["changes"] = table.unit_costs, changes
-    said["ladders"] = named_pairs("--ladder", ladder or [], names)
-    said["present"] = None if present is None else as_asked(present, loaded)
-    counts = None if data is None else reading.read(data).counts
-    with told() as watch:
+    reading = reading.as_fitted(loaded)
+    table, said = said_of_items(loaded, model, margins, reading, asked)
+    said["changes"] = changes
+    needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
+    known = choices_of(model, loaded, data, reading, needing)
+    counts = None if known is None else known.counts
+    recent = present == "recent" or (present is None and known is not None)
+    said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
+    with progress_watch() as watch:
         if next_one:
-            found: Any = _next(counts, table, how, said, budget, seed, watch)
+            from rankstream.decide.next import next_offer
+
+            kind: Any = how
+            found: Any = next_offer(counts, table.margins, kind, budget=budget, seed=seed, watch=watch, **said)
         elif safe:
-            from rankstream.decide.safety import safe_offer
+            from rankstream.decide.safe import safe_offer
 
             found = safe_offer(counts, table.margins, model=loaded, budget=budget, seed=seed, watch=watch, **said)  # type: ignore[arg-type]
         else:
-            from rankstream.decide.choosing import best_offer
+            from rankstream.decide.best import best_offer
 
             found = best_offer(
-                loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch, **said
-            )
-    show(found, as_json)
+                loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
+                interval=0.95 if interval else None, **said,
+            )  # fmt: skip
+            if counts is not None and interval and found.interval is None:
+                print_note("No intervals: the refits did not finish in time. Allow more with --budget.")
+    show(found, as_json, loaded.about, currency)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
 
 
-def constraints(
-    table: Items,
-    names: dict[str, Any],
-    at_most: int | None,
-    at_least: int | None,
-    must: list[str] | None,
-    never: list[str] | None,
-    requires: list[str] | None,
-    excludes: list[str] | None,
-    capacity: float | None,
-) -> dict[str, Any]:
-    """What was said at the shell, as ``best_offer`` takes it."""
+def said_of_items(
+    model: Any, file: Path, margins: Path, reading: ReadingOptions, asked: dict[str, Any]
+) -> tuple[Items, dict[str, Any]]:
+    """Read the table of items, and return it with what was said at the shell, as ``best_offer`` takes it."""
+    names, levels = all_names(model), model.price_levels
+    own = model.no_choice if levels is None or levels.of(model.no_choice)[1] is None else None
+    nothing = reading.no_choice if own is None else str(own)
+    nothing = nothing if nothing in names else None
+    priced = None if levels is None else levels.items
+    table = read_items(margins, names, nothing, priced, names_elsewhere(file, model))
+    said = constraints(table, names, asked)
+    return table, said | {"no_choice": None if nothing is None else names[nothing], "costs": table.unit_costs}
+
+
+def constraints(table: Items, names: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """What options say about offers, and the table about items, as ``best_offer`` takes it."""
+    capacity = asked.get("capacity")
     if capacity is not None and table.space is None:
         raise ValueError("--capacity needs to know what items fill: add a column space to the table of items.")
-    return {
-        "at_most": at_most,
-        "at_least": at_least,
-        "must": [named_item("--must", text, names) for text in must or []],
-        "never": [named_item("--never", text, names) for text in never or []],
-        "requires": named_pairs("--requires", requires or [], names),
-        "excludes": named_pairs("--excludes", excludes or [], names),
+    words: dict[str, Any] = {option: asked.get(option) or [] for option in ("must", "never")}
+    for option in ("requires", "excludes", "ladder"):
+        words[option] = word_pairs(f"--{option}", asked.get(option) or [], names)
+    found = named_constraints(words, names, "--{} names")
+    return found | {
+        "ladders": found.pop("ladder"),
+        "at_most": asked.get("at_most"),
+        "at_least": asked.get("at_least"),
         "listing_costs": table.listing_costs,
         "space": None if capacity is None else table.space,
         "capacity": capacity,
     }
 
 
-def _next(counts: Any, table: Items, how: str, said: dict[str, Any], budget: float, seed: int, watch: "Watch") -> Any:
-    from rankstream.decide.learning import next_offer
+def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOptions, asked: str) -> "Reading | None":
+    """The choices behind a model: those given, or the file that it was fitted to where that is beside the model.
 
-    kind: Any = how
-    return next_offer(counts, table.margins, kind, budget=budget, seed=seed, watch=watch, **said)
+    Without --data, a file that cannot be read so or has changed is not used; where an option asked for them, that is
+    an error.
+    """
+    noted = model.about.get("data")
+    noted = noted if isinstance(noted, dict) else {}
+    beside = path.parent / Path(str(noted.get("file", ""))).name
+    if data is None and noted.get("digest") is not None and beside.is_file():
+        with suppress(ValueError, OSError):
+            found = reading.read(beside, time_slices=TIME_SLICES)
+            if found.counts.digest() == noted["digest"]:
+                return found
+    if data is None and asked:
+        raise ValueError(f"{asked} needs the choices that the model was fitted to: give --data as well.")
+    return None if data is None else reading.read(data, time_slices=TIME_SLICES)
+
+
+def present_offer(known: "Reading | None") -> Any:
+    """The most frequent offer of the last four weeks; of all choices where their times are not known."""
+    from rankstream.decide.context import most_frequent_offer
+
+    if known is None:
+        return None
+    if known.slices is None or known.slice_times is None:
+        return most_frequent_offer(known.counts)
+    end = known.slice_times[-1][1]
+    parts = zip(known.slices, known.slice_times, strict=True)
+    late = [part for part, (first, _) in parts if first >= end - FOUR_WEEKS] or known.slices[-1:]
+    offers, often = (
+        late[-1].assortments.offers,
+        [sum(times) for times in zip(*(part.totals for part in late), strict=True)],
+    )
+    return offers[often.index(max(often))]
 
 
 @contextmanager
-def told() -> "Iterator[Watch]":
-    """A watch that shows progress after a second, and ends the search at Ctrl-C; the best so far is the answer."""
+def progress_watch() -> "Iterator[Watch]":
+    """A watch that shows progress after a second, and ends the search at Ctrl-C; a wrong answer is exit code 1."""
     from rankstream._core.watch import Deadline, interrupts
+    from rankstream.decide.verification import WrongAnswerError
 
     with interrupts() as asked, progress("looking for the best offer") as tell:
-        clock = Deadline(QUIET)
+        clock = Deadline(QUIET_SECONDS)
 
         def watch(text: str, share: float = 1.0) -> bool:  # noqa: ARG001
             if clock(text):
-                tell(text, 0.0, None)
+                tell(text, 0.0)
             return bool(asked)
 
-        yield watch
+        try:
+            yield watch
+        except WrongAnswerError as error:
+            print_note(f"rankstream: {error}")
+            raise typer.Exit(1) from None
     if asked:
         print_note("Interrupted: this is the best so far.")
 
 
-def show(found: Any, as_json: bool) -> None:
-    """Print a decision, a safe offer or the next offer."""
-    from rankstream.decide.decision import Decision, explanation, named
+def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -> None:
+    """Print a decision, a safe offer or the next offer, after the warnings about the model's fit."""
+    from rankstream.decide.decision import Decision, Units, change_lines, explanation, named, summary
 
     if as_json:
-        print_json(found.to_content())
+        print_json({**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))})
         return
-    print_plain(str(found))
+    for line in map(shell_words, warning_lines(about)):
+        print_plain(line)
+    if interval_words(about) != interval_words({}) and getattr(found, "interval", None) is not None:
+        print_plain(f"In brackets: {interval_words(about)}.")
     if not isinstance(found, Decision):
+        print_plain(str(found))
         return
-    for one in found.runners_up[1:]:
-        print_plain(f"  {one.value:.4g}  {named(one.offer)}")
+    units = Units(currency=currency)
+    for line in (*change_lines(found, units), *([""] if change_lines(found, units) else []), *summary(found, units)):
+        print_plain(line)
+    for runner in found.runners_up[1:]:
+        print_plain(f"  {units.amount(runner.value)}  {named(runner.offer)}")
     print_plain("")
-    for line in explanation(found)[1:]:
+    for line in explanation(found, units)[1:]:
         print_plain(line)
     sizes = found.by_size if found.knows_sizes else {}
     if len(sizes) > 1:
-        print_plain("\nBest value by number of items: " + ", ".join(f"{n}: {v:.4g}" for n, v in sizes.items()) + ".")
+        values = ", ".join(f"{size}: {units.customers * value:.4g}" for size, value in sizes.items())
+        print_plain(f"\nBest value by number of items: {values}.")
 
 
 def draw(found: "Decision", path: Path) -> None:
@@ -206,7 +277,7 @@ def draw(found: "Decision", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from rankstream.plots.decisions import runners_up, value_by_size
-    from rankstream.plots.saving import save_picture
+    from rankstream.plots.files import save_picture
 
     if found is None:
         raise ValueError("There is nothing to draw before any data: leave --plot out.")

@@ -13,7 +13,7 @@ from rankstream._core.files import write_whole
 from rankstream._core.terminal import print_json
 from rankstream._core.watch import interrupts
 from rankstream.cli.options import AsJson
-from rankstream.cli.origin import certificate_words
+from rankstream.reports.origin import certificate_words
 
 if TYPE_CHECKING:
     from rankstream._core.types import Vec
@@ -36,13 +36,13 @@ COLUMNS = (
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="The folder for the model, a picture, the choices and a table of items.")
-    ] = (Path("rankstream-demo")),
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the market and its choices.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the model, a chart, the choices and a table of items.")] = (
+        Path("rankstream-demo")
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the market and its choices.")] = 0,
     per_round: Annotated[int, typer.Option(min=1, max=10_000_000, help="New choices per round.")] = 200,
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Stop at this mean absolute error.")] = 1e-3,
-    max_rounds: Annotated[int, typer.Option(min=1, help="Stop after this many rounds at the latest.")] = 10_000,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Stop when the mean absolute error is this small.")] = 1e-3,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Maximum number of rounds.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
     """Watch a model being estimated from simulated choices.
@@ -62,7 +62,7 @@ def demo(
             f"2,000 choices first, then {per_round:,} a round."
         )
         estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
-    report(console, market, estimate)
+    print_summary(console, market, estimate)
     files = save_all(market, estimate, counts, out)
     console.print(f"\nSaved {files['model']} and {files['picture']}.")
     console.print("A page about it: " + page_words(files, out))
@@ -77,7 +77,7 @@ def watch(
 
     The estimate, and the choices that it was made from.
     """
-    from rankstream.solver.make import make_solver
+    from rankstream.solver.loop import make_solver
     from rankstream.solver.runs import Run
 
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
@@ -135,7 +135,7 @@ def unseen(market: "Market", estimate: "Found") -> "tuple[Vec, Vec]":
     return estimate.model.probabilities(offer), market.truth.probabilities(offer)
 
 
-def report(console: Console, market: "Market", estimate: "Found") -> None:
+def print_summary(console: Console, market: "Market", estimate: "Found") -> None:
     """The result, in plain lines."""
     history, certificate = estimate.history, estimate.certificate
     console.print(
@@ -174,7 +174,7 @@ def draw(market: "Market", estimate: "Found", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from rankstream import plots
-    from rankstream.plots.saving import save_picture
+    from rankstream.plots.files import save_picture
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

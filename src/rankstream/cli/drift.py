@@ -1,23 +1,23 @@
 """The command ``rankstream drift``: what changed between two files of choices, two models, or at a time."""
 
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rankstream._core.terminal import print_json, print_note, print_plain
-from rankstream.cli.asking import as_items, by_name, read_offers, require_drawn, shown
-from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options
+from rankstream._core.terminal import plural, print_note
+from rankstream.cli.markets import MarketOption, market_files, run_each
+from rankstream.cli.model_answers import joined, read_offers, require_drawn, shown
+from rankstream.cli.options import AsJson, ReadingOptions, choice, print_answer, reading_options
 
 if TYPE_CHECKING:
-    from rankstream._core.types import Label
-    from rankstream.cli.asking import Model
     from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.drift import Control, DriftReport, ItemMovement
+    from rankstream.data.drift import Control, DriftReport
+    from rankstream.data.item_changes import ItemMovement
     from rankstream.evaluate.customer_types import TypeChange, TypeChanges
+    from rankstream.models.files import Model
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
@@ -30,50 +30,89 @@ def drift(
     before: Annotated[
         Path, typer.Argument(help="Choices (CSV, JSON lines, Parquet, PrefLib, Excel), or a model file.")
     ],
-    after: Annotated[Path | None, typer.Argument(help="The same kind of file for a later period.")] = None,
+    after: Annotated[Path | None, typer.Argument(help="A second file of the same kind, for a later period.")] = None,
     at: Annotated[
-        str | None, typer.Option(help="Instead of a second file: the time that divides the choices, as 2024-05-16.")
+        str | None, typer.Option(help="Instead of a second file: split the choices at this time, such as 2024-05-16.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Choices: the probability of a false alarm, as --control says.")] = 0.05,
+    level: Annotated[float, typer.Option(help="Choices: false-alarm rate.")] = 0.05,
     control: Annotated[
-        str, choice("Choices: holm limits any false alarm, fdr their share among the alarms.", "holm", "fdr")
+        str,
+        choice(
+            "Choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their share.",
+            "holm",
+            "fdr",
+        ),
     ] = "holm",
     by_offer: Annotated[
-        bool, typer.Option("--by-offer", help="Choices: also list the offers that moved, are new or no longer seen.")
+        bool, typer.Option("--by-offer", help="Choices: also list offers that changed, appeared or disappeared.")
     ] = False,
     least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Models: the least change of a share to report.")
+        float, typer.Option(min=0.0, max=1.0, help="Models: smallest change of a share to report.")
     ] = 0.01,
     offers: Annotated[
-        Path | None, typer.Option(help="Models: a file of offers; types are who choose alike from these.")
+        Path | None, typer.Option(help="Models: a file of offers; customers who choose alike from these form a type.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="The most lines of each kind.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed for the rankings drawn from max-entropy models, with --offers.")
+        int, typer.Option(min=0, help="With --offers: random seed for rankings sampled from max-entropy models.")
     ] = 0,
     as_json: AsJson = False,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Choices: column that separates markets, such as store; each market is compared on its own."),
+    ] = None,
+    market: MarketOption = None,
     *,
     reading: ReadingOptions,
 ) -> None:
     """Report what changed between two files of choices, or two models.
 
+    Two folders of 'fit --by' are compared market by market.
+
     Example: rankstream drift may.csv june.csv
     """
+    from rankstream.data.drift import drift_report
     from rankstream.models.files import load_model
 
-    if compares_models(before, after, at) and after is not None:
-        models = load_model(before), load_model(after)
-        content = of_models(*models, least, None if offers is None else read_offers(offers), seed)
-        text = text_of_models(content, top)
+    def compare(_: str, pair: Any) -> None:
+        if isinstance(pair[0], Path):
+            models = load_model(pair[0]), load_model(pair[1])
+            content = of_models(*models, least, None if offers is None else read_offers(offers), seed)
+            text = text_of_models(content, top)
+        else:
+            report = drift_report(*pair, level=level, control=cast("Control", control))
+            content, text = report.to_json(), text_of_choices(report, top, by_offer)
+        print_answer(as_json, content, text)
+
+    folders = after is not None and before.is_dir() and after.is_dir() and by is None
+    if market is not None and not folders and by is None:
+        raise ValueError("--market is for folders of markets and for choices with --by: leave it out.")
+    pairs: dict[str, Any]
+    if after is not None and folders:
+        pairs = in_both(market_files(before, market), market_files(after, market))
+    elif compares_models(before, after, at):
+        if by is not None:
+            raise ValueError("--by is for files of choices: leave it out.")
+        pairs = {"": (before, after)}
     else:
         if offers is not None:
             raise ValueError("--offers is for models: leave it out, and list the offers that moved with --by-offer.")
-        report = _report(before, after, at, level, control, reading)
-        content, text = of_choices(report), text_of_choices(report, top, by_offer)
-    if as_json:
-        print_json(content)
+        pairs = _periods(before, after, at, by, market, reading)
+    if list(pairs) == [""] or market is not None:
+        compare("", next(iter(pairs.values())))
     else:
-        print_plain(text)
+        run_each(pairs, compare, as_json)
+
+
+def in_both(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What is known of each market before and after; markets of one period only are reported."""
+    for word, names in (("before", before.keys() - after.keys()), ("after", after.keys() - before.keys())):
+        if names:
+            print_note(f"Only {word}, and not compared: {', '.join(map(shown, sorted(names)))}.")
+    both = {name: (before[name], after[name]) for name in before if name in after}
+    if not both:
+        raise ValueError("No market occurs in both periods, so nothing could be compared: name other files.")
+    return both
 
 
 def compares_models(before: Path, after: Path | None, at: str | None) -> bool:
@@ -92,43 +131,56 @@ def compares_models(before: Path, after: Path | None, at: str | None) -> bool:
     raise ValueError(f"{model} is a model and {other} is not: compare two models, or two files of choices.")
 
 
-def _report(
-    before: Path, after: Path | None, at: str | None, level: float, control: str, reading: ReadingOptions
-) -> "DriftReport":
-    """The choices of two files compared, or those of one before and after a time."""
-    from rankstream.data.drift import drift_report
+def _periods(
+    before: Path, after: Path | None, at: str | None, by: str | None, market: str | None, reading: ReadingOptions
+) -> "dict[str, tuple[ChoiceCounts, ChoiceCounts]]":
+    """The choices of two files, or those of one before and after a time; of each market, or of all under no name."""
+    from rankstream.data.observations import observed
+    from rankstream.estimation.many.markets import find_market, name_of
 
     if after is not None and reading.rejects is not None:
         raise ValueError("The rejects of two files would overwrite each other: leave --rejects out.")
+    columns = [] if by is None else [name.strip() for name in by.split(",")]
     if at is not None:
-        periods = _divided(before, at, reading)
+        parts = _divided(before, at, columns, reading)
     else:
-        periods = [reading.read(path).counts for path in (before, after) if path is not None]
-    return drift_report(*periods, level=level, control=cast("Control", control))
+        whole = [reading.read(path, by=columns) for path in (before, after) if path is not None]
+        parts = [one.groups if columns else {("",): one.counts} for one in whole]
+    named = [{key if isinstance(key, tuple) else (key,): part[key] for key in part} for part in parts]
+    chosen = None if market is None else find_market(market, [*named[0], *named[1]])
+    first, second = (
+        {name_of(key): observed(counts) for key, counts in part.items() if chosen in (None, key)} for part in named
+    )
+    return in_both(first, second)
 
 
-def _divided(path: Path, at: str, reading: ReadingOptions) -> "list[ChoiceCounts]":
+def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "list[dict[Any, ChoiceCounts]]":
     """The choices before the beginning of a year, month, day or hour, and those from then on."""
     import numpy as np
 
     from rankstream.data.counts import ChoiceCounts
 
     period, start = _beginning(at)
-    found = reading.read(path, period=period)
-    parts: list[ChoiceCounts] = []
+    found = reading.read(path, by=by, period=period)
+    parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
-        tallies = [counts.tallies for key, counts in found.groups.items() if (str(key) >= start) == late]
+        tallies: dict[Any, list[Any]] = {}
+        for key, counts in found.groups.items():
+            *names, time = key if by else ("", key)
+            if (str(time) >= start) == late:
+                tallies.setdefault(tuple(names), []).append(counts.tallies)
         if not tallies:
             raise ValueError(
                 f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: name a time within."
             )
-        parts.append(ChoiceCounts(found.counts.assortments, np.sum(tallies, axis=0)))
+        offers = found.counts.assortments
+        parts.append({names: ChoiceCounts(offers, np.sum(own, axis=0)) for names, own in tallies.items()})
     return parts
 
 
 def _beginning(at: str) -> tuple[str, str]:
     """What kind of period a time begins, and what that one is called among its kind."""
-    from rankstream.data.readers.grouping import PERIODS
+    from rankstream.data.readers.groups import PERIODS
 
     for form, period in TIMES.items():
         with suppress(ValueError):
@@ -136,74 +188,53 @@ def _beginning(at: str) -> tuple[str, str]:
     raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
-def of_choices(report: "DriftReport") -> dict[str, Any]:
-    """What the data say, as JSON."""
-    names = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
-    return {
-        "compared": "choices",
-        "level": report.level,
-        "control": report.control,
-        "moved": len(report.moved),
-        "items": [asdict(one) for one in report.items],
-        "offers": [
-            {"offer": list(one.offer), **{name: getattr(one, name) for name in names}} for one in report.movements
-        ],
-        "appeared": [list(offer) for offer in report.appeared],
-        "vanished": [list(offer) for offer in report.vanished],
-    }
-
-
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
     """The same in lines: the items that moved, the clearest first; the offers only where they are asked for."""
-    moved, way = report.moved, f"{report.control}, level {report.level:g}"
-    lines = [f"{len(moved):,} of {_number(len(report.movements))} moved beyond noise ({way})."]
-    lines += [f"  {_item_line(one)}" for one in report.items[:top]]
-    lines += [f"  and {len(report.items) - top:,} more items"] if len(report.items) > top else []
-    if moved and not report.items:
-        lines.append("  No item moved the same way over all offers with it.")
+    moved, way = report.moved, f"{report.control}, {100 * report.level:g} % false-alarm rate"
+    lines = [shown(report.verdict)]
+    lines += [f"{len(moved):,} of {plural(report.tested, 'offer')} changed significantly ({way})."] * bool(
+        report.tested
+    )
+    lines += [f"  {_item_line(one, report.given_offers)}" for one in report.items[:top]]
+    lines += [f"  and {plural(len(report.items) - top, 'more item')}"] if len(report.items) > top else []
     if by_offer:
         lines += ["Offers, with the item that changed most in each:"] if moved else []
         lines += [
-            f"  {shown(one.item)} {100 * one.change:+.1f} points in {_joined(one.offer)}: p = {one.adjusted:.2g}"
+            f"  {shown(one.item)} {100 * one.change:+.1f} points in {joined(one.offer)}: p = {one.adjusted:.2g}"
             for one in moved[:top]
         ]
     for word, offers in (("New", report.appeared), ("No longer seen", report.vanished)):
-        lines += [f"{word}: {_number(len(offers))}"] if offers else []
-        lines += [f"  {_joined(offer)}" for offer in offers[:top] if by_offer]
+        lines += [f"{word}: {plural(len(offers), 'offer')}"] if offers else []
+        lines += [f"  {joined(offer)}" for offer in offers[:top] if by_offer]
     if not by_offer and (moved or report.appeared or report.vanished):
         lines.append("List the offers with --by-offer.")
     return "\n".join(lines)
 
 
-def _item_line(one: "ItemMovement") -> str:
+def _item_line(one: "ItemMovement", given_offers: bool) -> str:
+    if given_offers:
+        rest = f"; {100 * one.overall:+.1f} points overall, the rest by other offers and prices"
+        return f"{shown(one.item)}: {100 * one.change:+.1f} points at equal offers{rest} (p = {one.p_value:.2g})"
     where = "the one offer with it" if one.offers == 1 else f"all {one.offers:,} offers with it"
-    others = f", {one.moved:,} of which moved each by itself" if one.moved < one.offers else ""
+    others = f", {one.moved:,} of which changed significantly alone" if one.moved < one.offers else ""
     points = "points" if one.offers == 1 or not others else "points on average"
     return f"{shown(one.item)}: {100 * one.change:+.1f} {points} in {where}{others} (p = {one.p_value:.2g})"
-
-
-def _number(offers: int) -> str:
-    return "1 offer" if offers == 1 else f"{offers:,} offers"
-
-
-def _joined(offer: "tuple[Label, ...]") -> str:
-    return ";".join(map(shown, offer))
 
 
 def of_models(before: "Model", after: "Model", least: float, offers: list[str] | None, seed: int) -> dict[str, Any]:
     """Which customer types came and went, as JSON."""
     from rankstream.evaluate.customer_types import favourite_changes, type_changes
+    from rankstream.models.item_names import by_name, items_in
     from rankstream.models.rankings import RankingModel
 
-    no_choice = _no_choice(before)
-    no_choice = no_choice if no_choice == _no_choice(after) else None
+    no_choice = before.no_choice if before.no_choice == after.no_choice else None
     known = set(before.items), set(after.items)
     if offers is None:
         found = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
         if max(len(before.items), len(after.items)) > MOST_ITEMS:
             print_note(f"Compared by customer types that like one of the {MOST_ITEMS} most chosen items best.")
     else:
-        wanted = [as_items(text, by_name(before)) for text in offers]
+        wanted = [items_in(text, by_name(before)) for text in offers]
         for model in (before, after):
             require_drawn(model, "--offers")
         sparse = [one if isinstance(one, RankingModel) else one.to_rankings(seed=seed) for one in (before, after)]
@@ -217,10 +248,6 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
         "only_after": [str(item) for item in after.items if item not in known[0]],
         **_lists(found),
     }
-
-
-def _no_choice(model: "Model") -> "Label | None":
-    return None if model.no_choice_code is None else model.items[model.no_choice_code]
 
 
 def _lists(found: "TypeChanges") -> dict[str, Any]:
@@ -238,13 +265,10 @@ def text_of_models(content: dict[str, Any], top: int) -> str:
     for word in WORDS:
         lines += [f"{word.capitalize()}:"] if content[word] else []
         for one in content[word][:top]:
-            names = map(
-                shown,
-                one["ranking"]
-                if len(one["ranking"]) > 1 or not content["no_choice"]
-                else [*one["ranking"], f"({content['no_choice']})"],
-            )
-            lines.append(f"  {100 * one['before']:5.1f} % to {100 * one['after']:5.1f} %  {' > '.join(names)}")
+            leaves = len(one["ranking"]) < 2 and content["no_choice"]
+            names = [*one["ranking"], *([f"({content['no_choice']})"] if leaves else [])]
+            shares = f"{100 * one['before']:5.1f} % to {100 * one['after']:5.1f} %"
+            lines.append(f"  {shares}  {' > '.join(map(shown, names))}")
     for name, word in (("only_before", "before"), ("only_after", "after")):
         lines += [f"Items known only {word}: {', '.join(map(shown, content[name][:top]))}"] if content[name] else []
     return "\n".join(lines)

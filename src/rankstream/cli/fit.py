@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.asking import as_items, kind_of, shown, words_of
-from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, reading_options
-from rankstream.cli.pricing import describe_levels, levels_line
+from rankstream._core.files import check_target
+from rankstream._core.terminal import as_time, print_note, progress
+from rankstream.cli.model_answers import shown
+from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, print_answer, reading_options, unused_columns
+from rankstream.cli.price_levels import describe_levels, levels_line
+from rankstream.models.files import kind_of, words_of
+from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
@@ -20,7 +23,12 @@ if TYPE_CHECKING:
 PRICED = ("mnl-price", "latent-class-price")
 METHODS = ("auto", "max-entropy", "nearest", "primal-dual", "mnl", "latent-class", "markov-chain", "mle", *PRICED)
 NO_CHOICE = "no choice"
-SLICES = 8  # of the records by time, to look for a change
+CERTIFIED = (
+    *("distance", "noise_distance", "proven_least_distance", "gap", "mean_absolute_error"),
+    *("converged", "cut_short"),
+)
+"""What a model remembers of how good its fit is."""
+TIME_SLICES = 8  # of the records by time, to look for a change
 
 
 @reading_options(without=("outside_share",))
@@ -28,13 +36,27 @@ def fit(
     data: Data,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The model file to write: model.json; with --by a folder: models."),
+        typer.Option(
+            "--out", "-o", help="Output file (default: model.json); with --by, output folder (default: models)."
+        ),
     ] = None,
-    method: Annotated[str, choice("How to fit; auto decides by the number of offers and items.", *METHODS)] = "auto",
+    method: Annotated[
+        str, choice("Estimation method; auto chooses by the number of offers and items.", *METHODS)
+    ] = "auto",
     budget: Annotated[
-        float,
-        typer.Option(min=0.0, help="Seconds after which the best model so far is saved with its certificate."),
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate; "
+            "nearest and primal-dual after 600 s, or 60 s with very many items.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="The same limit in wall-clock seconds. The result then depends on how busy the machine is."
+        ),
+    ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
@@ -43,29 +65,39 @@ def fit(
             "a mean absolute error for primal-dual.",
         ),
     ] = None,
+    no_errors: Annotated[
+        bool,
+        typer.Option("--no-errors", help="Skip standard errors, which makes the fit a little faster."),
+    ] = False,
     offer: Annotated[
         str | None,
-        typer.Option(help="With several shares: the offer to predict, joined by ';'; else everything."),
+        typer.Option(
+            rich_help_panel="Model",
+            help="With several shares: the offer to predict, such as 'tea;cake' (default: all items).",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for ties between rankings and random starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
     as_json: AsJson = False,
     outside_share: Annotated[
         str | None,
-        typer.Option(help="The share assumed to have bought nothing; several, as 0.2,0.4, show how much it matters."),
+        typer.Option(
+            help="Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it "
+            "matters."
+        ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Leave out choices before this time, such as 2024-05-16; needs a time column.")
+        str | None, typer.Option(help="Ignore choices before this time, such as 2024-05-16 (needs a time column).")
     ] = None,
     half_life: Annotated[
-        str | None, typer.Option(help="Let older choices count for less: half after 30d, say; needs a time column.")
+        str | None, typer.Option(help="Weight older choices less, such as half after 30d (needs a time column).")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="Columns that make a market, such as store,category: a model for each.")
+        str | None, typer.Option(help="Fit one model for each value of these columns, such as store,category.")
     ] = None,
     pool: Annotated[
-        bool, typer.Option("--pool/--no-pool", help="With --by: let small markets borrow from all others.")
+        bool, typer.Option("--pool/--no-pool", help="With --by: let small markets borrow strength from the others.")
     ] = True,
-    jobs: Annotated[int, typer.Option(help="With --by: how many processes; -1 for as many as processors.")] = -1,
+    jobs: Annotated[int, typer.Option(help="With --by: number of parallel processes; -1 for one per CPU.")] = -1,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -74,6 +106,7 @@ def fit(
     Example: rankstream fit choices.csv -o model.json
     """
     from rankstream.estimation.budget import fit_within
+    from rankstream.estimation.misfit import noise_distance
 
     shares = as_shares(outside_share)
     if by is not None:
@@ -81,7 +114,8 @@ def fit(
 
         given = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
         refuse(
-            "many markets", given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget != 60.0}
+            "many markets",
+            given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout},
         )
         share = shares[0] if shares else None
         fit_markets(data, by, out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
@@ -89,20 +123,23 @@ def fit(
     out = out or Path("model.json")
     check_options(out, offer, shares)
     no_choice = reading.no_choice or NO_CHOICE
-    times = {"since": since, "half_life": half_life, "time_slices": SLICES}
+    times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES}
     whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
     read = whole.counts
-    seconds = budget / max(1, len(shares))
+    unused = unused_columns(whole, as_json)
+    seconds, longest = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
     with progress("starting") as tell:
 
         def fit_one(counts: "ChoiceCounts") -> "Estimate[Any]":
-            return fit_within(counts, seconds, method, tolerance, seed, lambda text, part: tell(text, part, 1.0))
+            return fit_within(counts, seconds, method, tolerance, seed, tell, timeout=longest, errors=not no_errors)
 
         fits, sensitivity = (
             assumed(read, fit_one, shares, no_choice, offer) if shares else ([(read, fit_one(read))], None)
         )
     (counts, best), *_ = fits  # with several assumed shares, the first is saved
     content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
+    content["unused"] = unused
+    content["noise_distance"] = noise_distance(best.model, counts)
     content["changed"] = None if half_life else describe_change(whole)
     if whole.prices is not None:
         content["prices"] = describe_levels(whole.prices)
@@ -110,25 +147,14 @@ def fit(
     best.model.note(**origin(best, content, whole, said, data, seed)).save(out)
     if sensitivity is not None:
         content["no_choice"] = describe_assumption(sensitivity, no_choice)
-    if as_json:
-        print_json(content)
-    else:
-        print_plain(as_text(content))
-    if content["cut_short"]:
-        print_note(
-            f"Cut short after {budget:g} s, at a gap of {content['gap']:.4f}: give the fit more time with --budget, "
-            "or expect another model on another machine."
-        )
+    print_answer(as_json, content, as_text(content))
     if content["changed"] is not None:
         print_note(content["changed"]["sentence"])
 
 
 def check_options(out: Path, offer: str | None, shares: list[float]) -> None:
     """Refuse what would fail only after the work is done."""
-    if not out.parent.is_dir():
-        raise ValueError(f"There is no folder {out.parent} to save {out.name} in: make it first.")
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder: name a file for the model with --out.")
+    check_target(out, "the model with --out")
     if offer is not None and len(shares) < 2:
         raise ValueError("--offer is for several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
 
@@ -153,11 +179,12 @@ def assumed(
 ) -> "tuple[list[tuple[ChoiceCounts, Estimate[Any]]], Sensitivity]":
     """A fit for each assumed share, and what they predict from an offer (of everything, if none is given)."""
     from rankstream.data.readers import outside_sensitivity
+    from rankstream.models.item_names import items_in
 
     if all(no_choice in one for one in counts.assortments.offers):
         raise ValueError(f"Every offer has {no_choice!r} already: leave --outside-share out, or name another item.")
     names = {str(item): item for item in (*counts.assortments.items, no_choice)}
-    asked = list(names.values()) if offer is None else as_items(offer, names)
+    asked = list(names.values()) if offer is None else items_in(offer, names)
     asked += [] if no_choice in asked else [no_choice]
     fits: list[tuple[ChoiceCounts, Estimate[Any]]] = []
 
@@ -212,27 +239,16 @@ def describe_change(whole: "Reading") -> dict[str, Any] | None:
     }
 
 
-def as_time(seconds: float) -> str:
-    """A time as people write it: a date, or the number itself where it cannot be one."""
-    from datetime import UTC, datetime
-
-    if not 0.0 <= seconds < 1e11:
-        return f"{seconds:g}"
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.date().isoformat() if (moment.hour, moment.minute) == (0, 0) else moment.strftime("%Y-%m-%dT%H:%M")
-
-
 def origin(
     best: "Estimate[Any]", content: dict[str, Any], whole: "Reading", reading: ReadingOptions, data: Path, seed: int
 ) -> dict[str, Any]:
     """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
     from rankstream._core.version import VERSION
 
-    told = ("distance", "proven_least_distance", "gap", "mean_absolute_error", "converged", "cut_short")
     return {
         "method": best.method.name,
         "seed": seed,
-        "certificate": {name: content[name] for name in told},
+        "certificate": {name: content[name] for name in CERTIFIED},
         "choices": content["choices"],
         "data": {
             "file": shown(data.name),
@@ -243,6 +259,7 @@ def origin(
         "reading": reading.to_note(),
         "times": None if whole.times is None else [as_time(time) for time in whole.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
+        "unused": content["unused"],
         "version": VERSION,
         **({} if whole.prices is None else {"prices": whole.prices.to_content()}),
     }
@@ -269,9 +286,11 @@ def as_text(content: dict[str, Any]) -> str:
     ended = "" if content["converged"] else " (not as good as asked for)"
     least = max(0.0, content["proven_least_distance"])  # in words only: rounding can leave a proof just below 0
     lines = [
+        *warning_lines(content),
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
-        f"{content['distance']:.4f}, and no ranking model is nearer than {least:.4f}.",
+        f"{content['distance']:.4f} (sampling noise alone: {content['noise_distance']:.4f}), and no ranking model is "
+        f"nearer than {least:.4f}.",
     ]
     if "prices" in content:
         lines.append(levels_line(content["prices"]))

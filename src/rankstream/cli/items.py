@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankstream.cli.asking import find_item
+from rankstream.models.item_names import find_item
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,13 +30,18 @@ class Items:
 
 
 def read_items(
-    path: Path, names: "dict[str, Label]", nothing: str | None, priced: "Collection[Label] | None" = None
+    path: Path,
+    names: "dict[str, Label]",
+    nothing: str | None,
+    priced: "Collection[Label] | None" = None,
+    others: "Collection[str]" = (),
 ) -> Items:
     """A CSV file with columns item and margin, or price and unit_cost; optionally listing_cost and space.
 
     Of a model with price levels, ``priced`` are the items that have some: a line about one needs its unit_cost, as the
     price is what is decided; a line about one of its levels needs the margin there. What is wrong with the file is a
-    ValueError that names the line. The no-choice item may be left out, or earn 0.
+    ValueError that names the line. The no-choice item may be left out, or earn 0. Lines about ``others``, the items
+    of other markets, are skipped.
     """
     rows = _rows(path, priced is not None)
     found = Items(
@@ -45,6 +50,8 @@ def read_items(
     )  # fmt: skip
     for number, row in enumerate(rows, start=2):
         place, text = f"Line {number} of {path}", (row["item"] or "").strip()
+        if text in others and text not in names:
+            continue
         item = find_item(text, names, f"{place} is about")
         if item in found.margins or item in (found.unit_costs or {}):
             raise ValueError(f"{place} is about {text!r} again: give each item one line.")
@@ -116,12 +123,7 @@ def _number(place: str, name: str, row: dict[str, Any]) -> float:
     return value
 
 
-def named_item(option: str, text: str, names: "dict[str, Label]") -> "Label":
-    """The item that an option names."""
-    return find_item(text, names, f"{option} names")
-
-
-def named_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> "list[tuple[Label, Label]]":
+def word_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> list[tuple[str, str]]:
     """Pairs such as "cream:tea"; an item may have a colon in its name as long as one way of reading is left."""
     found = []
     for text in texts:
@@ -131,5 +133,5 @@ def named_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> "li
             ways = [way for way in ways if way[0] in names and way[1] in names]
         if len(ways) != 1:
             raise ValueError(f"{option} is {text!r}: give two items as cream:tea.")
-        found.append((named_item(option, ways[0][0], names), named_item(option, ways[0][1], names)))
+        found += ways
     return found

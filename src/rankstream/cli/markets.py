@@ -1,19 +1,35 @@
 """A folder of markets at the shell: fitting, asking and deciding for all of them; other commands hand over to here."""
 
+import inspect
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
-from rankstream._core.terminal import print_json, print_note, print_plain, progress
-from rankstream.cli.asking import by_name, shown
+import typer
+from rich.cells import cell_len, set_cell_size
+
+from rankstream._core.terminal import headed, plural, print_json, print_note, print_plain, progress
 from rankstream.cli.items import Items, read_items
+from rankstream.cli.model_answers import shown
+from rankstream.cli.options import levels_in, shell_words, unused_columns, with_options
+from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.item_names import all_names
+from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
-    from rankstream.cli.options import ReadingOptions
+    from rankstream.cli.options import Command, ReadingOptions
+    from rankstream.data.counts import ChoiceCounts
     from rankstream.estimation.many.results import Markets
 
 MOST_SHOWN = 10
+MarketOption = Annotated[
+    str | None,
+    typer.Option("--market", help='With a folder of markets: use only this market, such as "Old Town".'),
+]
 
 
 def refuse(what: str, given: dict[str, Any]) -> None:
@@ -36,122 +52,215 @@ def fit_markets(
     as_json: bool,
 ) -> None:
     """Estimate a model for every market, and say what became of them."""
-    from rankstream.data.readers.opening import How
+    from rankstream.data.readers.options import ReadOptions
     from rankstream.estimation.many.run import estimate_many
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
-    refuse("many markets", {"--price-columns": reading.price_columns, "--price-levels": reading.price_levels})
-    taken = {field.name for field in fields(How)}
-    taken.discard("price_levels")
+    taken = {field.name for field in fields(ReadOptions)}
     options = {name: value for name, value in vars(reading).items() if name in taken} | {"outside_share": share}
+    options |= {"prices": reading.price_columns, "price_levels": levels_in(reading.price_levels)}
     columns = [name.strip() for name in by.split(",")]
     try:
         markets = estimate_many(data, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
     except KeyboardInterrupt:
         print_note(f"What is done is in {out}: the same command goes on from there.")
         raise
+    content = describe(markets, unused_columns(markets.tallies, as_json))
     if as_json:
-        print_json(describe(markets))
-        return
-    _print_fit(markets)
+        print_json(content)
+    else:
+        _print_fit(content)
+    if content["failed"]:
+        raise typer.Exit(1 if any(row.status == "done" for row in markets.rows) else 2)
 
 
-def describe(markets: "Markets") -> dict[str, Any]:
+def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]:
     """What became of all markets, as JSON."""
-    rows = markets.rows
+    rows, tallies = markets.rows, markets.tallies
+    prices = (
+        {} if tallies.how.prices is None else {"prices_in_common": tallies.in_common, "price_levels": tallies.sharing}
+    )
     return {
         "models": str(markets.folder),
         "by": list(markets.by),
-        "markets": len(markets),
+        "fitted": len(markets),
         "absent": sum(row.status == "absent" for row in rows),
         "choices": sum(row.choices or 0.0 for row in rows),
         "methods": dict(Counter(row.method for row in rows if row.method is not None)),
+        **prices,
+        "unused": unused,
         "failed": [{"market": row.market, "error": row.error} for row in rows if row.status == "failed"],
     }
 
 
-def _print_fit(markets: "Markets") -> None:
-    content = describe(markets)
-    by = ", ".join(markets.by)
-    methods = ", ".join(f"{number:,} by {name}" for name, number in content["methods"].items())
-    print_plain(f"{content['choices']:,.12g} choices; {len(markets):,} markets by {by}, {methods or 'none fitted'}.")
+def _print_fit(content: dict[str, Any]) -> None:
+    for line in warning_lines(content):
+        print_plain(line)
+    number = f"{plural(content['choices'], 'choice')}; {plural(content['fitted'], 'market')}"
+    methods = ", ".join(f"{many:,} by {name}" for name, many in content["methods"].items())
+    print_plain(f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}.")
+    if "price_levels" in content:
+        common = f"{100 * content['prices_in_common']:.0f} % of the offered prices occur in several markets"
+        print_plain(f"Price levels: {content['price_levels']} ({common}).")
     for one in content["failed"][:MOST_SHOWN]:
         print_plain(f"Failed: {shown(one['market'])}: {shown(one['error'])}")
     more = len(content["failed"]) - MOST_SHOWN
     if more > 0:
         print_plain(f"{more:,} more failed: see the column error of index.parquet.")
-    print_plain(f"Saved {content['models']}.")
+    if content["fitted"]:
+        print_plain(f"Saved {plural(content['fitted'], 'model')} in {content['models']}.")
 
 
-def load_one(path: Path, market: str | None) -> Any:
-    """The model in a file; or that of a market, where the path is a folder of markets."""
-    from rankstream.models.files import load_model
-
-    if not path.is_dir():
-        if market is not None:
-            raise ValueError(f"--market is for a folder of markets, and {path} is not one: leave it out.")
-        return load_model(path)
+def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:
+    """The model files in a folder of markets by the markets' names: all of them, or that of one market."""
     from rankstream.estimation.many.results import Markets
 
-    markets = Markets.load(path)
-    if market is None:
-        first = next((row.market for row in markets.rows if row.file is not None), "York;tea")
-        raise ValueError(f"{path} is a folder of {len(markets):,} markets: name one with --market, such as {first!r}.")
-    return markets.model(market)
+    markets = Markets.load(folder)
+    rows = [markets.row(key) for key in ([market] if market is not None else markets)]
+    if not rows:
+        raise ValueError(f"No market of {folder} has a model: run 'fit --by' again.")
+    return {row.market: folder / str(row.file) for row in rows}
 
 
-def decide_markets(path: Path, margins: Path, said: Any, budget: float, seed: int, as_json: bool) -> None:
+def run_each(files: Mapping[str, Any], run: Callable[[str, Any], None], as_json: bool) -> None:
+    """Run something for every market, its output below the market's name; with ``as_json`` one document by names.
+
+    A market that fails has a sentence instead, and the exit code is 1; where all fail, the first error is raised.
+    """
+    documents, errors = dict[str, Any](), dict[str, str]()
+    for name, file in files.items():
+        with headed(name) as found:
+            try:
+                run(name, file)
+                documents[name] = found.documents[-1] if found.documents else None
+            except ValueError as error:
+                errors[name] = shell_words(str(error))
+                documents[name] = {"error": errors[name]}
+        if found.printed:
+            print_plain("")
+    if len(errors) == len(files):
+        raise ValueError("{}: {}".format(*next(iter(errors.items()))))
+    if as_json:
+        print_json({"markets": documents})
+    for name, sentence in errors.items():
+        print_note(f"{name}: {sentence}")
+    if errors:
+        raise typer.Exit(1)
+
+
+def per_market(
+    takes_choices: Callable[[dict[str, Any]], bool] = lambda _: False, together: bool = False
+) -> Callable[["Command"], "Command"]:
+    """Let a command that takes a model file take a folder of markets: all of them, or the one of --market.
+
+    It runs once for each market, on the market's model file; a file that --out names then has the market's name in its
+    own. Where ``takes_choices`` says so, --data is the folder itself unless it is given. A command that answers for all
+    markets ``together`` is given the folder, unless --market names one, whose choices it then takes.
+    """
+
+    def extend(command: "Command") -> "Command":
+        @wraps(command)
+        def extended(*, market: str | None = None, **named: Any) -> None:
+            folder: Path = named["model"]
+
+            def run(name: str, file: Path) -> None:
+                out = named.get("out") if market is None else None
+                word = quote(name, safe=" ;")
+                own = {} if out is None else {"out": out.with_name(f"{out.stem}-{word}{out.suffix}")}
+                command(**named | own | {"model": file})
+
+            if market is not None and not folder.is_dir():
+                raise ValueError(f"--market is for a folder of markets, and {folder} is not one: leave it out.")
+            if folder.is_dir():
+                refuse("a folder of markets", {"--rejects": named.get("rejects")})
+                if named.get("data") is None and (takes_choices(named) or (together and market is not None)):
+                    named["data"] = folder
+            if market is not None:
+                run(*next(iter(market_files(folder, market).items())))
+            elif together or not folder.is_dir():
+                command(**named)
+            else:
+                run_each(market_files(folder), run, named["as_json"])
+
+        option = inspect.Parameter("market", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MarketOption)
+        return with_options(extended, command, [option])
+
+    return extend
+
+
+def names_elsewhere(file: Path, model: Any) -> set[str]:
+    """What the other markets of a folder call their items; nothing for a model that is not of a folder of markets."""
+    if "market" not in model.about or not (file.parent / "settings.json").is_file():
+        return set()
+    from rankstream.models.files import load_model
+
+    return {name for other in market_files(file.parent).values() for name in all_names(load_model(other))}
+
+
+def decide_markets(
+    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", budget: float, seed: int,
+    as_json: bool,
+) -> None:  # fmt: skip
     """The best offer of every market as one table; ``said`` makes constraints of the table of items and their names.
 
     The table of items covers those of all markets. What is said of an item concerns the markets that carry it; a market
-    without an item that must be offered has a message in place of an offer.
+    without an item that must be offered has a message in place of an offer. ``choices`` are those of a model's market,
+    for intervals, or None.
     """
     from rankstream.estimation.many.results import Markets
 
     markets = Markets.load(path)
-    names, nothing = dict[str, Any](), set[str]()
+    names, nothing, priced = dict[str, Any](), set[str](), set[Any]()
     for key in markets:
         model = markets.model(key)
-        names |= by_name(model)
+        names |= all_names(model)
         nothing |= set() if model.no_choice is None else {str(model.no_choice)}
+        priced |= set() if model.price_levels is None else set(model.price_levels.items)
     if len(nothing) > 1:
         listed = ", ".join(map(repr, sorted(nothing)))
-        raise ValueError(f"The markets call no choice differently ({listed}): decide them one by one by their files.")
-    table = read_items(margins, names, next(iter(nothing), None))
+        raise ValueError(f"The markets call no choice differently ({listed}): decide them one by one with --market.")
+    table = read_items(margins, names, next(iter(nothing), None), priced or None)
     wanted = said(table, names) | {"no_choice": names[nothing.pop()] if nothing else None}
-    rows = []
+    rows = {}
     with progress("looking for the best offers") as tell:
         for number, key in enumerate(markets):
-            tell(f"{number:,} of {len(markets):,} markets", float(number), float(len(markets)))
-            rows.append({"market": markets.row(key).market} | _decided(markets.model(key), table, wanted, budget, seed))
+            tell(f"{number:,} of {plural(len(markets), 'market')}", number / len(markets))
+            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, budget, seed)
     if as_json:
-        print_json(rows)
+        print_json({"markets": rows})
         return
-    width = max([len("market"), *(len(shown(row["market"])) for row in rows)])
-    print_plain(f"{'market':<{width}}  {'value':>10}  offer")
-    for row in rows:
-        value = "" if row["value"] is None else f"{row['value']:.4g}"
-        offer = ", ".join(map(shown, row["offer"])) if row["error"] is None else shown(row["error"])
-        proven = "" if row["proven"] is not False else " (not proven best)"
-        print_plain(f"{shown(row['market']):<{width}}  {value:>10}  {offer}{proven}")
+    lines = [("market", "value", "offer")]
+    for name, row in rows.items():
+        if "offer" not in row:
+            lines.append((shown(name), "", shown(row["error"])))
+            continue
+        ends = "" if row.get("interval") is None else " [{:.4g}, {:.4g}]".format(*row["interval"])
+        offer = ", ".join(map(shown, row["offer"])) + ("" if row["proven"] else " (not proven best)")
+        lines.append((shown(name), f"{row['value']:.4g}{ends}", offer))
+    first, second = (max(cell_len(line[place]) for line in lines) for place in (0, 1))
+    for name, value, offer in lines:
+        print_plain(f"{set_cell_size(name, first)}  {value:>{second}}  {offer}")
 
 
-def _decided(model: Any, table: Items, wanted: dict[str, Any], budget: float, seed: int) -> dict[str, Any]:
-    from rankstream.decide.choosing import best_offer
+def _decided(
+    model: Any, table: Items, wanted: dict[str, Any], choices: "Callable[[Any], ChoiceCounts | None]", budget: float,
+    seed: int,
+) -> dict[str, Any]:  # fmt: skip
+    from rankstream.decide.best import best_offer
 
-    items = set(model.items)
+    items = set(all_names(model).values())
     said = wanted | {"no_choice": wanted["no_choice"] if wanted["no_choice"] in items else None}
-    for name in ("listing_costs", "space"):
-        if said[name] is not None:
-            said[name] = {item: value for item, value in said[name].items() if item in items}
+    costs = None if model.price_levels is None else table.unit_costs
+    for name, numbers in (("listing_costs", said["listing_costs"]), ("space", said["space"]), ("costs", costs)):
+        said[name] = None if numbers is None else {item: value for item, value in numbers.items() if item in items}
     said["never"] = [item for item in said["never"] if item in items]
-    said["excludes"] = [pair for pair in said["excludes"] if items.issuperset(pair)]
     lacking = [first for first, second in said["requires"] if first in items and second not in items]
     said["never"] += [item for item in lacking if item not in said["never"]]
-    said["requires"] = [pair for pair in said["requires"] if items.issuperset(pair)]
+    for name in ("excludes", "requires", "ladders"):
+        said[name] = [pair for pair in said[name] if items.issuperset(pair)]
     margins = {item: margin for item, margin in table.margins.items() if item in items}
     try:
-        found = best_offer(model, margins, budget=budget, seed=seed, **said)
+        found = best_offer(model, margins, counts=choices(model), budget=budget, seed=seed, **said)
     except ValueError as error:
-        return {"offer": [], "value": None, "proven": None, "error": str(error)}
-    return {"offer": list(map(str, found.offer)), "value": found.value, "proven": found.proven, "error": None}
+        return {"error": str(error)}
+    return {**found.to_json(), "warnings": fit_warnings(model.about)}

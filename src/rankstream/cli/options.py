@@ -2,19 +2,22 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from rankstream._core.files import same_file
-from rankstream._core.terminal import print_note
+from rankstream._core.terminal import print_json, print_note, print_plain
 
 if TYPE_CHECKING:
     from rankstream.data.readers import Reading
+    from rankstream.data.readers.tallies import Tallies
 
 Command = Callable[..., None]
 
@@ -29,7 +32,7 @@ def choice(text: str, *known: str) -> Any:
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
         if value is not None and value not in known and not context.resilient_parsing:
-            from rankstream.cli.asking import did_you_mean
+            from rankstream.models.item_names import did_you_mean
 
             choices = ", ".join(map(repr, known))
             raise ValueError(f"{option.opts[0]} is {value!r}{did_you_mean(value, known)}: choose one of {choices}.")
@@ -40,20 +43,24 @@ def choice(text: str, *known: str) -> Any:
 
 Data = Annotated[
     Path,
-    typer.Argument(help="Choices as CSV, JSON lines, Parquet, PrefLib or Excel; a quoted glob names several files."),
+    typer.Argument(
+        help="File of choices: CSV, JSON Lines, Parquet, PrefLib or Excel. Quote a glob to read several files."
+    ),
 ]
-ModelFile = Annotated[Path, typer.Argument(help="A model file, as 'fit' writes it.")]
-Behind = Annotated[Path | None, typer.Option(help="The choices that the model was fitted to, for intervals.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit', or folder written by 'fit --by'.")]
+Behind = Annotated[Path | None, typer.Option(help="Choices the model was fitted to, for intervals.")]
 Replicates = Annotated[
-    int, typer.Option(min=2, max=10_000, help="With --data: how many refits the intervals come from.")
+    int, typer.Option(min=2, max=10_000, help="With --data: number of bootstrap refits for intervals.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FORMATS = ("transactions", "long", "wide", "counts", "rankings")
 REMEMBERED = (
     *("outside_share", "no_choice", "format", "columns", "encoding", "separator", "sheet", "partitions"),
-    *("price_columns", "price_levels"),
+    *("price_columns", "price_levels", "decimal", "dates"),
 )
 """What a model remembers of how its choices were read."""
+SHELL_NAMES = {"prices": "price_columns"}
+"""Arguments of the library that are called otherwise here."""
 
 
 @dataclass(frozen=True)
@@ -61,31 +68,32 @@ class ReadingOptions:
     """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes."""
 
     outside_share: Annotated[
-        float | None, typer.Option(min=0.0, max=0.999, help="The share assumed to have bought nothing.")
+        float | None, typer.Option(min=0.0, max=0.999, help="Assumed share of customers who bought nothing.")
     ] = None
     no_choice: Annotated[
-        str | None, typer.Option(help="The item in every offer that an empty choice means: the no-choice item.")
+        str | None,
+        typer.Option(
+            help="Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken."
+        ),
     ] = None
-    format: Annotated[str | None, choice("What a row is; without it, the columns decide.", *FORMATS)] = None
+    format: Annotated[str | None, choice("What a row is (default: recognised from the columns).", *FORMATS)] = None
     columns: Annotated[
         str | None,
         typer.Option(
-            help="Which column is what: item=alt,chosen=choice or items=car_av:1;bus_av:2; as JSON where a name has "
-            "a comma."
+            help="Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name "
+            "contains a comma."
         ),
     ] = None
     contents: Annotated[
-        Path | None, typer.Option(help="A table that lists the items of each numbered offer: offer_id and item.")
+        Path | None, typer.Option(help="Table with the items of each offer: columns offer_id and item.")
     ] = None
     separator: Annotated[
-        str | None, typer.Option(help="What joins the items of an offer or ranking; without it, the rows decide.")
+        str | None, typer.Option(help="Separator between items of an offer or ranking (default: recognised).")
     ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="The encoding of text files, such as latin-1; utf-8 without it.")
-    ] = None
-    sheet: Annotated[str | None, typer.Option(help="The sheet of an Excel workbook that has several.")] = None
+    encoding: Annotated[str | None, typer.Option(help="Text encoding, such as latin-1 (default: utf-8).")] = None
+    sheet: Annotated[str | None, typer.Option(help="Sheet to read from an Excel workbook.")] = None
     partitions: Annotated[
-        str | None, typer.Option(help="Columns that are in the names of folders, such as store for store=north/.")
+        str | None, typer.Option(help="Columns encoded in folder names, such as store for store=north/.")
     ] = None
     price_columns: Annotated[
         str | None,
@@ -96,12 +104,21 @@ class ReadingOptions:
     ] = None
     price_levels: Annotated[
         str | None,
-        typer.Option(help='How many levels prices are put into, or JSON: {"tea": [3, 3.5]}; else one for each price.'),
+        typer.Option(
+            help='Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).'
+        ),
     ] = None
-    on_error: Annotated[str, choice("At a bad record: stop, or skip it and report.", "stop", "skip")] = "stop"
-    rejects: Annotated[Path | None, typer.Option(help="Where to write the records that were skipped.")] = None
+    decimal: Annotated[str | None, choice("Decimal mark of prices and counts (default: recognised).", ".", ",")] = None
+    dates: Annotated[str | None, choice("Order of day, month and year (default: recognised).", "iso", "dmy", "mdy")] = (
+        None
+    )
+    on_error: Annotated[
+        str, choice("What to do with a bad record: stop, or skip it and report it.", "stop", "skip")
+    ] = "stop"
+    rejects: Annotated[Path | None, typer.Option(help="File for skipped records.")] = None
     _source: str = ""
     _levels: Any = None
+    _market: Any = None
 
     def read(self, path: Path, **more: Any) -> "Reading":
         """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
@@ -110,6 +127,12 @@ class ReadingOptions:
         given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
         given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
+        if self._market is not None:
+            from rankstream.estimation.many.results import stored_choices
+
+            if path.is_dir():
+                return stored_choices(path, tuple(self._market.values()))
+            more["where"] = self._market
         try:
             found = read(path, **given, **more)
         except ValueError as error:
@@ -117,7 +140,7 @@ class ReadingOptions:
                 raise
             raise ValueError(f"{str(error).rstrip('.')} ({self._source}).") from None
         if found.problems.total:
-            print_note(found.problems.summary())
+            print_note(shell_words(found.problems.summary()))
         return found
 
     def as_fitted(self, model: Any) -> "ReadingOptions":
@@ -137,11 +160,43 @@ class ReadingOptions:
         columns = known.get("price_columns", self.price_columns)
         levels = model.price_levels if columns is not None and self.price_levels is None else None
         source = f"read as the model's own choices were, with {told}: give other options to read it otherwise"
-        return replace(self, **known, _source=source if known else "", _levels=levels)
+        market = model.about.get("market")
+        market = market if isinstance(market, dict) and market else None
+        return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
 
     def to_note(self) -> dict[str, Any]:
         """What a model remembers of it."""
         return {name: getattr(self, name) for name in REMEMBERED}
+
+
+def shell_words(sentence: str) -> str:
+    """A sentence of the library with its arguments as options: what it calls ``no_choice='nothing'`` is an option here.
+
+    >>> shell_words("say separator=';', or map them: columns='offered=...,chosen=...'.")
+    "say --separator ';', or map them: --columns offered=...,chosen=...."
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = SHELL_NAMES.get(found[1], found[1]), found[2]
+        if value[0] == "[":
+            value = quote(",".join(re.findall("'([^']*)'", value)))
+        elif value[0] in "'\"":
+            value = quote(value[1:-1])
+        return f"--{name.replace('_', '-')} {value}"
+
+    names = [*SHELL_NAMES, *(field.name for field in fields(ReadingOptions)), "by", "half_life", "out", "since"]
+    words = re.sub(rf"\b({'|'.join(names)})=('[^']*'|\"[^\"]*\"|\['[^\]]*\]|\.\.\.|\d+)", option, sentence)
+    return words.replace("drift_report", "'rankstream drift'").replace("pool=False", "--no-pool")
+
+
+def unused_columns(found: "Reading | Tallies", as_json: bool) -> list[dict[str, Any]]:
+    """The columns that a reading did not use, as JSON; unless that is asked for, what it says of columns is printed."""
+    if (notes := [*found.notes, *(column.sentence for column in found.unused)]) and not as_json:
+        print_note(shell_words("\n".join(notes)))
+    return [
+        {name: shell_words(fact) if isinstance(fact, str) else fact for name, fact in column.to_content().items()}
+        for column in found.unused
+    ]
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -174,6 +229,24 @@ def _check_rejects(rejects: Path, others: list[Path]) -> None:
             raise ValueError(f"--rejects names {rejects}, which is {other}: name a file for the rejects alone.")
 
 
+def with_options(extended: Command, command: Command, options: list[inspect.Parameter]) -> Command:
+    """Show more options in the signature of a command, in place of ``reading``, which they make."""
+    signature = inspect.signature(command)
+    own = [one for name, one in signature.parameters.items() if name != "reading"]
+    found = signature.replace(parameters=[*own, *options])
+    extended.__signature__ = found  # type: ignore[attr-defined]
+    extended.__annotations__ = {one.name: one.annotation for one in found.parameters.values()}
+    return extended
+
+
+def print_answer(as_json: bool, content: Any, text: str) -> None:
+    """Print an answer for programs or for people."""
+    if as_json:
+        print_json(content)
+    else:
+        print_plain(text)
+
+
 def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Give a command the options of ``ReadingOptions``, or all but some; its parameter ``reading`` is what they say."""
     hints = get_type_hints(ReadingOptions, include_extras=True)
@@ -193,11 +266,6 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
                 _check_rejects(said["rejects"], [value for value in named.values() if isinstance(value, Path)])
             command(*values, reading=ReadingOptions(**said), **named)
 
-        signature = inspect.signature(command)
-        own = [parameter for name, parameter in signature.parameters.items() if name != "reading"]
-        found = signature.replace(parameters=[*own, *options])
-        extended.__signature__ = found  # type: ignore[attr-defined]
-        extended.__annotations__ = {one.name: one.annotation for one in found.parameters.values()}
-        return extended
+        return with_options(extended, command, options)
 
     return extend

@@ -5,52 +5,58 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.asking import shown
-from rankstream.cli.drawing import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
-from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
-from rankstream.cli.pricing import as_labels, as_rows, demand_curves
-from rankstream.cli.refitting import refits_of
+from rankstream.cli.markets import per_market
+from rankstream.cli.model_answers import joined, refitted
+from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, print_answer, reading_options
+from rankstream.cli.pictures import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
+from rankstream.cli.price_levels import as_labels, as_rows, demand_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rankstream.cli.asking import Model
+    from rankstream.models.files import Model
 
 KINDS = ("segments", "substitution", "fit", "shares", "demand")
 PERIODS = ("hour", "day", "week", "month", "year")
 
 
+@per_market(takes_choices=lambda named: named["kind"] == "fit")
 @reading_options()
 def plot(
-    model: Annotated[Path, typer.Argument(help="A model file; for shares over time, a file of choices.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write: .png, .svg, .pdf or .jpg.")],
+    model: Annotated[Path, typer.Argument(help="Model file; for shares over time, a file of choices.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output file: .png, .svg, .pdf or .jpg.")],
     kind: Annotated[
         str,
         choice(
-            "Customer types, who gains, predicted against observed (with --data), shares over time, demand by price.",
+            "What to draw: customer types, substitution, predicted against observed (with --data), shares over time, "
+            "or demand by price.",
             *KINDS,
         ),
     ] = "segments",
     data: Annotated[
         Path | None,
-        typer.Option(help="For fit: choices to compare with the model. Else those it was fitted to, for intervals."),
+        typer.Option(
+            help="With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for "
+            "intervals."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=100, help="For segments: the most customer types.")] = 10,
-    places: Annotated[int, typer.Option(min=1, help="For segments: how many of their favourites types differ by.")] = 2,
+    top: Annotated[
+        int, typer.Option(min=1, max=100, help="With --kind segments: maximum number of customer types.")
+    ] = 10,
+    places: Annotated[int, typer.Option(min=1, help="With --kind segments: how many top choices define a type.")] = 2,
     offer: Annotated[
         str | None,
         typer.Option(
-            help="For substitution (else everything), shares (else the most frequent) and demand (else middle prices): "
-            "items joined by ';'."
+            help="Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer)."
         ),
     ] = None,
-    item: Annotated[str | None, typer.Option(help="For demand: whose; all items with two levels without it.")] = None,
-    period: Annotated[str | None, choice("For shares; month without it.", *PERIODS)] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(help="With --kind demand: the item to draw (default: every item with at least two price levels)."),
+    ] = None,
+    period: Annotated[str | None, choice("With --kind shares: length of a period (default: month).", *PERIODS)] = None,
     replicates: Replicates = 50,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed for types of over two places, drawn from the model, and for intervals.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for sampled customer types and intervals.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -60,7 +66,7 @@ def plot(
     Example: rankstream plot model.json -o types.png --kind substitution
     """
     from rankstream.models.files import is_model, load_model
-    from rankstream.plots.saving import check_picture, save_picture
+    from rankstream.plots.files import check_picture, save_picture
 
     check_kind(kind, data, offer, period, places)
     if item is not None and kind != "demand":
@@ -75,23 +81,16 @@ def plot(
         content |= {"offers": [[str(item) for item in one] for one in offers], "of_offers": of}
         what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
         if offer is None and of > 1:
-            note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{_text(offers[0])}'."
+            note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
     elif kind == "demand":
         loaded = load_model(model)
-        curves = demand_curves(loaded, item, offer, refits_of(loaded, data, reading, replicates, seed))
+        curves = demand_curves(loaded, item, offer, refitted(loaded, data, reading, replicates, seed))
         content["demand"] = as_rows(curves)
         figure = draw_demand(curves)
     else:
         figure = draw_model(load_model(model), kind, data, offer, (top, places), (replicates, seed), reading)
     save_picture(figure, out)
-    if as_json:
-        print_json(content)
-    else:
-        print_plain(f"Saved {out}." + (f" {note}" if note else ""))
-
-
-def _text(offer: tuple[Any, ...]) -> str:
-    return ";".join(map(shown, offer))
+    print_answer(as_json, content, f"Saved {out}." + (f" {note}" if note else ""))
 
 
 def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None, places: int) -> None:
@@ -121,7 +120,7 @@ def draw_model(
     items = None if offer is None else as_labels(offer, model)
     if kind == "fit" and data is not None:
         return draw_fit(model, reading.as_fitted(model).read(data).counts)
-    many = refits_of(model, data, reading, *refits)
+    many = refitted(model, data, reading, *refits)
     if kind == "segments":
         return draw_segments(model, *types, refits[1], many)
     return draw_substitution(model, items, many)

@@ -6,33 +6,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.asking import read_offers, shown
+from rankstream.cli.markets import per_market
+from rankstream.cli.model_answers import read_offers, refitted, shown
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
-from rankstream.cli.pricing import as_asked, between_levels, between_lines
-from rankstream.cli.refitting import refitted
+from rankstream.cli.price_levels import between_lines
+from rankstream.models.item_names import offer_in
 
 if TYPE_CHECKING:
     from rankstream._core.types import Label
 
 
+@per_market(takes_choices=lambda named: named["interval"] is not None)
 @reading_options()
 def predict(
     model: ModelFile,
     offer: Annotated[
         list[str] | None,
-        typer.Option(help="Items joined by ';', or a JSON list; with prices as tea@3.50; may be given again."),
+        typer.Option(
+            help="Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for "
+            "several."
+        ),
     ] = None,
-    offers: Annotated[Path | None, typer.Option(help="A text file with an offer in every line.")] = None,
+    offers: Annotated[Path | None, typer.Option(help="Text file with one offer per line.")] = None,
     interval: Annotated[
-        float | None, typer.Option(help="Add intervals that cover as often as this, such as 0.95; needs --data.")
+        float | None, typer.Option(help="Add intervals at this confidence level, such as 0.95 (needs --data).")
     ] = None,
     data: Behind = None,
     replicates: Replicates = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the simulated choices behind intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
-    market: Annotated[
-        str | None, typer.Option(help='Which market, such as "York;tea", where the model is a folder of markets.')
-    ] = None,
+    forced: Annotated[
+        bool, typer.Option("--forced", help="Predict as if customers must buy: do not add the no-purchase option.")
+    ] = False,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -41,39 +46,35 @@ def predict(
     Example: rankstream predict model.json --offer "tea;pie;nothing"
     """
     from rankstream._core.arguments import number_between
-    from rankstream.cli.markets import load_one
+    from rankstream.models.answers import prediction_to_json
+    from rankstream.models.files import load_model
 
     if bool(offer) == (offers is not None):
         raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
     if (interval is None) != (data is None):
         raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
-    if interval is not None and model.is_dir():
-        raise ValueError("--interval is not for a folder of markets: leave it out, or name the model file of a market.")
-    loaded = load_one(model, market)
+    loaded = load_model(model)
     texts = (offer or []) if offers is None else read_offers(offers)
-    wanted = [as_asked(text, loaded) for text in texts]
-    found: list[dict[Label, tuple[float, ...]]]
-    if interval is None or data is None:
-        found = [{item: (share,) for item, share in loaded.predict(items).items()} for items in wanted]
-    else:
+    wanted = [offer_in(text, loaded) for text in texts]
+    found: list[dict[Label, Any]]
+    if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-        many = refitted(loaded, data, reading, replicates, seed)
-        found = [dict(many.predict(items, interval).items()) for items in wanted]
+    many = refitted(loaded, data, reading, replicates, seed)
+    if interval is None or many is None:
+        found = [loaded.predict(items, forced=forced) for items in wanted]
+    else:
+        found = [many.predict(items, interval, forced=forced) for items in wanted]
+    contents = [prediction_to_json(loaded, *row) for row in zip(wanted, found, strict=True)]
     if as_json:
-        asked = zip(texts, wanted, found, strict=True)
-        print_json([_as_content(text, shares) | between_levels(loaded, items) for text, items, shares in asked])
+        print_json(contents)
         return
-    for text, items, shares in zip(texts, wanted, found, strict=True):
+    for text, content in zip(texts, contents, strict=True):
         print_plain(shown(text))
-        for item, (share, *ends) in sorted(shares.items(), key=lambda pair: -pair[1][0]):
-            margin = f" [{100 * ends[0]:5.1f}, {100 * ends[1]:5.1f} ]" if ends else ""
+        ends = content.get("intervals", {})
+        for item, share in sorted(content["shares"].items(), key=lambda pair: -pair[1]):
+            margin = " [{:5.1f}, {:5.1f} ]".format(*(100 * end for end in ends[item])) if ends else ""
             print_plain(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
-        for line in between_lines(between_levels(loaded, items)):
+        for line in between_lines(content):
             print_plain(line)
-
-
-def _as_content(text: str, shares: "dict[Label, tuple[float, ...]]") -> dict[str, Any]:
-    content: dict[str, Any] = {"offer": text, "shares": {str(item): row[0] for item, row in shares.items()}}
-    if all(len(row) == 3 for row in shares.values()):
-        content["intervals"] = {str(item): list(row[1:]) for item, row in shares.items()}
-    return content
+        for item in content["added"]:
+            print_plain(f"  ({shown(item)} was added: it is in every offer of the data. --forced leaves it out.)")

@@ -5,76 +5,151 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.files import same_file, write_whole
-from rankstream._core.terminal import print_json, print_plain
-from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, Replicates, reading_options
+from rankstream._core.files import check_target, same_file, write_whole
+from rankstream._core.terminal import print_json, print_plain, progress
+from rankstream.cli.decide import present_offer, progress_watch, said_of_items
+from rankstream.cli.markets import market_files, per_market
+from rankstream.cli.model_answers import check_choices, refitted_to
+from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
+from rankstream.cli.show import describe_model
+from rankstream.models.item_names import offer_in
 
 if TYPE_CHECKING:
-    from rankstream.cli.reporting import Wanted
+    from rankstream.reports.make import Report
+
+TIME_SLICES = 12
+"""Parts of as many choices each, in the order of time, that shares are shown of."""
 
 
+@per_market(together=True, takes_choices=lambda _: True)
 @reading_options()
 def report(
     model: ModelFile,
-    data: Annotated[Path, typer.Option(help="The choices that the model was fitted to.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Choices the model was fitted to; for a folder of markets, the folder itself."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output file (HTML).")] = Path("report.html"),
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
     margins: Annotated[
         Path | None,
-        typer.Option(help="A CSV table of items, as for 'decide': the page then has the best offer and its worth."),
+        typer.Option(help="CSV table of items, as for 'decide'. The report then recommends what to offer."),
     ] = None,
-    at_most: Annotated[int | None, typer.Option(min=0, help="With --margins: the most items in the offer.")] = None,
-    top: Annotated[int, typer.Option(min=1, max=100, help="How many customer types.")] = 10,
-    replicates: Replicates = 50,
+    at_most: Annotated[
+        int | None, typer.Option(min=0, help="With --margins: maximum number of items in the offer.")
+    ] = None,
+    present: Annotated[
+        str, typer.Option(help='With --margins: the current offer; "recent" takes the most frequent recent one.')
+    ] = "recent",
+    currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
+    top: Annotated[int, typer.Option(min=1, max=100, help="Number of customer types to show.")] = 10,
+    replicates: Annotated[
+        int | None,
+        typer.Option(min=2, max=10_000, help="Number of bootstrap refits for intervals, instead of the stored errors."),
+    ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals/--no-intervals", help="Whether shares have intervals, from refits.")
+        bool, typer.Option("--intervals/--no-intervals", help="Show intervals, stored with the model or from refits.")
     ] = True,
     rivals: Annotated[
-        str, typer.Option(help="Models to compare with, joined by commas, as 'compare' knows them; usual ones without.")
+        str,
+        typer.Option(help="Models to compare with, separated by commas (see 'rankstream compare')."),
     ] = "",
-    folds: Annotated[int, typer.Option(min=2, max=20, help="How many parts are held out in turn to compare.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Number of cross-validation folds for the comparison.")] = 3,
     compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Whether to compare with other kinds of models.")
+        bool, typer.Option("--compare/--no-compare", help="Include a comparison with other kinds of models.")
     ] = True,
-    budget: Annotated[float, typer.Option(min=0.0, help="With --margins: seconds for the search.")] = 10.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for intervals, folds and searches.")] = 0,
+    budget: Annotated[
+        float, typer.Option(min=0.0, help="With --margins: CPU seconds for the best offer and its intervals.")
+    ] = 20.0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals, folds and searches.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Write a page on a model: fit, drift, types, substitution, best offer.
+    """Write a page on a model: what to do, what changed, who buys what, and how sure that is.
 
-    Example: rankstream report model.json --data choices.csv -o report.html
+    Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
     """
-    from rankstream.cli.reporting import Wanted, make_report
+    from rankstream.reports.make import combine
 
+    if data is None:
+        raise ValueError("A report needs the choices that the model was fitted to: give --data as well.")
     check_page(out, [path for path in (model, data, margins, reading.contents, reading.rejects) if path is not None])
-    names = [name.strip() for name in rivals.split(",") if name.strip()]
-    wanted = Wanted(
-        model, data, margins, at_most, top, replicates if intervals else None, names, folds if compare else None,
-        budget, seed,
-    )  # fmt: skip
-    text, content = make_report(wanted, reading)
-    write_whole(out, text)
-    show_report(out, text, content, wanted, as_json)
+    named = {
+        "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
+        "replicates": replicates, "intervals": intervals, "folds": folds, "budget": budget, "seed": seed,
+        "rivals": [name.strip() for name in rivals.split(",") if name.strip()] if compare else None,
+    }  # fmt: skip
+    if not model.is_dir():
+        made, content = make_report(model, data, title or f"What customers choose: {data.name}", named, reading)
+        show_report(out, made.html, content, margins, as_json)
+        return
+    pages: dict[str, Report] = {}
+    contents: dict[str, Any] = {}
+    for number, (name, file) in enumerate(market_files(model).items()):
+        pages[name], contents[name] = make_report(file, data, name, named | {"mark": f"m{number}-"}, reading)
+    text = combine(pages, title or f"What customers choose: {model.name}")
+    show_report(out, text, {"markets": contents}, margins, as_json)
+
+
+def make_report(
+    file: Path, data: Path, title: str, named: dict[str, Any], reading: ReadingOptions
+) -> "tuple[Report, dict[str, Any]]":
+    """Read a model and its choices, and report on them; the page, and what ``--json`` prints."""
+    from rankstream.models.files import load_model
+    from rankstream.reports.make import report as make
+
+    model: Any = load_model(file)
+    reading = reading.as_fitted(model)
+    said = _items(model, file, named, reading)
+    found = reading.read(data, time_slices=TIME_SLICES)
+    check_choices(model, found.counts, data)
+    refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
+    if named["intervals"] and named["replicates"]:
+        refits = refitted_to(model, found.counts, named["replicates"], named["seed"])
+    if said and named["present"] == "recent":
+        said["present"] = present_offer(found)
+    elif said:
+        said["present"] = offer_in(named["present"], model)
+    own = {name: named[name] for name in ("currency", "top", "rivals", "folds", "budget", "seed")}
+    with progress_watch() as watch, progress("reporting") as tell:
+        made = make(
+            model, found, title=title, source=f"{file.name} and {data.name}", intervals=refits,
+            mark=named.get("mark", ""), progress=tell, watch=watch, **own, **said,
+        )  # fmt: skip
+    read = {"file": str(data), "records": found.rows, "format": found.format, "skipped": found.problems.total}
+    read |= {"choices": found.counts.observations, "offers": found.counts.assortments.n_offers}
+    many = None if isinstance(refits, str) else refits
+    told_of = describe_model(model, named["top"], many)
+    return made, {"read": read, "model": told_of, **made.content}
+
+
+def _items(model: Any, file: Path, named: dict[str, Any], reading: ReadingOptions) -> dict[str, Any]:
+    """Return margins and constraints for ``best_offer``, checked before the work begins; nothing without margins."""
+    from rankstream.decide.problem.offers import make_problem
+
+    if named["margins"] is None:
+        return {}
+    items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
+    make_problem(model, items.margins, **said)
+    return {"margins": items.margins, **said}
 
 
 def check_page(out: Path, others: list[Path]) -> None:
     """Refuse what would fail only after the work is done, or would overwrite what was read."""
-    if not out.parent.is_dir():
-        raise ValueError(f"There is no folder {out.parent} to save {out.name} in: make it first.")
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder: name a file for the page with --out.")
+    check_target(out, "the page with --out")
     for other in others:
         if same_file(out, other):
             raise ValueError(f"--out names {out}, which is {other}: name a file for the page alone.")
 
 
-def show_report(out: Path, text: str, content: dict[str, Any], wanted: "Wanted", as_json: bool) -> None:
-    """Say what was written."""
+def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:
+    """Write the page, and say so."""
+    write_whole(out, text)
     size = len(text.encode())
     if as_json:
         print_json({"report": str(out), "bytes": size, **content})
         return
     print_plain(f"Saved {out} ({size / 1000:,.0f} kB): open it in a browser.")
-    if wanted.margins is None:
-        print_plain("With --margins and a table of items it also shows the best offer and its worth.")
+    if margins is None:
+        print_plain("Add --margins with a table of items to see what to offer, and what that is worth.")

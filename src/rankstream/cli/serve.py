@@ -1,5 +1,6 @@
 """The command ``rankstream serve``: a service that learns from choices as they arrive, and what keeps it in order."""
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +8,13 @@ from typing import Annotated
 import typer
 
 from rankstream._core.terminal import as_json as to_json
-from rankstream._core.terminal import print_json, print_plain
+from rankstream._core.terminal import plural, print_json, print_plain
 from rankstream.cli.app import ShellCommand, ShellGroup
-from rankstream.cli.options import AsJson
+from rankstream.cli.options import AsJson, print_answer
 
-MISSING = "This needs parts that are not installed: pip install 'rankstream[serve]'."
-Folder = Annotated[Path, typer.Argument(help="The folder of the service, which has everything.")]
-MarketName = Annotated[str, typer.Argument(help="The name of the market.")]
+MISSING = 'This needs parts that are not installed: pip install ".[serve]" in a checkout.'
+Folder = Annotated[Path, typer.Argument(help="Data folder of the service.")]
+MarketName = Annotated[str, typer.Argument(help="Name of the market.")]
 
 serve = typer.Typer(
     cls=ShellGroup,
@@ -23,27 +24,36 @@ serve = typer.Typer(
 token = typer.Typer(
     cls=ShellGroup,
     no_args_is_help=True,
-    help="Make, list and revoke tokens.\n\nExample: rankstream serve token list shop",
+    help="Create, list and revoke tokens.\n\nExample: rankstream serve token list shop",
 )
 serve.add_typer(token, name="token")
 
 
+@serve.callback()
+def private(context: typer.Context) -> None:
+    """Let nobody but the owner read what these commands write."""
+    before = os.umask(0o077)
+    context.call_on_close(lambda: os.umask(before))
+
+
 @serve.command(cls=ShellCommand)
 def run(
-    folder: Annotated[Path, typer.Argument(help="The folder, which is made if absent, and has everything.")],
-    host: Annotated[str, typer.Option(help="The address; others than this machine's need tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
+    folder: Annotated[Path, typer.Argument(help="Data folder; created if missing.")],
+    host: Annotated[str, typer.Option(help="Address to listen on. Anything but loopback needs tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
     keep: Annotated[
-        str | None, typer.Option(help="Drop records that are learned from the log after this time (30d).")
+        str | None, typer.Option(help="Delete records from the log this long after they were learned, e.g. 30d.")
     ] = None,
     new_markets: Annotated[
-        bool, typer.Option("--new-markets/--no-new-markets", help="Whether the first batch of a market makes it.")
+        bool, typer.Option("--new-markets/--no-new-markets", help="Create a market when its first batch arrives.")
     ] = True,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name that the server is called by; may be given again.")
+        list[str] | None, typer.Option(help="Host name under which clients reach the server; repeat for several.")
     ] = None,
-    limit: Annotated[list[str] | None, typer.Option(help="A limit, such as offers=5000; may be given again.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for ties and random starts in markets that are made.")] = 0,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="Change a limit, such as offers=5000; repeat for several.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of new markets.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Serve until Ctrl-C or a signal to end; then save, and leave with code 0.
@@ -51,7 +61,7 @@ def run(
     Example: rankstream serve run shop --port 8000 --keep 30d
     """
     try:
-        from rankstream.service.running import run as run_service
+        from rankstream.service.run import run as run_service
     except ModuleNotFoundError as error:
         raise missing(error) from None
     from rankstream.service.hub import Options
@@ -69,17 +79,17 @@ def run(
     run_service(folder, host, port, options, ready)
 
 
-def seconds(keep: str | None) -> float | None:
+def seconds(keep: str | None, option: str = "--keep") -> float | None:
     """A time such as 30d in seconds."""
     from datetime import timedelta
 
-    from rankstream.data.forgetting import as_reach
+    from rankstream.data.decay import as_reach
 
     if keep is None:
         return None
     reach = as_reach(keep)
     if not isinstance(reach, timedelta):
-        raise ValueError(f"--keep is {keep!r}, which is not a time: write 30d, 12h or 90min.")
+        raise ValueError(f"{option} is {keep!r}, which is not a time: write 30d, 12h or 90min.")
     return reach.total_seconds()
 
 
@@ -92,21 +102,22 @@ def missing(error: ModuleNotFoundError) -> Exception:
 @token.command(cls=ShellCommand)
 def create(
     folder: Folder,
-    market: Annotated[list[str], typer.Option(help="A market that it is for, or '*'; may be given again.")],
-    may: Annotated[str, typer.Option(help="What it allows, joined by commas: write, read, manage.")] = "write,read",
+    market: Annotated[
+        list[str], typer.Option(help="Market the token is valid for, or '*' for all; repeat for several.")
+    ],
+    may: Annotated[str, typer.Option(help="Permissions, separated by commas: write, read, manage.")] = "write,read",
+    name: Annotated[str, typer.Option(help="Name shown by 'token list', such as who uses it.")] = "",
+    expires: Annotated[str | None, typer.Option(help="Lifetime, such as 90d (default: no expiry).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a token, and print it once.
 
     Example: rankstream serve token create shop --market cafe --may write,read
     """
-    from rankstream.service import tokens
+    from rankstream.service.storage import tokens
 
-    made = tokens.create(folder, market, may.split(","))
-    if as_json:
-        print_json({"token": made})
-    else:
-        print_plain(made)
+    made = tokens.create(folder, market, may.split(","), name, seconds(expires, "--expires"))
+    say(as_json, made, token=made)
 
 
 @token.command("list", cls=ShellCommand)
@@ -115,15 +126,17 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
 
     Example: rankstream serve token list shop
     """
-    from rankstream.service import tokens
+    from rankstream.service.storage import tokens
 
     found = tokens.listed(folder)
     if as_json:
         print_json({"tokens": found})
         return
     for one in found:
-        made = time.strftime("%Y-%m-%d", time.gmtime(one["made"]))
-        print_plain(f"{one['id']}  {made}  may {', '.join(one['may'])}: {', '.join(one['markets'])}")
+        made, ends = (time.strftime("%Y-%m-%d", time.gmtime(one[when] or 0)) for when in ("made", "expires"))
+        words = f"{one['name']}  " if one["name"] else ""
+        words += "" if one["expires"] is None else f"{'expired' if one['expires'] <= time.time() else 'until'} {ends}  "
+        print_plain(f"{one['id']}  {made}  {words}may {', '.join(one['may'])}: {', '.join(one['markets'])}")
     if not found:
         print_plain("There are no tokens.")
 
@@ -131,14 +144,14 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
 @token.command(cls=ShellCommand)
 def revoke(
     folder: Folder,
-    name: Annotated[str, typer.Argument(metavar="ID", help="The id, as 'token list' shows it.")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="Id shown by 'token list'.")],
     as_json: AsJson = False,
 ) -> None:
     """Make a token worthless, at once.
 
     Example: rankstream serve token revoke shop 1a2b3c4d
     """
-    from rankstream.service import tokens
+    from rankstream.service.storage import tokens
 
     tokens.revoke(folder, name)
     say(as_json, f"The token {name} is worthless now.", revoked=name)
@@ -146,13 +159,13 @@ def revoke(
 
 @serve.command(cls=ShellCommand)
 def backup(
-    folder: Folder, file: Annotated[Path, typer.Argument(help="The zip file to write.")], as_json: AsJson = False
+    folder: Folder, file: Annotated[Path, typer.Argument(help="Zip file to write.")], as_json: AsJson = False
 ) -> None:
     """Copy everything to one zip file, while the service runs; to restore, unpack it in an empty folder.
 
     Example: rankstream serve backup shop shop.zip
     """
-    from rankstream.service import folder as folders
+    from rankstream.service.storage import maintenance as folders
 
     size = folders.backup(folder, file)
     say(as_json, f"Saved {file} ({size:,} bytes).", file=str(file), bytes=size)
@@ -162,17 +175,17 @@ def backup(
 def export(
     folder: Folder,
     market: MarketName,
-    file: Annotated[Path, typer.Argument(help="The file to write: .parquet or .jsonl.")],
+    file: Annotated[Path, typer.Argument(help="Output file: .parquet or .jsonl.")],
     as_json: AsJson = False,
 ) -> None:
     """Write the records of a market to a file that 'fit' reads, while the service runs.
 
     Example: rankstream serve export shop cafe cafe.parquet
     """
-    from rankstream.service import folder as folders
+    from rankstream.service.storage import maintenance as folders
 
     number = folders.export(folder, market, file)
-    say(as_json, f"Saved {number:,} records in {file}.", file=str(file), records=number)
+    say(as_json, f"Saved {plural(number, 'record')} in {file}.", file=str(file), records=number)
 
 
 @serve.command(cls=ShellCommand)
@@ -181,15 +194,30 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
 
     Example: rankstream serve purge shop cafe
     """
-    from rankstream.service import folder as folders
+    from rankstream.service.storage import maintenance as folders
 
     number = folders.purge(folder, market)
-    say(as_json, f"Removed {market} with {number:,} records.", market=market, records=number)
+    say(as_json, f"Removed {market} with {plural(number, 'record')}.", market=market, records=number)
+
+
+@serve.command(cls=ShellCommand)
+def rebuild(folder: Folder, as_json: AsJson = False) -> None:
+    """Rebuild all models from the log, for a folder whose two files do not belong together.
+
+    Stop the server first. What was learned before is renamed, not deleted.
+
+    Example: rankstream serve rebuild shop
+    """
+    from rankstream.service.storage import maintenance as folders
+
+    name, records, dropped = folders.rebuild(folder)
+    lost = f" {dropped:,} records that --keep deleted from the log cannot be learned again." if dropped else ""
+    sentence = (
+        f"The next 'rankstream serve run' learns {records:,} records from the log. The old state is {name}.{lost}"
+    )
+    say(as_json, sentence, file=name, records=records, dropped=dropped)
 
 
 def say(as_json: bool, sentence: str, **content: object) -> None:
     """What was done, for people or for programs."""
-    if as_json:
-        print_json(content)
-    else:
-        print_plain(sentence)
+    print_answer(as_json, content, sentence)

@@ -12,13 +12,13 @@ import typer
 
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
-from rankstream._core.terminal import print_note
-from rankstream.cli.options import ReadingOptions, choice, levels_in, reading_options
-from rankstream.cli.origin import certificate_words
+from rankstream._core.terminal import plural, print_note
+from rankstream.cli.options import ReadingOptions, choice, levels_in, reading_options, shell_words
+from rankstream.reports.origin import certificate_words
 
 if TYPE_CHECKING:
     from rankstream.data.prices import PriceLevels
-    from rankstream.streams.follower import Follower
+    from rankstream.streams.sources.follower import Follower
 
 
 @reading_options(
@@ -28,39 +28,48 @@ if TYPE_CHECKING:
     )
 )
 def stream(
-    source: Annotated[str, typer.Argument(help="A growing file of JSON lines or CSV, or '-' for standard input.")],
-    out: Annotated[Path, typer.Option(help="The folder; what is in it is resumed.")] = Path("rankstream-stream"),
-    every: Annotated[float, typer.Option(min=0.0, help="Save at least this often, in seconds.")] = 5.0,
+    source: Annotated[str, typer.Argument(help="Growing file of JSON Lines or CSV, or '-' for standard input.")],
+    out: Annotated[Path, typer.Option(help="Output folder; a stream saved there is resumed.")] = Path(
+        "rankstream-stream"
+    ),
+    every: Annotated[float, typer.Option(min=0.0, help="Seconds between saves.")] = 5.0,
     half_life: Annotated[
         str | None,
-        typer.Option(help="Choices, or time (7d, 12h), after which one weighs half; with --detect, in the copy: 500."),
+        typer.Option(
+            help="Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: 500 for the "
+            "tracking model)."
+        ),
     ] = None,
-    window: Annotated[
-        str | None, typer.Option(help="How many of the latest choices count, or those of which time (7d).")
-    ] = None,
-    detect: Annotated[bool, typer.Option("--detect", help="Begin again when the market has changed.")] = False,
+    window: Annotated[str | None, typer.Option(help="Use only the latest N choices, or those of the last 7d.")] = None,
+    detect: Annotated[
+        bool, typer.Option("--detect", help="Restart the model when a change of tastes is detected.")
+    ] = False,
     threshold: Annotated[
-        float | None, typer.Option(min=0.0, help="With --detect: the evidence it takes, in nats; 15 without it.")
+        float | None, typer.Option(min=0.0, help="With --detect: evidence needed for an alarm, in nats (default: 15).")
     ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1_000_000, help="Rounds of the solver per batch; 20 without it, with --detect 50 per 50 choices."
+            min=1, max=1_000_000, help="Solver rounds per batch (default: 20; with --detect, 50 per 50 choices)."
         ),
     ] = None,
     served: Annotated[
         str | None,
-        choice("What model.json is; max-entropy without it, which predicts best.", "max-entropy", "sparse"),
+        choice("Kind of model to save (default: max-entropy, which predicts best).", "max-entropy", "sparse"),
     ] = None,
-    to_end: Annotated[bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting.")] = False,
-    separator: Annotated[str | None, typer.Option(help="What joins the items of an offer; ';' without it.")] = None,
+    to_end: Annotated[
+        bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting for more.")
+    ] = False,
+    separator: Annotated[
+        str | None, typer.Option(help="Separator between the items of an offer (default: ';').")
+    ] = None,
     price_levels: Annotated[
-        str | None, typer.Option(help='The levels of every item with a price, as JSON: {"tea": [3, 3.5]}.')
+        str | None, typer.Option(help='Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.')
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed for ties between rankings and random starts; 0 without it.")
+        int | None, typer.Option(min=0, help="Random seed for ties and starting points (default: 0).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -69,8 +78,8 @@ def stream(
     Example: rankstream stream choices.jsonl --out shop --detect
     """
     from rankstream._core.files import own_folder
-    from rankstream.streams.follower import Follower
-    from rankstream.streams.rotation import LostSourceError
+    from rankstream.streams.sources.follower import Follower
+    from rankstream.streams.sources.rotation import LostSourceError
 
     live: dict[str, Any] = {
         "half_life": half_life,
@@ -81,13 +90,13 @@ def stream(
     }
     live |= {"served": served, "prices": given_levels(price_levels)}
     lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
-    lines["prices"] = reading.price_columns
-    with own_folder(out):
+    lines |= {"prices": reading.price_columns, "decimal": reading.decimal, "dates": reading.dates}
+    with own_folder(out, remedy="end it first, or name another folder with --out"):
         follower = Follower(source, out, {"detect": detect or None, **live}, lines, reading.on_error)
         try:
             follow(follower, every, to_end, as_json)
         except LostSourceError as lost:
-            print_note(f"rankstream: {lost}")
+            print_note(f"rankstream: {shell_words(str(lost))}")
             raise typer.Exit(1) from None
 
 
@@ -110,7 +119,7 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
     """Until the end, Ctrl-C or a signal to end; the state is saved whichever it is."""
     console = make_console()
     if follower.resumed and not as_json:
-        console.print(f"Going on after {follower.live.records:,} records of {follower.source}.")
+        console.print(f"Going on after {plural(follower.live.records, 'record')} of {follower.source}.")
     last, told = time.monotonic(), -1
     with follower.signals():
         try:
@@ -126,6 +135,8 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
     with unless_hung_up(follower):
         if follower.live.records != told or not told:
             console.print(_status(follower, as_json))
+        for note in follower.reader.dialect.notes:
+            print_note(note)
         if follower.stopped:
             print_note(_farewell(follower))
         elif follower.unfinished:
@@ -172,11 +183,10 @@ def _status(follower: "Follower", as_json: bool) -> str:
         content |= {"waiting": live.waiting, "remark": live.remark}
     if as_json:
         return to_json(content, indent=None)
-    shown = f"{live.records:,} records saved"
+    shown = f"{plural(live.records, 'record')} saved"
     if "gap" in content:
-        offers = "1 offer" if content["offers"] == 1 else f"{content['offers']:,} offers"
         words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
-        shown += f"; {offers} of {content['items']} items. {words}"
+        shown += f"; {plural(content['offers'], 'offer')} of {plural(content['items'], 'item')}. {words}"
     for one in changes:
         shown += f". A change was noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
     skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"

@@ -5,21 +5,23 @@ from datetime import datetime
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from rankstream.cli.asking import as_items, require_drawn
+from rankstream._core.terminal import plural
+from rankstream.cli.model_answers import require_drawn
+from rankstream.models.item_names import items_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rankstream._core.types import Label
-    from rankstream.cli.asking import Model
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Reading
     from rankstream.estimation.intervals import Bootstrap
-    from rankstream.plots.prices import Curve
+    from rankstream.models.files import Model
+    from rankstream.plots.models import Curve
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
-PANELS = 4  # offers whose shares are drawn where none is named
+MAX_PANELS = 4  # offers whose shares are drawn where none is named
 MOST_ITEMS = 60  # rows of a substitution matrix
 
 
@@ -43,7 +45,7 @@ def draw_segments(
     from rankstream import plots
     from rankstream.models.answers import most_chosen
     from rankstream.models.rankings import RankingModel
-    from rankstream.plots.models import MOST_ITEMS as FIRST
+    from rankstream.plots.models import MAX_ITEMS as FIRST
 
     if places > 2:
         require_drawn(model, f"--places {places}")
@@ -79,7 +81,7 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
     if len(kept) < len(whole):
         axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
     elif len(whole) < len(model.items) and items is None:
-        axes.set_title(f"{axes.get_title()}, at middle prices")
+        axes.set_title(f"{axes.get_title()}, at usual prices")
     return figure
 
 
@@ -102,7 +104,7 @@ def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figu
     from matplotlib.figure import Figure
 
     from rankstream import plots
-    from rankstream.data.readers import grouping
+    from rankstream.data.readers import groups as grouping
 
     wanted = _wanted(found.counts, offer)
     form = grouping.PERIODS[period]
@@ -115,7 +117,7 @@ def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figu
     totals = dict(zip(found.counts.assortments.offers, found.counts.totals.tolist(), strict=True))
     for axes, one in zip(panels, wanted, strict=False):
         plots.shares_over_time(list(found.groups.values()), one, axes, times, order=items)
-        axes.set_title(f"{_title(one)}\n{totals[one]:,.12g} choices", fontsize="medium")
+        axes.set_title(f"{_title(one)}\n{plural(totals[one], 'choice')}", fontsize="medium")
         _finish(axes)
     for axes in panels[len(wanted) :]:
         axes.remove()
@@ -133,9 +135,9 @@ def _which(drawn: int, every: int) -> str:
 def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...]]":
     offers = counts.assortments
     if offer is None:
-        order = (-counts.totals).argsort(kind="stable")[:PANELS].tolist()
+        order = (-counts.totals).argsort(kind="stable")[:MAX_PANELS].tolist()
         return [offers.offers[place] for place in order if counts.totals[place] > 0.0]
-    items = frozenset(as_items(offer, {str(item): item for item in offers.items}))
+    items = frozenset(items_in(offer, {str(item): item for item in offers.items}))
     known = {frozenset(one): one for one in offers.offers}
     if items not in known:
         raise ValueError(f"No record offers exactly {offer!r}: choose an offer that occurs in the data.")

@@ -1,0 +1,99 @@
+"""What the commands that ask a model share: files of offers, names in a line, drawn rankings, refits for intervals."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankstream._core.terminal import print_note, progress, visible
+from rankstream.models.files import kind_of, method_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rankstream.cli.options import ReadingOptions
+    from rankstream.data.counts import ChoiceCounts
+    from rankstream.estimation.intervals import Bootstrap
+    from rankstream.models.files import Model
+
+MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
+"""Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
+
+
+def can_be_drawn(model: "Model") -> bool:
+    """Whether whole rankings are there, or can be drawn from the model within seconds."""
+    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
+    return kind_of(model) == "rankings" or len(model.items) <= (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS)
+
+
+def require_drawn(model: "Model", option: str) -> None:
+    """Refuse what would take hours."""
+    if not can_be_drawn(model):
+        raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
+
+
+def read_offers(file: Path) -> list[str]:
+    """The lines of a text file, without empty ones; a first line "offered" is a heading."""
+    if not file.is_file():
+        raise ValueError(f"There is no file {file}: give a text file with one offer per line.")
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not a text file in UTF-8 ({error}): save it as one.") from None
+    found = [line[1:-1] if line[0] == line[-1] == '"' else line for line in lines if line]
+    found = found[1:] if found and found[0] == "offered" else found
+    if not found:
+        raise ValueError(f"{file} has no offers: write one per line, such as tea;cake.")
+    return found
+
+
+def shown(item: Any) -> str:
+    """How an item reads in a line."""
+    return visible(str(item), keep="")
+
+
+def joined(offer: "Iterable[Any]") -> str:
+    """How an offer reads in a line, and is written in an option."""
+    return ";".join(map(shown, offer))
+
+
+def ends_of(row: "Mapping[str, float]") -> str:
+    """The interval of a share in brackets, where there is one."""
+    return f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]" if "low" in row else ""
+
+
+def refitted(
+    model: "Model", data: Path | None, reading: "ReadingOptions", replicates: int, seed: int
+) -> "Bootstrap | None":
+    """A bootstrap of the model, where there are choices for it; they are read as for the fit, unless options say else.
+
+    Progress goes to standard error, and only on a terminal. Choices that are not those of the fit are reported there.
+    """
+    if data is None:
+        return None
+    counts = reading.as_fitted(model).read(data).counts
+    check_choices(model, counts, data)
+    return refitted_to(model, counts, replicates, seed)
+
+
+def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
+    """Refuse choices that a model cannot have been fitted to; those of another fit are reported."""
+    known = set(counts.assortments.items)
+    missing = next((item for item in model.items if item not in known), None)
+    if missing is not None:
+        raise ValueError(
+            f"{data} never offers {missing!r}, which the model knows: give the choices that the model was fitted to."
+        )
+    noted = model.about.get("data")
+    digest = noted.get("digest") if isinstance(noted, dict) else None
+    if digest is not None and digest != counts.digest():
+        print_note(f"{data} is not what the model was fitted to: its intervals are those of a fit to as many choices.")
+
+
+def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: int) -> "Bootstrap":
+    """A bootstrap of the model on choices that were read already."""
+    from rankstream.estimation.intervals import Bootstrap
+
+    with progress("refitting") as tell:
+        return Bootstrap(
+            counts, method_of(model), replicates, seed, model=model,
+            watch=lambda done, total: bool(tell(f"refitting, {done} of {total}", done / total)),
+        )  # fmt: skip

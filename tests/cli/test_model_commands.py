@@ -1,0 +1,177 @@
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
+from rankstream.cli.app import make_app
+from rankstream.cli.model_answers import read_offers
+from rankstream.data import simulate
+from rankstream.estimation.methods import METHODS
+from rankstream.models.entropy import fit as entropy
+from rankstream.models.files import load_model, method_of
+from rankstream.models.parametric.mnl import fit_mnl
+
+MODEL = RankingModel(["tea", "pie", 7], [("tea", "pie", 7), (7, "tea", "pie")], [0.75, 0.25], no_choice_code=2)
+MODEL.note(reading={"no_choice": "7"})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    MODEL.save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(make_app(), [str(word) for word in words])
+
+
+def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
+    assert " 75.0 %  tea" in call("predict", path, "--offer", "tea;7").output
+    (tmp_path / "offers.txt").write_text("offered\n\ntea; pie\n7;pie\n")
+    found = json.loads(call("predict", path, "--offers", tmp_path / "offers.txt", "--json").output)
+    assert found[0] == {
+        "offer": ["tea", "pie"],
+        "shares": {"tea": 0.75, "pie": 0.0, "7": 0.25},
+        "added": ["7"],
+        "warnings": [],
+    }
+    assert found[1]["shares"] == {"7": 0.25, "pie": 0.75}
+    assert found[1]["added"] == []
+
+
+def test_predict_adds_the_no_choice_item_and_says_so(path: Path) -> None:
+    text = call("predict", path, "--offer", "tea").output
+    assert " 25.0 %  7\n" in text
+    assert "(7 was added: it is in every offer of the data. --forced leaves it out.)" in text
+    assert "added" not in call("predict", path, "--offer", "tea;7").output
+    forced = call("predict", path, "--offer", "tea", "--forced").output
+    assert "100.0 %  tea" in forced
+    assert "added" not in forced
+
+
+def test_items_with_semicolons_are_told_in_a_json_list(tmp_path: Path) -> None:
+    RankingModel(["a;x", "b", 7], [("a;x", "b", 7)], [1.0]).save(tmp_path / "model.json")
+    (tmp_path / "offers.txt").write_text('["a;x", 7]\n"b;7"\n')
+    found = call("predict", tmp_path / "model.json", "--offers", tmp_path / "offers.txt", "--json").output
+    assert [one["shares"] for one in json.loads(found)] == [{"a;x": 1.0, "7": 0.0}, {"b": 1.0, "7": 0.0}]
+    assert "does not know" in str(call("predict", tmp_path / "model.json", "--offer", '["a;x", 8').exception)
+
+
+def test_intervals_skip_what_the_fit_skipped(tmp_path: Path) -> None:
+    data, model = tmp_path / "choices.csv", tmp_path / "model.json"
+    data.write_text("offered,chosen,count\na;b,a,60\na;b,b,40\na;b,z,1\n")
+    RankingModel(["a", "b"], [("a", "b"), ("b", "a")], [0.6, 0.4]).save(model)
+    words = ["predict", model, "--offer", "a;b", "--interval", 0.9, "--data", data]
+    assert "not in its offer" in str(call(*words).exception)
+    found = call(*words, "--on-error", "skip", "--rejects", tmp_path / "rejects.csv")
+    assert "1 record was skipped" in found.stderr
+    assert " 60.0 % [" in found.stdout
+    assert (tmp_path / "rejects.csv").exists()
+
+
+def test_show_tells_segments_and_gains(path: Path) -> None:
+    text = call("show", path).output
+    assert " 75.0 %  tea > pie" in text
+    assert " 25.0 %  (7)" in text  # in every offer, and not called nothing
+    found = json.loads(call("show", path, "--json").output)
+    assert found["no_choice"] == "7"
+    assert found["items"][0]["gains"] == {"pie": 1.0, "7": 0.0}
+
+
+def test_show_works_for_dense_models(tmp_path: Path) -> None:
+    market = simulate.market(0, n_items=5, n_offers=8, n_test=4)
+    model = entropy.fit_max_entropy(next(market.stream(first=3000)), "default").model
+    model.save(tmp_path / "dense.json")
+    assert load_model(tmp_path / "dense.json").items == model.items
+    assert "by maximum entropy" in call("show", tmp_path / "dense.json").output
+
+
+class QuickBootstrap(Bootstrap):
+    """Two replicates instead of a hundred; remembers the methods it was asked for."""
+
+    asked: ClassVar[list[Any]] = []
+
+    def __init__(self, counts: ChoiceCounts, method: Any, replicates: int, seed: int, **options: Any) -> None:
+        self.asked.append(method)
+        assert replicates == 100
+        super().__init__(counts, method, 2, seed, **options)
+
+
+WORDS = {
+    "mnl": "a multinomial logit",
+    "latent-class": "a mixture of logits",
+    "markov-chain": "a Markov chain",
+    "max-entropy": "all rankings, by maximum entropy",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models_of_every_method_are_shown_drawn_and_asked(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model, offers = tmp_path / "choices.csv", tmp_path / "model.json", tmp_path / "offers.txt"
+    rows = ["a;b;no,a,50", "a;b;no,b,30", "a;b;no,no,20", "a;no,a,70", "a;no,no,30", "b;c;no,b,30", "b;c;no,c,30"]
+    data.write_text("\n".join(["offered,chosen,count", *rows]) + "\n")
+    offers.write_text("a;b;no\n")
+    told = json.loads(call("fit", data, "-o", model, "--method", method, "--json").stdout)
+    assert (told["method"], told["kind"]) == (method, method if method in WORDS else "rankings")
+    assert WORDS.get(method, " rankings") in call("fit", data, "-o", model, "--method", method).stdout
+    assert load_model(model).about["method"] == method
+    shown = json.loads(call("show", model, "--json").stdout)
+    assert (shown["kind"], shown["no_choice"]) == (told["kind"], "no")
+    assert (shown["rankings"] is None) == (method in WORDS)
+    assert 0.5 < sum(segment["share"] for segment in shown["segments"]) <= 1.0 + 1e-9
+    assert f"A model of 4 items: {WORDS.get(method, shown['rankings'])}" in call("show", model).stdout
+    for words in (["segments"], ["segments", "--places", 3], ["substitution"], ["fit", "--data", data]):
+        assert call("plot", model, "-o", tmp_path / "picture.png", "--kind", *words).exit_code == 0
+    for more in ([], ["--offers", offers]):
+        assert call("drift", model, model, *more).exit_code == 0
+    monkeypatch.setattr("rankstream.estimation.intervals.Bootstrap", QuickBootstrap)
+    QuickBootstrap.asked.clear()
+    asked = call("predict", model, "--offer", "a;b", "--interval", 0.9, "--data", data, "--json")
+    low, high = json.loads(asked.stdout)[0]["intervals"]["a"]
+    assert low <= json.loads(asked.stdout)[0]["shares"]["a"] <= high
+    assert QuickBootstrap.asked == [method]
+
+
+def test_intervals_of_a_model_that_does_not_say_its_method(path: Path) -> None:
+    loaded = load_model(path)
+    assert method_of(loaded) == "nearest"
+    assert method_of(loaded.note(method="mle")) == "mle"
+    assert method_of(loaded.note(method=["mle"])) == "nearest"
+    counts = ChoiceCounts(Assortments([("a", "b")]), [1, 2])
+    assert method_of(fit_mnl(counts).note(method="mle")) == "mnl"  # which no logit is
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "MODEL"], "either with --offer"),
+        (["predict", "MODEL", "--offer", "tea;soup"], "'soup', which the model does not know"),
+        (["predict", "MODEL", "--offer", "tea;tea"], "more than once"),
+        (["predict", "nowhere.json", "--offer", "tea"], "no model file nowhere.json"),
+        (["predict", "MODEL", "--offers", "nowhere.txt"], "no file nowhere.txt"),
+        (["show", "HALF"], "not a whole model file"),
+        (["show", "LIST"], "not a rankstream model"),
+    ],
+)
+def test_bad_input_is_one_sentence(path: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "half.json").write_text(path.read_text()[:40])
+    (tmp_path / "list.json").write_text("[]")
+    files = {"MODEL": path, "HALF": tmp_path / "half.json", "LIST": tmp_path / "list.json"}
+    done = call(*(files.get(word, word) for word in words))
+    assert isinstance(done.exception, ValueError)  # main() turns it into a line and exit code 2
+    assert message in str(done.exception)
+
+
+def test_files_of_offers(tmp_path: Path) -> None:
+    file = tmp_path / "offers.txt"
+    file.write_text("\n")
+    with pytest.raises(ValueError, match="has no offers"):
+        read_offers(file)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not a text file"):
+        read_offers(file)
