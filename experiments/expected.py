@@ -1,4 +1,7 @@
-"""Write expected.json: the means of a small fixed-seed part of the study, which a test holds later runs against."""
+"""Write expected.json: the means of a small fixed-seed part of the study, which a test holds later runs against.
+
+Run ``python -m experiments.expected`` from the root of the repository.
+"""
 
 import json
 import tempfile
@@ -7,9 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
+from experiments import settings, study
+from experiments.tables import Results
 from rankstream._core.files import write_whole
-from rankstream.experiments import settings, study
-from rankstream.experiments.tables import Results
 
 HERE = Path(__file__).parent
 TOLERANCES = {"rounds": 0.15, "rankings": 0.15, "test_mae": 0.15}

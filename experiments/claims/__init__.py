@@ -4,8 +4,8 @@ Readings: "roughly the same" is means within 15 % of each other, "strongly corre
 0.8, and "better" a mean paired difference of more than two standard errors.
 """
 
-from rankstream.experiments.claims import dynamic, explanations, static
-from rankstream.experiments.claims.verdicts import Claim, Found, Verdict
+from experiments.claims import dynamic, explanations, static
+from experiments.claims.verdicts import Claim, Found, Verdict
 
 CLAIMS: tuple[Claim, ...] = (*dynamic.CLAIMS, *static.CLAIMS, *explanations.CLAIMS)
 

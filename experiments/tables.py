@@ -2,15 +2,16 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from experiments.fits import StudyRow
+from experiments.settings import COLUMNS
 from rankstream._core.types import Vec
-from rankstream.experiments.fits import StudyRow
-from rankstream.experiments.settings import COLUMNS
 
 METRICS = ("test_mae", "rankings", "rounds", "converged", "mae", "latest_mae", "truth_mae", "data_mae", "observations")
 PROVEN = ("gap", "guarantee")
@@ -107,6 +108,27 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rows = [header, ["---"] * len(header), *lines]
     body = ["|" + "|".join(row) + "|" if row[0] == "---" else "| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(body)
+
+
+def latex(table: str) -> str:
+    r"""A Markdown table as LaTeX, for the package booktabs.
+
+    >>> print(latex("| method | MAE |\n|---|---|\n| MD_ns | **1** % |"))
+    \begin{tabular}{ll}
+    \toprule
+    method & MAE \\
+    \midrule
+    MD\_ns & \textbf{1} \% \\
+    \bottomrule
+    \end{tabular}
+    """
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    escaped = [[re.sub(r"([&%#_])", r"\\\1", cell).replace("±", r"$\pm$") for cell in row] for row in rows]
+    bold = [[re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", cell) for cell in row] for row in escaped]
+    head, body = bold[0], bold[2:]
+    lines = [r"\begin{tabular}{" + "l" * len(head) + "}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    lines += [" & ".join(row) + r" \\" for row in body]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def grid(results: Results, down: Sequence[str], across: str, shown: Callable[[Results], str], label: str = "") -> str:

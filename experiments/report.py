@@ -4,14 +4,14 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments import figures
+from experiments.claims import CLAIMS, Found
+from experiments.questions import QUESTIONS
+from experiments.settings import StudyPart
+from experiments.store import Store
+from experiments.tables import Results, grid, latex, markdown, summary, with_error
 from rankstream._core.files import write_whole
 from rankstream._core.version import VERSION
-from rankstream.experiments import figures
-from rankstream.experiments.claims import CLAIMS, Found
-from rankstream.experiments.questions import QUESTIONS
-from rankstream.experiments.settings import StudyPart
-from rankstream.experiments.store import Store
-from rankstream.experiments.tables import Results, grid, markdown, summary, with_error
 
 READINGS = """\
 - **Subsets**: distinct, uniform over all non-empty subsets of at most half the items (`sizes = "sizes"` draws the size
@@ -26,14 +26,17 @@ READINGS = """\
 
 
 def write_report(store: Store, parts: list[StudyPart], instances: int) -> Path:
-    """Write summary.csv, the figures as PNG and PDF, and report.md into the store's folder."""
+    """Write summary.csv, the figures as PNG and PDF, report.md, and its tables as LaTeX into the store's folder."""
     found = {part.name: Results(store.rows(part.runs(instances))) for part in parts}
     every = {run for part in parts for run in part.runs(instances) if run.kind in ("static", "dynamic")}
     write_whole(store.folder / "summary.csv", summary(Results(store.rows(every)), VERSION))
     for part in parts:
         _draw(store.folder, part, found[part.name])
     path = store.folder / "report.md"
-    write_whole(path, "\n\n".join(_sections(parts, found, instances)) + "\n")
+    text = "\n\n".join(_sections(parts, found, instances)) + "\n"
+    write_whole(path, text)
+    tables = [latex(block) for block in text.split("\n\n") if block.startswith("| ")]
+    write_whole(store.folder / "tables.tex", "\n\n".join(tables) + "\n")
     return path
 
 

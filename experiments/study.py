@@ -10,12 +10,12 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments.fits import MARKS, StudyRow, run_all
+from experiments.report import solver_ratio, write_report
+from experiments.settings import StudyPart, StudyRun, choose
+from experiments.store import Store
+from experiments.tables import Results
 from rankstream._core.terminal import print_json
-from rankstream.experiments.fits import MARKS, StudyRow, run_all
-from rankstream.experiments.report import solver_ratio, write_report
-from rankstream.experiments.settings import StudyPart, StudyRun, choose
-from rankstream.experiments.store import Store
-from rankstream.experiments.tables import Results
 
 
 @dataclass(frozen=True)

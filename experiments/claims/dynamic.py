@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from rankstream.experiments.claims.verdicts import (
+from experiments.claims.verdicts import (
     SAME,
     Claim,
     Found,
@@ -14,7 +14,7 @@ from rankstream.experiments.claims.verdicts import (
     spread,
     yes_no,
 )
-from rankstream.experiments.tables import Results
+from experiments.tables import Results
 
 
 def _grid(found: Found) -> tuple[Results, list[str], list[int]]:
@@ -32,7 +32,7 @@ def same_error(found: Found) -> Verdict:
         f"round, {by_size:.2f} between numbers of observations with the same method."
     )
     if by_method <= SAME < by_size:
-        return Verdict("holds only if", f"{text} For the method, not for the number of observations.")
+        return Verdict("holds in part", f"{text} For the method, not for the number of observations.")
     return yes_no(max(by_method, by_size) <= SAME, text)
 
 
@@ -89,7 +89,7 @@ def dynamic_beats_naive(found: Found) -> Verdict:
             f"stopped against p_t, its own aim, FW_naive takes {min(factors):.2f} to {max(factors):.2f} times as many"
         )
         return Verdict(
-            "holds only if", f"{text} Minor it is only with many a round, or by the other reading: {reading}."
+            "holds in part", f"{text} Minor it is only with many a round, or by the other reading: {reading}."
         )
     return graded(wins, len(sizes), text)
 
@@ -142,7 +142,7 @@ def no_need_to_wait(found: Found) -> Verdict:
         f"{first:.4f} at {marks[0]:,} observations to {last:.4f} at {marks[-1]:,}.{resting_on(runs)}"
     )
     if better == len(marks) and last < 0.9 * first:
-        return Verdict("holds only if", f"{text} Rounds should not wait, but more observations do lower the error.")
+        return Verdict("holds in part", f"{text} Rounds should not wait, but more observations do lower the error.")
     return graded(better, len(marks), text)
 
 

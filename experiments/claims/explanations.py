@@ -2,10 +2,10 @@
 
 from math import inf
 
+from experiments.claims.verdicts import SAME, Claim, Found, Verdict, graded, spread, yes_no
+from experiments.tables import Results
 from rankstream import certificate
 from rankstream.data import simulate
-from rankstream.experiments.claims.verdicts import SAME, Claim, Found, Verdict, graded, spread, yes_no
-from rankstream.experiments.tables import Results
 
 OWN = -1.0
 HORIZON = 10_000
@@ -81,7 +81,7 @@ def same_rate(_: Found) -> Verdict:
     same = all(abs(ratio - 2.0) < 0.05 for ratio in ratios.values())
     if same and without:
         missing = f"Not for {', '.join(without)}, where no guarantee is finite: the entropy's gradient is not bounded."
-        return Verdict("holds only if", f"{text} {missing}")
+        return Verdict("holds in part", f"{text} {missing}")
     return yes_no(same, text)
 
 
@@ -97,7 +97,7 @@ def one_method(found: Found) -> Verdict:
         f"{same} of {total} pairs of runs take the same number of rounds; the others differ by up to {off:.0f}: the "
         "mean of equal frequencies is equal only up to rounding, and a kink or a tie turns that into another vertex."
     )
-    return yes_no(True, text) if same == total else Verdict("holds only if", f"{text} In exact arithmetic.")
+    return yes_no(True, text) if same == total else Verdict("holds in part", f"{text} In exact arithmetic.")
 
 
 def textbook_steps(found: Found) -> Verdict:

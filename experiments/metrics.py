@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from experiments.instances import Instance
 from rankstream import certificate as certificates
 from rankstream._core.types import Vec
 from rankstream.certificate import Certificate
 from rankstream.distances import HighNorm
-from rankstream.experiments.instances import Instance
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run as Fit
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from experiments.claims.verdicts import Found, difference
+from experiments.tables import Results, grid, markdown, plus_minus, with_error
 from rankstream import certificate
 from rankstream.data import simulate
-from rankstream.experiments.claims.verdicts import Found, difference
-from rankstream.experiments.tables import Results, grid, markdown, plus_minus, with_error
 
 OWN = -1.0
 

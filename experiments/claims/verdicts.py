@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from experiments.tables import Results
 from rankstream._core.types import Vec
-from rankstream.experiments.tables import Results
 
 Found = Mapping[str, Results]
 SAME = 1.15
@@ -18,7 +18,7 @@ STRONG = 0.8
 class Verdict:
     """Whether a claim holds, and the figures that say so."""
 
-    holds: Literal["holds", "does not hold", "holds only if"]
+    holds: Literal["holds", "does not hold", "holds in part"]
     measured: str
 
 
@@ -42,11 +42,11 @@ def yes_no(holds: bool, measured: str) -> Verdict:
 
 
 def graded(good: int, total: int, measured: str, condition: str = "") -> Verdict:
-    """All cases: holds; most: holds only if (the condition says when); otherwise it does not."""
+    """All cases: it holds; most: it holds in part, and the condition says where; otherwise it does not hold."""
     if good == total:
         return Verdict("holds", measured)
     if 2 * good > total:
-        return Verdict("holds only if", f"{measured} {condition}".strip())
+        return Verdict("holds in part", f"{measured} {condition}".strip())
     return Verdict("does not hold", measured)
 
 
@@ -95,7 +95,7 @@ def correlated(runs: Results, first: str, second: str, note: str = "") -> Verdic
         f"{len(cells)} cells{note}."
     )
     if over_runs < STRONG <= over_cells:
-        return Verdict("holds only if", f"{text} Between cells, not between instances of one cell.")
+        return Verdict("holds in part", f"{text} Between cells, not between instances of one cell.")
     return yes_no(over_runs >= STRONG, text)
 
 

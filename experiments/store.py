@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.fits import StudyRow
+from experiments.settings import COLUMNS, StudyRun
 from rankstream._core.files import write_whole
 from rankstream._core.version import VERSION
-from rankstream.experiments.fits import StudyRow
-from rankstream.experiments.settings import COLUMNS, StudyRun
 
 SETTINGS = [*COLUMNS, "version"]
 

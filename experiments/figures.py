@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankstream.experiments.settings import StudyPart
-from rankstream.experiments.tables import Results
+from experiments.settings import StudyPart
+from experiments.tables import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

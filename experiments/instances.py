@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from experiments.settings import StudyRun
 from rankstream import oracles
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.data.counts import Target
-from rankstream.experiments.settings import StudyRun
 
 BLOCK = 256
 

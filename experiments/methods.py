@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from experiments.instances import Instance
+from experiments.settings import StudyRun
 from rankstream import distances, learners
 from rankstream.distances import Distance, HighNorm
-from rankstream.experiments.instances import Instance
-from rankstream.experiments.settings import StudyRun
 from rankstream.learners import Learner, MirrorDescent
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver

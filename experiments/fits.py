@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from experiments import metrics
+from experiments.instances import Instance
+from experiments.methods import solver_of
+from experiments.settings import StudyRun
 from rankstream.data.counts import Target
-from rankstream.experiments import metrics
-from rankstream.experiments.instances import Instance
-from rankstream.experiments.methods import solver_of
-from rankstream.experiments.settings import StudyRun
 from rankstream.oracles import CountingOracle
 from rankstream.oracles.milp import MilpOracle
 from rankstream.solver.runs import Run as Fit
