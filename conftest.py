@@ -1,22 +1,41 @@
-"""Shared test set-up: reproducible hypothesis runs, Ctrl-C, and a reason where a page's data are not at hand."""
+"""Shared test set-up: compiled kernels, reproducible hypothesis runs, Ctrl-C, the quick tier, and absent data."""
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import kernel_cache
 import real_data
 
+if not os.environ.get("NUMBA_CACHE_DIR"):  # make sets it, too; numba, which reads it, is imported later
+    os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache.cache_folder())
 settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("rankstream")
+# uncompiled kernels take a hundred times as long, and all examples have been seen compiled: these are the first of them
+settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=30)
+settings.load_profile("uncompiled" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "rankstream")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as it is under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the page on real ballots where they are not."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import only files with quick tests for ``-m quick``: importing all of them takes longer than these tests."""
+    if not config.option.markexpr.startswith("quick") or collection_path.suffix not in (".py", ".md"):
+        return None
+    return "pytest.mark.quick" not in collection_path.read_text(encoding="utf-8") or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the page on real ballots where they are not, and measure no coverage in slow tests and pages."""
+    # but for mutants, which ask which tests reach a line: --cov-context
+    can_leave_out = config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None
+    for item in items:
+        if can_leave_out and (item.path.suffix == ".md" or item.get_closest_marker("slow")):
+            item.add_marker("no_cover")
     if not real_data.files("Lismore 2015", ".soi"):
         for item in items:
             if item.path.name == "election.md":
