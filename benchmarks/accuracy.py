@@ -50,7 +50,7 @@ MODELS: dict[str, Fit] = {
     "latent-class": fit_latent_class,
     "markov-chain": fit_markov_chain,
     "primal-dual": primal_dual,
-    "mle": lambda counts: fit_mle(counts, max_seconds=20.0).model,
+    "mle": lambda counts: fit_mle(counts, budget=20.0).model,
 }
 RIVALS = ("mnl", "latent-class", "markov-chain", "primal-dual", "mle")
 

@@ -16,12 +16,16 @@ import numpy as np
 from oracle import market
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
-from rankstream.columns import pricing
+from rankstream.columns import column_finder as finder
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle
 
 NEVER = 2**62
-WAYS = {"first items": (NEVER, 1), f"{pricing.PAIRS_KEPT} n pairs": (1, pricing.PAIRS_KEPT), "all pairs": (1, NEVER)}
+WAYS = {
+    "first items": (NEVER, 1),
+    f"{finder.PAIRS_PER_ITEM} n pairs": (1, finder.PAIRS_PER_ITEM),
+    "all pairs": (1, NEVER),
+}
 GAPS = (1e-2, 1e-3)
 
 
@@ -50,7 +54,7 @@ def run(n: int, seed: int, seconds: float) -> None:
         times: list[float] = []
         clock = Clock()
         watch = Deadline(seconds, tell=lambda *_, times=times, clock=clock: times.append(clock()), clock=clock)
-        with patch.object(pricing, "PAIRS_FROM", pairs_from), patch.object(pricing, "PAIRS_KEPT", kept):
+        with patch.object(finder, "MIN_STATES_FOR_PAIRS", pairs_from), patch.object(finder, "PAIRS_PER_ITEM", kept):
             fit = fit_nearest(offers, target, oracle=oracle, tolerance=GAPS[-1], watch=watch)
         times.append(clock())  # a last call that meets the goal does not ask the watch
         passed = [first_below(fit.history.gap, goal, times) for goal in GAPS]

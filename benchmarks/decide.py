@@ -24,14 +24,14 @@ from time import process_time
 
 import numpy as np
 
+from offer_programs import Form, best_by_milp
 from rankstream import PriceLevels, RankingModel
 from rankstream._core.watch import Deadline
-from rankstream.decide.branch import Branching
-from rankstream.decide.engines import predicted_search
-from rankstream.decide.lists import make_lists
-from rankstream.decide.problem import OfferProblem, make_problem
-from rankstream.decide.referee import Form, best_by_milp
-from rankstream.decide.tables import predicted_seconds, scan, table_of
+from rankstream.decide.engines.branch import Branching
+from rankstream.decide.engines.lists import make_lists
+from rankstream.decide.engines.selection import predicted_search
+from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
+from rankstream.decide.problem.offers import OfferProblem, make_problem
 
 CASES = ((11, 50), (11, 1000), (16, 50), (16, 1000), (20, 50), (20, 200), (20, 1000), (24, 50), (24, 1000), (30, 900),
          (50, 200), (50, 1000), (100, 250), (100, 1000))  # fmt: skip

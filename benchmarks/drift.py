@@ -3,7 +3,8 @@
 Two simulated markets share their offers (20 of 11 items); after 20,000 choices from the first the second takes over.
 Errors are mean absolute differences of the served model from the true probabilities, medians over the seeds. False
 alarms are counted on markets that do not change. Run with ``python benchmarks/drift.py``; a smaller number of quiet
-records per market as an argument makes it quicker.
+records per market as an argument makes it quicker. ``python benchmarks/drift.py items 1000`` counts the false verdicts
+of ``drift_report`` on so many pairs of periods that share few offers.
 """
 
 import math
@@ -12,12 +13,12 @@ import time
 
 import numpy as np
 
-from rankstream import ChoiceCounts
+from rankstream import Assortments, ChoiceCounts, RankingModel, drift_report
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.solver.runs import Run
 from rankstream.streams.detector import ChangeDetector
-from rankstream.streams.playing import endless, play_on
+from rankstream.streams.runs.endless import advance, endless
 
 SEEDS, BEFORE = range(10), 20_000
 LATER = (1_000, 2_000, 5_000, 20_000)
@@ -43,7 +44,7 @@ def switch(seed: int) -> tuple[list[int], Vec]:
         detector.observe_coordinates(records)
         for block in np.array_split(records, len(records) // own.block):
             counts.observe_coordinates(block)
-            play_on(plain, counts, own.memory, own.rounds)
+            advance(plain, counts, own.memory, own.rounds)
         errors.append([error(run, truth) for run in (detector.served, detector.fast, plain)])
         done = until
     return [alarm.record - BEFORE for alarm in detector.alarms], np.array(errors)
@@ -69,8 +70,55 @@ def false_alarms(seed: int, threshold: float, records: int) -> int:
     return len(detector.alarms)
 
 
+def false_verdicts(is_logit: bool, n_offers: int, size: int, pairs: int) -> tuple[int, int]:
+    """How often two periods without a change, each with offers of its own, are said to differ; and pairs compared."""
+    random, items = np.random.default_rng([is_logit, n_offers, size]), np.arange(9)
+    alarms = compared = 0
+    for _ in range(pairs):
+        worth = np.exp(random.normal(size=9))
+        rankings = sorted({tuple(random.permutation(items).tolist()) for _ in range(6)})
+        model, periods = RankingModel(items.tolist(), rankings, random.dirichlet(np.ones(len(rankings)))), []
+        for _ in range(2):
+            offers = random_offers(n_offers, random)
+            weights = worth[offers.members]
+            logit = weights / np.add.reduceat(weights, offers.indptr[:-1])[offers.owner]
+            counts = ChoiceCounts(offers)
+            shares = logit if is_logit else model.probabilities(offers)
+            counts.observe_coordinates(simulate.draw_choices(offers, shares, size, random))
+            periods.append(counts)
+        report = drift_report(*periods)
+        if report.given_offers and report.tested_items:
+            compared += 1
+            alarms += report.changed
+    return alarms, compared
+
+
+def random_offers(number: int, random: np.random.Generator) -> Assortments:
+    """Different offers of some of eight items, and of 8, which is in all of them."""
+    found: set[tuple[int, ...]] = set()
+    while len(found) < number:
+        offer = (*np.flatnonzero(random.random(8) < 0.5).tolist(), 8)
+        if len(offer) > 2:
+            found.add(offer)
+    return Assortments(sorted(found), range(9))
+
+
+def item_effects(pairs: int) -> None:
+    """Print how often tests of items at equal offers are wrong without a change, at a level of 5 %."""
+    for is_logit in (True, False):
+        for n_offers, size in ((20, 2_000), (20, 10_000), (60, 2_000), (60, 10_000)):
+            alarms, compared = false_verdicts(is_logit, n_offers, size, pairs)
+            print(
+                f"{'a logit' if is_logit else 'six rankings'}, {n_offers} offers and {size:,} choices in each period: "
+                f"{100 * alarms / max(compared, 1):.1f} % false verdicts in {compared:,} of {pairs:,} pairs"
+            )
+
+
 def main() -> None:
-    """Print delays, errors and false alarms."""
+    """Print delays, errors and false alarms; with "items" those of the report on items alone."""
+    if "items" in sys.argv:
+        item_effects(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
+        return
     quiet = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     found = [switch(seed) for seed in SEEDS]
     first = [min((record for record in alarms if record > 0), default=math.inf) for alarms, _ in found]
@@ -78,7 +126,11 @@ def main() -> None:
     print(
         f"{len(SEEDS)} switches: first alarm after {np.median(first):.0f} records (median), {max(first):.0f} (worst);"
     )
-    print(f"  alarms per switch {np.mean([len(alarms) for alarms, _ in found]):.1f}, before any switch {early}")
+    after = [sum(record > 0 for record in alarms) for alarms, _ in found]
+    print(
+        f"  alarms per switch {np.mean(after):.1f}, exactly one after {after.count(1)} of {len(after)} switches, "
+        f"before any switch {early}"
+    )
     errors = np.median([table for _, table in found], axis=0)
     print("median error             detector  fast copy  cumulative counts")
     for row, when in zip(errors, ("before the switch", *(f"{later:,} records later" for later in LATER)), strict=True):

@@ -24,57 +24,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 import hostile
+from fuzz_commands import FILES, FLAGS, NAMES, NUMBERS, NUMERIC, PAIRS, PATHS, WORDS, WRITTEN
 from rankstream.cli import main as command_line
 from rankstream.models.files import load_model
 from rankstream.streams.live import Live
 
 LIMIT, WAITING = 20.0, 200.0  # seconds of computing, and on the clock, as others may be at work
-TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".soi", ".csv.gz", ".jsonl.gz")
-KINDS = {
-    "fit": (*TABLES, "options"),
-    "predict": (".model", ".model", ".offers", ".offers", ".csv", "options"),
-    "show": (".model", ".model", ".model", "options"),
-    "plot": (".model", *TABLES, "options"),
-    "decide": (".model", ".items", ".items", ".csv", "options"),
-    "stream": (".jsonl", ".jsonl", ".npz", ".npz", ".jsonl.gz", "options"),
-    "drift": (*TABLES, *TABLES, ".model", ".model", ".offers", "options"),
-    "compare": (*TABLES, "options"),
-    "demo": ("options",),
-    "reproduce": (".toml",),
-}
-"""What each command is given; a kind that is quick stands there twice."""
-PAIRS = [(command, kind) for command, kinds in KINDS.items() for kind in kinds]
-NUMBERS = ["0", "1", "2", "0.5", "-1", "nan", "inf", "1e400", "", "x", "0.999", "3,4", "9" * 30, "0.2,0.4"]
-NAMES = ["tea", "pie;tea", "tea;nothing", "", "é", "[", '["tea"]', "tea:pie", "--", "nothing", "a;" * 300, "\x01"]
-FILES = ["good.csv", "good.model", "missing", ".", "good.csv/x", "/dev/null"]
-NUMERIC = {
-    "fit": ["--tolerance", "--seed", "--outside-share", "--half-life", "--budget"],
-    "predict": ["--seed", "--interval"],
-    "show": ["--top", "--seed"],
-    "plot": ["--top", "--places", "--seed"],
-    "decide": ["--at-most", "--at-least", "--capacity", "--top", "--seed", "--budget"],
-    "stream": ["--half-life", "--window", "--threshold", "--rounds", "--seed", "--every"],
-    "drift": ["--level", "--least", "--top", "--seed"],
-    "compare": ["--folds", "--seed"],
-    "demo": ["--seed", "--tolerance"],
-}
-WORDS = {
-    "fit": ["--offer", "--since", "--method", "--no-choice", "--format", "--columns", "--encoding", "--on-error"],
-    "predict": ["--offer", "--no-choice"],
-    "plot": ["--kind", "--offer", "--period", "--columns"],
-    "decide": ["--must", "--never", "--requires", "--excludes", "--how", "--no-choice"],
-    "stream": ["--on-error"],
-    "drift": ["--at", "--control", "--columns", "--format"],
-    "compare": ["--models", "--holdout", "--no-choice", "--columns"],
-}
-PATHS = {
-    "fit": ["--contents", "--rejects"],
-    "predict": ["--offers", "--data"],
-    "plot": ["--data"],
-    "decide": ["--margins", "--data", "--plot"],
-    "drift": ["--offers", "--contents"],
-    "compare": ["--contents", "--rejects", "--plot"],
-}
 GOOD = b"""offered,chosen,time,count
 tea;nothing,tea,2024-01-05,6
 tea;nothing,nothing,2024-02-05,4
@@ -110,7 +65,9 @@ def make(number: int, seed: int, folder: Path) -> Case:
         (folder / "out" / "state.npz").write_bytes(hostile.hostile(random, kind, "good.jsonl"))
     elif kind != "options":
         (folder / odd).write_bytes(hostile.hostile(random, kind))
-    words = [command, *said(random, command, kind, odd)]
+    if command.startswith("serve"):
+        hostile.write_service(folder / "shop", random if kind == ".sqlite3" else None)
+    words = [*command.split(), *said(random, command, kind, odd)]
     if kind == "options" or random.random() < 0.15:
         words += options(random, command)
     return Case(number, command, kind, [*words, *random.choice([[], ["--json"]])])
@@ -122,8 +79,19 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
     wide = [] if random.random() < 0.8 else random.choice([["--no-choice", "nothing"], ["--outside-share", "0.3"]])
     model = odd if kind == ".model" else "good.model"
     data = "good.csv" if kind in (".model", ".items", ".offers", "options") else odd
+    if command == "fit" and random.random() < 0.15:
+        few = ["--by", random.choice(["offered", "time", "count", "x"]), "--jobs", "1", "--method", "mnl"]
+        return [data, "-o", "out", *few, *random.choice([[], ["--pool"]]), *skip]
     if command == "fit":
         return [data, "-o", "out.model", "--method", random.choice(METHODS), "--budget", "0.1", *skip, *wide]
+    if command == "report":
+        costs = ["--margins", odd if kind == ".items" else "good.items"] if random.random() < 0.5 else []
+        page = random.choice(["missing/x.html", ".", "good.csv"]) if kind == ".html" else "out.html"
+        quick = ["--replicates", "2", "--folds", "2", "--rivals", "mnl", "--budget", "0.2"]
+        less = random.choice([["--no-compare"], ["--no-intervals"], ["--no-compare", "--no-intervals"]])
+        return [model, "--data", "good.csv" if kind == ".html" else data, "-o", page, *costs, *quick, *less]
+    if command.startswith("serve"):
+        return served(random, command.removeprefix("serve "))
     if command == "predict":
         asked = ["--offers", odd] if kind == ".offers" else ["--offer", random.choice(["tea;pie", "tea;nothing"])]
         return [model, *asked, *(["--interval", "0.9", "--data", odd, *skip] if kind == ".csv" else [])]
@@ -137,7 +105,8 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
     if command == "decide":
         table = odd if kind == ".items" else "good.items"
         more = ["--data", odd, random.choice(["--safe", "--next"])] if kind == ".csv" else []
-        return [model, "--margins", table, "--budget", "0.2", *more]
+        quick = ["--no-interval"] if random.random() < 0.9 else []
+        return [model, "--margins", table, "--budget", "0.2", *quick, *more]
     if command == "stream":
         source = "good.jsonl" if kind in (".npz", "options") else odd
         kept = [] if kind == ".npz" else random.choice([[], ["--detect"], ["--window", "5"]])
@@ -161,6 +130,21 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
     return ["--max-rounds", "2", "--out", random.choice(["out", "good.csv", "good.csv/x"])]
 
 
+def served(random: Random, command: str) -> list[str]:
+    """The arguments of a command on a service's folder; ``run`` is given one that no server can begin in."""
+    folder, market = random.choice(["shop", "shop", "missing", "good.csv", "."]), random.choice(["cafe", "x", "", ".."])
+    return {
+        "run": ["good.csv"],
+        "backup": [folder, random.choice(["out.tar", "shop/log.sqlite3", "missing/x", "."])],
+        "export": [folder, market, random.choice(["out.jsonl", "shop/log.sqlite3", "missing/x", "."])],
+        "purge": [folder, market],
+        "rebuild": [folder],
+        "token create": [folder],
+        "token list": [folder],
+        "token revoke": [folder, random.choice(["x", "", "a" * 300])],
+    }[command]
+
+
 def options(random: Random, command: str) -> list[str]:
     """A few options with values that people would not give."""
     found: list[str] = []
@@ -168,7 +152,10 @@ def options(random: Random, command: str) -> list[str]:
     kinds = [(table[command], values) for table, values in tables if command in table]
     for _ in range(random.randint(1, 2) if kinds else 0):
         names, values = random.choice(kinds)
-        found += [random.choice(names), random.choice(values)]
+        name = random.choice(names)
+        found += [name, random.choice([one for one in values if one != "/dev/null" or name not in WRITTEN])]
+    if command in FLAGS and random.random() < 0.3:
+        found.append(random.choice(FLAGS[command]))
     if random.random() < 0.1:
         found.append(random.choice(["--bogus", "extra", "--help", "\ud800"]))
     return found
@@ -236,7 +223,16 @@ def check_files(case: Case, folder: Path, code: int) -> None:
         tail = path.read_bytes()[-12:].rstrip()
         if not tail.endswith((b"</svg>", b"IEND\xaeB`\x82")):
             raise ValueError(f"{path.name} has no end")
-    if case.command == "fit" and (code == 0) != (folder / "out.model").exists() and "--help" not in case.words:
+    page = folder / "out.html"
+    if page.exists() and not page.read_text().rstrip().endswith("</html>"):
+        raise ValueError(f"{page.name} has no end")
+    if (
+        case.command == "fit"
+        and "--by" not in case.words
+        and "--out" not in case.words
+        and (code == 0) != (folder / "out.model").exists()
+        and "--help" not in case.words
+    ):
         raise ValueError(f"exit code {code}, and out.model is {'' if code else 'not '}there")
 
 
@@ -278,15 +274,15 @@ def main() -> None:
 def report(counts: dict[tuple[str, str], Any]) -> None:
     """A line for every command and kind, and one for all."""
     print(
-        f"{'command':<12}{'reads':<12}{'cases':>8}{'code 0':>8}{'code 1':>8}{'code 2':>8}{'failures':>10}{'ms each':>9}"
+        f"{'command':<20}{'reads':<12}{'cases':>8}{'code 0':>8}{'code 1':>8}{'code 2':>8}{'failures':>10}{'ms each':>9}"
     )
     total: Counter[str] = Counter()
     for (command, kind), found in counts.items():
         total += found
         row = "".join(f"{found[name]:>8,}" for name in ("cases", "0", "1", "2"))
         each = found["seconds"] / 1e3 / max(1, found["cases"])
-        print(f"{command:<12}{kind:<12}{row}{found['failures']:>10}{each:>9.1f}")
-    print(f"{'all':<24}{''.join(f'{total[name]:>8,}' for name in ('cases', '0', '1', '2'))}{total['failures']:>10}")
+        print(f"{command:<20}{kind:<12}{row}{found['failures']:>10}{each:>9.1f}")
+    print(f"{'all':<32}{''.join(f'{total[name]:>8,}' for name in ('cases', '0', '1', '2'))}{total['failures']:>10}")
 
 
 if __name__ == "__main__":

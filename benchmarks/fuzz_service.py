@@ -64,7 +64,7 @@ def play(number: int, seed: int = 0, requests: int = 60, loud: bool = False) -> 
                 print(f"{status} {odd.method} {odd.path} {odd.headers} {odd.body[:2000]!r}\n    {text[:300]!r}")
             if found is not None:
                 wrong.append(f"request {place}: {odd.method} {odd.path} {odd.headers} {odd.body[:500]!r}\n    {found}")
-        wrong += _go_on(one)
+        wrong += append_point(one)
     return statuses, wrong
 
 
@@ -81,7 +81,7 @@ def _learn(one: Shop) -> None:
         sys.stderr.write("Traceback: learning does not end\n")
 
 
-def _go_on(one: Shop) -> list[str]:
+def append_point(one: Shop) -> list[str]:
     """What is wrong in the end: a market that has not learned everything, or does not go on."""
     noted = io.StringIO()
     with redirect_stderr(noted):

@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.parquet
 
 from rankstream import Assortments, ChoiceCounts, EntropyModel, Live, RankingModel, Record, baselines
-from rankstream.models.entropy.laws import plackett_luce
+from rankstream.models.entropy.ranking_laws import plackett_luce
 
 Table = list[list[Any]]
 ITEMS = ("tea", "pie", "rum", "nothing")
@@ -239,6 +239,31 @@ def checkpoint(random: Random, source: str) -> bytes:
     out = io.BytesIO()
     np.savez(out, **arrays)
     return out.getvalue()
+
+
+@cache
+def saved_service() -> dict[str, bytes]:
+    """The files of a service with a token and an empty log."""
+    from rankstream.service.storage import tokens
+    from rankstream.service.storage.log import open_log
+
+    with TemporaryDirectory() as folder:
+        tokens.create(Path(folder), ["cafe"], ["read"])
+        open_log(Path(folder)).close()
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
+
+
+def write_service(folder: Path, random: Random | None) -> None:
+    """The folder of a service; with ``random``, one of its files damaged or gone."""
+    folder.mkdir()
+    files = dict(saved_service())
+    if random is not None:
+        name = random.choice(sorted(files))
+        files[name] = damaged(random, damaged(random, files[name]))
+        if random.random() < 0.1:
+            del files[name]
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
 
 
 def damaged(random: Random, content: bytes) -> bytes:

@@ -22,11 +22,11 @@ import pandas as pd
 from joblib import parallel_config
 
 import rankstream as rs
-from rankstream.data.readers.database import connected, literal
+from rankstream.data.readers.sources.database import connected, literal
 from rankstream.data.simulate import MixedMNL
 from rankstream.estimation.many.markets import seed_of
 from rankstream.estimation.many.pooling import Pools
-from rankstream.models.entropy.pooled import restrict_law
+from rankstream.models.entropy.pool import restrict_law
 
 SIZES = (50, 200, 1000, 5000)
 KINDS = ("a little", "a lot", "two clusters")

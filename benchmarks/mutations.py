@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy
 from typing import Any, NamedTuple
 
 SWAPPED: dict[type[ast.AST], Any] = {
@@ -93,13 +93,17 @@ def _is_declared(node: ast.FunctionDef) -> bool:
 
 def _expressions(node: ast.expr) -> Iterator[ast.expr]:
     """What an expression may be mistaken for."""
-    other = deepcopy(node)
+    other = copy(node)  # what is replaced below is an attribute of its own
     if isinstance(other, ast.BinOp | ast.BoolOp) and type(other.op) in SWAPPED:
         if not isinstance(other, ast.BinOp) or not _joins_texts(other):
             other.op = SWAPPED[type(other.op)]()
             yield other
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+                yield node.left  # a term or a factor is forgotten
+            elif isinstance(node, ast.BoolOp):
+                yield node.values[0] if len(node.values) == 2 else ast.BoolOp(node.op, node.values[:-1])
     elif isinstance(other, ast.Compare) and type(other.ops[0]) in SWAPPED:
-        other.ops[0] = SWAPPED[type(other.ops[0])]()
+        other.ops = [SWAPPED[type(other.ops[0])](), *other.ops[1:]]
         yield other
     elif isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.Not | ast.USub):
         yield other.operand
@@ -133,11 +137,16 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _statements(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """Checks that are left out, and things that are not done."""
-    if isinstance(node, ast.If) and all(isinstance(line, ast.Raise) for line in node.body):
+    """Checks and early ends that are left out, answers that are always yes, and things that are not done."""
+    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise | ast.Return | ast.Continue | ast.Break):
         yield node.test, "(False)"
+    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Compare | ast.BoolOp):
+        yield node.value, "(True)"
     elif isinstance(node, ast.Assign):
         if all(isinstance(one, ast.Attribute | ast.Subscript) for one in node.targets):
             yield node, "pass"
-    elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+    elif isinstance(node, ast.AugAssign):
+        yield node, "pass"
+        yield node, f"{ast.unparse(node.target)} = {ast.unparse(node.value)}"
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node, "pass"

@@ -20,7 +20,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Label, Vec
 from rankstream.data.simulate import Market, market
 from rankstream.decide import best_offer, next_offer
-from rankstream.decide.valuing import earnings
+from rankstream.decide.offer_values import earnings
 from rankstream.models.parametric.latent_class import LatentClassModel
 
 CUSTOMERS, BATCH, AT_MOST, REDRAWS = 2000, 50, 5, 5
@@ -86,7 +86,7 @@ def draw(curves: dict[str, Vec], path: Path) -> None:
     from matplotlib.figure import Figure
 
     from rankstream.plots.decisions import earnings_over_time
-    from rankstream.plots.saving import save_picture
+    from rankstream.plots.files import save_picture
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     earnings_over_time({way: 100 * table for way, table in curves.items()}, figure.subplots(), BATCH)

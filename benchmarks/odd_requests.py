@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from rankstream.service.page.working import key_of
+from rankstream.service.page.process import key_of
 
 MARKETS = ("cafe", "bar", "a.b-c_d")
 ITEMS = (
@@ -93,36 +93,53 @@ class Maker:
         """Some items."""
         return self.random.sample([*ITEMS, 7], self.random.randrange(1, 5))
 
+    def priced(self, offer: list[Any]) -> Any:
+        """The offer, now and then with a price for each item."""
+        if self.random.random() < 0.9:
+            return offer
+        return {str(item): self.mostly(self.pick(None, 3.0, 3.5, 4), 0.9) for item in offer}
+
     def record(self) -> Any:
         """A record in which little is odd."""
-        offered = self.offer()
-        found = {"offered": self.mostly(offered, 0.97), "chosen": self.mostly(self.random.choice(offered), 0.97)}
+        offer = self.offer()
+        offered, chosen = self.priced(offer), self.random.choice(offer)
+        found = {"offered": self.mostly(offered, 0.97), "chosen": self.mostly(chosen, 0.97)}
         if self.random.random() < 0.3:
             found["count"] = self.mostly(self.random.randrange(1, 9), 0.7)
         if self.random.random() < 0.5:
             found["time"] = self.mostly(self.pick(1.7e9, 1.7e9 + 5, "2024-05-16T12:30", "2024-05-16", 0, -1e9), 0.8)
         return self.mostly(found, 0.99)
 
-    def settings(self) -> Any:
-        """Settings, of which some are odd."""
+    def every_setting(self) -> dict[str, Any]:
+        """A value for every setting, mostly odd."""
         reach = self.pick(*NUMBERS, *TEXTS, 500, 100, "1h")
-        every = {
+        return {
             "half_life": reach, "window": self.pick(*NUMBERS, *TEXTS, 100, "1h"), "detect": self.mostly(True),
             "threshold": self.pick(*NUMBERS), "rounds": self.mostly(self.pick(1, 3)),
             "served": self.mostly(self.pick("sparse", "max-entropy")), "seed": self.pick(*NUMBERS),
-            "no_choice": self.mostly(self.pick(*ITEMS)),
+            "no_choice": self.mostly(self.pick(*ITEMS)), "price_levels": self.mostly({"tea": [3.0, 4.0]}),
         }  # fmt: skip
+
+    def settings(self) -> Any:
+        """Settings, of which some are odd."""
+        every = self.every_setting()
         return {name: every[name] for name in self.random.sample(sorted(every), self.random.randrange(0, 3))}
 
-    def constraints(self) -> Any:
-        """What ``decide`` and ``next-offer`` are asked."""
-        every = {
+    def every_constraint(self) -> dict[str, Any]:
+        """A value for everything that ``decide`` and ``next-offer`` can be asked beside margins and budget."""
+        return {
             "at_most": self.mostly(2), "at_least": self.mostly(1), "must": self.mostly(["tea"]),
             "never": self.mostly(["pie"]), "requires": self.mostly([["tea", "pie"]]),
             "excludes": self.mostly([["tea", "pie"]]), "listing_costs": self.mostly(0.1), "space": self.mostly(1.0),
             "capacity": self.mostly(2.0), "no_choice": self.mostly("nothing"), "seed": self.mostly(3),
             "top": self.mostly(2), "how": self.pick("ucb", "greedy", "thompson", "none"),
+            "costs": self.mostly({"tea": 0.5}), "ladders": self.mostly([["tea"]]), "present": self.mostly(["tea"]),
+            "changes": self.mostly(1),
         }  # fmt: skip
+
+    def constraints(self) -> Any:
+        """What ``decide`` and ``next-offer`` are asked."""
+        every = self.every_constraint()
         chosen = self.random.sample(sorted(every), self.random.randrange(0, 4))
         margins = {item.strip(): self.mostly(self.pick(1.0, 3, -2), 0.7) for item in ITEMS}
         return {
@@ -196,7 +213,7 @@ class Maker:
 
     def question(self) -> Odd:
         """A question with a body."""
-        predicted = {"offers": self.mostly([self.mostly(self.offer()) for _ in range(2)], 0.9)}
+        predicted = {"offers": self.mostly([self.mostly(self.priced(self.offer())) for _ in range(2)], 0.9)}
         kind = self.pick("predict", "predict", "decide", "next-offer")
         content = self.mostly(predicted if kind == "predict" else self.constraints(), 0.95)
         return Odd("POST", f"{self.path()}/{kind}", self.headers(), self.body(content))
@@ -206,6 +223,8 @@ class Maker:
         odd = quote(str(self.value(2)), errors="replace")
         kind = self.pick("segments", "drift", "substitution", "certificate", "model", "settings", "..", "%2e", "")
         more = self.pick("", f"?top={odd}&last={odd}&level={odd}")
+        if self.random.random() < 0.1:
+            return Odd("GET", "/v1/markets/nowhere/events", self.headers(), b"")  # of others, they never end
         method = self.pick("GET", "GET", "GET", "GET", "DELETE", "PATCH", "POST", "OPTIONS")
         return Odd(method, f"{self.path()}/{kind}{more}", self.headers(), b"" if method == "GET" else b"{}")
 
@@ -213,5 +232,8 @@ class Maker:
         """A page for people, or for whoever runs the server."""
         odd = quote(str(self.value(2)), errors="replace")
         market = f"/markets/{self.pick(*MARKETS, 'a b', '%00')}"
-        plain = ("/", "/v1/markets", "/metrics", "/openapi.json", f"/login?to={odd}", "/static/style.css", "/static/..")
+        plain = (
+            *("/", "/v1/markets", "/metrics", "/healthz", "/readyz", "/openapi.json", f"/login?to={odd}"),
+            *("/static/style.css", "/static/.."),
+        )
         return Odd("GET", self.pick(market, market, market, *plain), self.headers(), b"")

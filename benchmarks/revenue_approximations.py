@@ -12,8 +12,8 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Columns, observe
-from rankstream.columns.master import FEASIBLE, Ball, Master, Norm, ball
-from rankstream.columns.revenue import known_offer, price_list
+from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Norm, ball
+from rankstream.columns.revenue import known_offer, margins_of
 
 Interval = tuple[float, float, float]
 
@@ -37,7 +37,7 @@ def revenue_by_sampling(
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
     labels = known_offer(offer, observed.whole)
-    gains = price_list(labels, prices, observed.whole)
+    gains = margins_of(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     columns = Columns(whole)
     random = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def revenue_by_sampling(
     master.add(columns.vertices[:, :size])
     weights = master.solve()[0]
     nearest = master.ball.distance(weights @ columns.vertices[:, :size] - observed.frequencies)
-    radius = max(tolerance, nearest) + FEASIBLE
+    radius = max(tolerance, nearest) + FEASIBILITY_TOLERANCE
     earned = columns.vertices[:, size:] @ gains
     ends = []
     for sign in (1.0, -1.0):
@@ -74,10 +74,10 @@ def revenue_by_relaxation(
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
     labels = known_offer(offer, observed.whole)
-    gains = price_list(labels, prices, observed.whole)
+    gains = margins_of(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     program = _Relaxed(whole, observed.frequencies, ball(observed.assortments, norm))
-    radius = max(tolerance, program.least(program.radius_cost(), np.inf)) + FEASIBLE
+    radius = max(tolerance, program.least(program.radius_cost(), np.inf)) + FEASIBILITY_TOLERANCE
     costs = program.choice_costs(gains)
     return program.least(costs, radius), -program.least(-costs, radius), radius
 

@@ -15,7 +15,7 @@ from rankstream import Solver, distances, estimate, learners, oracles, simulate
 from rankstream._core.types import Vec
 from rankstream.data.counts import Target
 from rankstream.oracles import MilpOracle, Oracle
-from rankstream.solver.runs import CHUNK, Run
+from rankstream.solver.runs import CHUNK_ROUNDS, Run
 
 ROUNDS, LATE, PROGRAMS, REPEATS, SEED = 2000, 1500, 12, 50, 0
 
@@ -52,9 +52,9 @@ def least(play: Callable[[], object]) -> float:
 def chunk_rounds(solver: Solver, frequencies: Vec, step: Vec) -> tuple[float, float]:
     """The seconds per compiled round on constant data, and on data that move towards them by this step."""
     still, moving = Run(solver, tolerance=0.0), Run(solver, tolerance=0.0)
-    rows = frequencies + step / np.arange(1.0, CHUNK + 1.0)[:, np.newaxis]
-    constant = least(lambda: still.advance_many(Target(frequencies), CHUNK))
-    return constant / CHUNK, least(lambda: moving.advance_block(rows)) / CHUNK
+    rows = frequencies + step / np.arange(1.0, CHUNK_ROUNDS + 1.0)[:, np.newaxis]
+    constant = least(lambda: still.advance_many(Target(frequencies), CHUNK_ROUNDS))
+    return constant / CHUNK_ROUNDS, least(lambda: moving.advance_block(rows)) / CHUNK_ROUNDS
 
 
 def main() -> None:

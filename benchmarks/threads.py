@@ -23,13 +23,14 @@ import numpy as np
 from numba.core import config
 
 from oracle import market
-from rankstream._core.compiling import released
+from rankstream._core.compilation import released
 from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Vec
 from rankstream.models.entropy import soft_lattice
-from rankstream.models.entropy.laws import markov_chain, mix, plackett_luce
+from rankstream.models.entropy.ranking_laws import markov_chain, mix, plackett_luce
 from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.oracles import DenseOracle, dense
+from rankstream.oracles import DenseOracle
+from rankstream.oracles.tables import dense
 
 SOFT = [(16, 100), (18, 100)]
 LOOP = 4_000_000

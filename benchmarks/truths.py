@@ -15,7 +15,7 @@ import rankstream as rs
 from rankstream import Assortments, ChoiceCounts, RankingModel, simulate
 from rankstream._core.types import Vec
 from rankstream.models import ChoiceModel
-from rankstream.models.entropy.laws import markov_chain
+from rankstream.models.entropy.ranking_laws import markov_chain
 from rankstream.models.parametric.latent_class import mixed_shares
 
 ITEMS, OFFERS, LARGER = 10, 40, 40

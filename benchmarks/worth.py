@@ -19,7 +19,7 @@ from rankstream import Assortments, ChoiceCounts, RankingModel, estimate
 from rankstream._core.types import Vec
 from rankstream.data.simulate import market
 from rankstream.decide import best_offer
-from rankstream.decide.valuing import earnings
+from rankstream.decide.offer_values import earnings
 
 METHODS = ("mnl", "latent-class", "markov-chain", "nearest", "max-entropy")
 AT_MOST, RANKINGS = 4, 30
