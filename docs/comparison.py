@@ -1,4 +1,4 @@
-"""Writes comparison.md: the models on simulated markets, and on real data where RANKSTREAM_DATA names their folder.
+"""Writes benchmarks/comparison.md: models on simulated markets, and on real data if RANKSTREAM_DATA names its folder.
 
 Run it with ``python docs/comparison.py``; it takes a few minutes.
 """
@@ -21,7 +21,7 @@ from rankstream.evaluate.comparison import Row, Score, ranked
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import truths
 
-PAGE = Path(__file__).parent / "comparison.md"
+PAGE = Path(__file__).parent / "benchmarks" / "comparison.md"
 SEEDS = range(100, 106)
 SIZES = (2_000, 20_000)
 FOLDS = 5
@@ -29,17 +29,24 @@ NAMES = (
     "max-entropy", "primal-dual", "nearest-l1", "nearest-linf", "mle", "frank-wolfe", "mnl", "latent-class",
     "markov-chain",
 )  # fmt: skip
-OPENING = f"""# The models compared, measured
+OPENING = f"""# Models compared
 
-Made by `python docs/comparison.py`; read [how to compare models](compare-models.md) first. Each line is the mean of
-{len(SEEDS)} markets of 10 items and "nothing" (seeds {SEEDS[0]} to {SEEDS[-1]}), with offers of up to 5 items drawn
-at random, and 100 others to test on. Whole offers are held out, in {FOLDS} folds. A number is how far a model is
-behind the best in nats per held-out choice, ± the 95 % margin of the difference, paired by market. **Bold** is the best
-and all that is within noise of it.
+How well nine models predict choices that they have not seen, on simulated markets and on real ballots. To do the same
+with your own data, see [how to compare models](../how-to/compare-models.md).
 
-Mind what the truth is. In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational
-Study Details"), which is what `latent-class` assumes, and with K = 1 what `mnl` assumes. In the second part customers
-follow ten random rankings, which is what `primal-dual` assumes. Real customers do neither; the last part has some.
+- `python docs/comparison.py` writes this page. Each row is the mean of {len(SEEDS)} markets of 10 items and "nothing"
+  (seeds {SEEDS[0]} to {SEEDS[-1]}).
+- Offers have up to 5 items drawn at random; 100 other offers are for testing. Whole offers are held
+  out, in {FOLDS} folds.
+- A number is how far a model is behind the best, in nats per held-out choice, ± the 95 % margin of the difference,
+  paired by market. **Bold** is the best, and every model within noise of it.
+
+Keep in mind what the truth is:
+
+- In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational Study Details").
+  That is what `latent-class` assumes, and with K = 1 what `mnl` assumes.
+- In the second part customers follow ten random rankings, which is what `primal-dual` assumes.
+- Real customers do neither. The last part has some.
 """
 
 BALLOTS = f"""Voters choose from random subsets of one to five candidates, plus "nobody further"; the truth is what all

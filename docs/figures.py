@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+import rankstream as rs
 from rankstream import learners, simulate
 from rankstream.certificate import guaranteed_gap
 from rankstream.learners import FollowTheLeader, NaiveFrankWolfe
@@ -16,7 +17,9 @@ from rankstream.plots import BLUE, ORANGE
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-PAGES = ("tour.md", "example.md", "prices.md", *(["election.md"] if "RANKSTREAM_DATA" in os.environ else []))
+PAGES = ("gallery.md", "tutorials/first-model.md", "tutorials/kiosk.md", "tutorials/prices.md")
+BALLOTS = ("tutorials/election.md",) if "RANKSTREAM_DATA" in os.environ else ()
+SHELF = ("croissant", "muffin", "bagel", "pretzel", "nothing")
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))
 
 
@@ -44,6 +47,35 @@ def data_errors() -> None:
     figure.savefig(IMAGES / "data-error.png", dpi=150)
 
 
+def stock_out() -> None:
+    """The answer that the README and the home page begin with: where the buyers of a croissant go."""
+    counts = rs.read_counts(HERE.parent / "examples" / "bakery.csv", no_choice="nothing")
+    moves = rs.Bootstrap(counts, replicates=50, seed=0).substitution(SHELF)
+    gone, low, high = SHELF.index("croissant"), moves.low, moves.high
+    assert low is not None
+    assert high is not None
+    found = sorted(
+        (100 * share, 100 * low[gone, k], 100 * high[gone, k], SHELF[k])
+        for k, share in enumerate(moves.shares[gone])
+        if k != gone
+    )
+    figure = Figure(figsize=(8, 2.7), layout="constrained")
+    axes = figure.subplots()
+    shares = [row[0] for row in found]
+    sides = [[row[0] - row[1] for row in found], [row[2] - row[0] for row in found]]
+    axes.barh(range(len(found)), shares, color=[ORANGE if row[3] == "nothing" else BLUE for row in found])
+    axes.errorbar(shares, range(len(found)), xerr=sides, fmt="none", ecolor="black", capsize=3)
+    for place, (share, _, end, _) in enumerate(found):
+        axes.text(end + 1, place, f"{share:.0f}", va="center", fontsize=12)
+    names = ["leave without buying" if row[3] == "nothing" else f"take a {row[3]}" for row in found]
+    axes.set_yticks(range(len(found)), names, fontsize=12)
+    axes.set_xlim(0, max(row[2] for row in found) + 6)
+    axes.set_title("No croissants today: what do 100 of their buyers do?", fontsize=13)
+    axes.set_xlabel("customers, with 95 % intervals")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "stock-out.png", dpi=130)
+
+
 def of_page(name: str) -> None:
     """Run the examples of a page and keep the pictures that they put into their ``folder``."""
     names: dict[str, Any] = {}
@@ -55,5 +87,6 @@ def of_page(name: str) -> None:
 
 if __name__ == "__main__":
     data_errors()
-    for page in PAGES:
+    stock_out()
+    for page in PAGES + BALLOTS:
         of_page(page)

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import Browser, sync_playwright
@@ -49,7 +50,7 @@ def simulated(seed: int, number: int, other: int | None = None) -> list[rs.Recor
     return [each[k] for k in rs.simulate.draw_choices(offers, shares, number, random).tolist()]
 
 
-def follow(client: rs.Client, market: str, choices: list[rs.Record], **settings: object) -> None:
+def follow(client: rs.Client, market: str, choices: list[rs.Record], **settings: Any) -> None:
     """Send choices little by little, so that there is a course to see, and wait until the model is of all of them."""
     for place, first in enumerate(range(0, len(choices), 500)):
         client.send(market, choices[first : first + 500])
