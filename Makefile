@@ -1,17 +1,19 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo live test lint oldest newest wheel bench reproduce figures site clean mutants fuzz
+.PHONY: help setup browser demo live quick test stress lint oldest newest wheel bench reproduce figures site clean mutants fuzz
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov
+TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov --durations 20
 PIP := bin/python -m pip --quiet --disable-pip-version-check
+# compiled code is cached by file, not by what it calls in others: another folder when any kernel changes
+export NUMBA_CACHE_DIR := $(or $(NUMBA_CACHE_DIR),$(shell $(PYTHON) tests/helpers/kernel_cache.py))
 
 define smoke  # every command, and the tests of the package as users install it, in the environment $(1)
 	$(1)/bin/python tests/smoke.py
 	$(1)/bin/python -m pytest --quiet -p no:cacheprovider -W default \
-		tests/test_package.py tests/test_documentation.py tests/test_estimation.py tests/test_model_commands.py \
-		tests/test_decide_command.py -k "not test_documentation or README or reference"
+		tests/project/test_package.py tests/project/test_documentation.py tests/estimation/test_estimation.py tests/cli/test_model_commands.py \
+		tests/cli/test_decide_command.py -k "not test_documentation or README or reference"
 endef
 
 help: ## list the targets
@@ -36,19 +38,23 @@ demo: setup ## estimate a model from a simulated stream of choices, and write a 
 live: setup ## serve a simulated market whose tastes change after a minute, until Ctrl-C
 	$(BIN)/python examples/live.py
 
+quick: setup ## run the tests that take no time, of every package: after every edit
+	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal -p no:schemathesis -m "quick and not slow" tests
+
 test: setup ## run the tests, two at a time, then those of the kernels once more uncompiled, with coverage
-	find src -name '*.nb[ic]' -delete  # compiled code is cached by file, not by what it calls in others
 	$(TEST) --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report= --cov-fail-under=0 \
-		tests/test_kernels.py tests/test_oracles.py tests/test_exact_oracles.py tests/test_oracle_choice.py tests/test_solver.py \
-		tests/test_distances.py tests/test_chunks.py tests/test_baselines.py tests/test_em_kernels.py \
-		tests/test_lattice_kernels.py tests/test_search_kernels.py tests/test_bound_kernels.py \
-		tests/test_wolfe_kernels.py tests/test_distance_kernels.py tests/test_decide_kernels.py tests/test_growth_kernels.py \
-		tests/test_prices_oracles.py tests/test_prices_decide.py tests/test_prices_entropy.py tests/test_cuts.py
 	NUMBA_DISABLE_JIT=1 $(TEST) --cov-append --cov-report=term \
-		tests/test_search.py tests/test_partition.py tests/test_parts.py tests/test_entropy.py \
-		-k "(brackets or bounds_hold or pass_the_checks or nearest or tiny or memory or parts or soft_program) \
-		and not prove_more and not all_items_in_one"
+		tests/oracles/test_kernels.py tests/oracles/test_oracles.py tests/oracles/test_exact_oracles.py tests/oracles/test_oracle_choice.py tests/solver/test_solver.py \
+		tests/distances/test_distances.py tests/solver/test_chunks.py tests/models/test_baselines.py tests/models/test_em_kernels.py \
+		tests/oracles/test_lattice_kernels.py tests/oracles/test_search_kernels.py tests/oracles/test_bound_kernels.py \
+		tests/models/test_wolfe_kernels.py tests/distances/test_distance_kernels.py tests/decide/test_decide_kernels.py tests/streams/test_growth_kernels.py \
+		tests/oracles/test_prices_oracles.py tests/decide/test_prices_decide.py tests/models/test_prices_entropy.py tests/oracles/test_cuts.py \
+		tests/oracles/test_parts.py tests/models/test_entropy.py::test_the_soft_program_equals_enumeration \
+		tests/oracles/test_search.py::test_search_brackets_the_minimum tests/oracles/test_search.py::test_bounds_hold_at_seven_items \
+		tests/oracles/test_search.py::test_a_hurried_search_brackets_the_minimum_too
+
+stress: setup ## run the tests of servers and browsers beside 20 busy processes (some minutes; not part of the checks)
+	$(BIN)/python tests/stress.py
 
 lint: setup site ## check style, types and the direction of imports, and build the site
 	$(BIN)/ruff check
@@ -67,9 +73,11 @@ newest: ## try the package with the newest version of every dependency
 	build/newest/$(PIP) install ".[excel]" pytest hypothesis
 	$(call smoke,build/newest)
 
-wheel: ## build the package, and try what was built
+wheel: ## build the package twice, compare, and try what was built
 	$(PYTHON) -m venv --clear build/wheel
 	build/wheel/$(PIP) wheel --no-deps --wheel-dir build/wheel/built .
+	build/wheel/$(PIP) wheel --no-deps --wheel-dir build/wheel/again .
+	cmp build/wheel/built/*.whl build/wheel/again/*.whl  # two builds are the same to the last byte
 	build/wheel/$(PIP) install --constraint constraints.txt build/wheel/built/*.whl pytest hypothesis
 	$(call smoke,build/wheel)
 
@@ -92,12 +100,12 @@ bench: setup ## measure speed, as ratios in one run
 	$(BIN)/python benchmarks/budget.py --quick
 	$(BIN)/python benchmarks/proofs.py --sizes 31x200 --seeds 501 --seconds 45
 
-mutants: setup ## make small mistakes in a copy of the source, and see whether the tests notice (half an hour)
-	nice $(BIN)/python benchmarks/mutants.py
+mutants: setup ## make small mistakes in a copy of the source, and see whether the tests notice (up to an hour; SEED=7 draws others)
+	nice $(BIN)/python benchmarks/mutants.py --seed $(or $(SEED),0)
 
 fuzz: setup ## run every command on hostile files, ask the service odd things, and hold certificates against brute force (some minutes)
 	nice $(BIN)/python benchmarks/fuzz.py --cases 2000
-	PYTHONPATH=tests nice $(BIN)/python benchmarks/fuzz_service.py --runs 40
+	PYTHONPATH=tests/helpers nice $(BIN)/python benchmarks/fuzz_service.py --runs 40
 	nice $(BIN)/python benchmarks/certificates.py --cases 600
 
 reproduce: setup ## rerun the paper's computational study into experiments/results
@@ -111,4 +119,4 @@ site: setup ## build the documentation in site/, where a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that was made
-	rm -rf .venv rankstream-demo rankstream-live rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site
+	rm -rf .venv .numba rankstream-demo rankstream-live rankstream-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site
