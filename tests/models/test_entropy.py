@@ -13,6 +13,7 @@ from random_laws import a_prior
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
+from rankstream.estimation.resampling import draw_counts
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_prior
@@ -156,11 +157,12 @@ def test_a_sampled_curvature_solves_its_own_hessian_and_saves_steps() -> None:
     hessian = np.diag(1.0 / weights) + np.cov(vertices.T, bias=True)
     slope = np.random.default_rng(2).normal(size=weights.size)
     assert Curvature(vertices, weights).solve(slope) == pytest.approx(np.linalg.solve(hessian, slope))
-    kept: dict[str, Any] = {"prior": first.model.prior, "trust": 3.0, "tolerance": 1e-6}
-    plain = entropy.fit_max_entropy(counts, **kept)
-    quick = entropy.fit_max_entropy(counts, **kept, curvature=plain.curvature(counts))
+    kept: dict[str, Any] = {"prior": first.model.prior, "trust": first.trust, "start": first, "tolerance": 1e-6}
+    again = draw_counts(counts, first.fitted, np.random.default_rng(0))
+    plain = entropy.fit_max_entropy(again, **kept)
+    quick = entropy.fit_max_entropy(again, **kept, curvature=first.curvature(counts))
     assert quick.gap <= 1e-6
-    assert quick.evaluations < plain.evaluations
+    assert 2 * quick.evaluations <= plain.evaluations  # 3 and 9; refits of intervals use it so
     assert quick.fitted == pytest.approx(plain.fitted, abs=1e-3)
 
 
