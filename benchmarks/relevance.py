@@ -1,23 +1,24 @@
-"""Which tests run a line of the package: measured by coverage of the whole suite, test by test.
+"""Which tests run a line of the package: measured by coverage of the suite, test by test.
 
-The suite runs once, and the tests of kernels once more uncompiled, as ``make test`` runs them: compiled code leaves no
-trace. What was measured is kept in a folder, for the sources and tests as they are.
+All but slow tests and servers run once, and the tests of kernels once more uncompiled, as ``make test`` runs them:
+compiled code leaves no trace. What was measured stays in a folder, file by file, and is measured again when the sources
+or that file change.
 """
 
 import ast
-import os
+import json
 import re
-import resource
-import subprocess
-import sys
-from collections import Counter
-from functools import cache
+from collections import Counter, defaultdict
+from hashlib import sha256
 from pathlib import Path
 
 from coverage import CoverageData
 
-SUITE = ["-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "worksteal", "-m", "not browser"]
-TRACED = ["--cov", "--cov-context=test", "--cov-report=", "--cov-fail-under=0"]
+from forks import Collection
+
+MAX_SECONDS_OF_A_FILE = 900.0
+MAX_TRACED_CASES = 3  # of one test with parameters: others run much the same lines
+STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
 
 
 def uncompiled_runs(root: Path) -> list[list[str]]:
@@ -28,53 +29,75 @@ def uncompiled_runs(root: Path) -> list[list[str]]:
 
 
 class Relevance:
-    """What each test runs, as measured in ``folder``; measured first where it was not.
+    """What each test of a collection runs, as measured in a folder; measured first where it was not.
 
     Parameters
     ----------
-    root : Path
-        The project.
+    tests : Collection
+        The tests, of a project that does not change.
     folder : Path
-        Where measurements are kept.
-    digest : str
-        What names the sources and tests as they are.
+        Where measurements stay.
 
     """
 
-    def __init__(self, root: Path, folder: Path, digest: str) -> None:
-        self.root, self.folder, self.digest = root, folder, digest
-        self.seconds = 0.0
-        runs = [[], *uncompiled_runs(root)]
-        paths = [self._measured(number, tests) for number, tests in enumerate(runs)]
-        self.compiled, self.uncompiled = [_read(path) for path in paths[:1]], [_read(path) for path in paths[1:]]
+    def __init__(self, tests: Collection, folder: Path) -> None:
+        self.root, self.seconds = tests.folder, 0.0
+        self._lines_run: list[CoverageData] = []
+        self._effort: dict[str, tuple[float, int]] = {}
+        self._cases: defaultdict[str, list[str]] = defaultdict(list)
+        folder.mkdir(parents=True, exist_ok=True)
+        by_file = defaultdict(list)
+        for test in tests.tests:
+            name = test.partition("::")[0]
+            self._cases[test.partition("[")[0]].append(test)
+            if len(self._cases[test.partition("[")[0]]) <= MAX_TRACED_CASES:
+                by_file[Path(name).parent.as_posix() if name.startswith("src/") else name].append(test)
+        sources = self._digest("src", "tests/helpers", "conftest.py")
+        for name, some in by_file.items():
+            own = self._digest(name)
+            mode = "" if tests.compiled else "-uncompiled"
+            path = folder / f"{re.sub('[/.]', '-', name)}{mode}-{sources}-{own}"
+            facts = path.with_suffix(".json")
+            if not facts.exists():
+                path.unlink(missing_ok=True)
+                facts.write_text(json.dumps(self._measured(tests, some, path)))
+            self._lines_run.append(_read(path))
+            self._effort |= json.loads(facts.read_text())
 
-    def _measured(self, number: int, tests: list[str]) -> Path:
-        path = self.folder / f"coverage-{self.digest}-{number}"
-        if not path.exists():
-            partial = path.with_suffix(".partial")
-            partial.unlink(missing_ok=True)
-            names = {"COVERAGE_FILE": str(partial), "PYTHONPATH": str(self.root / "src")}
-            names |= {"NUMBA_DISABLE_JIT": "1"} if number else {}
-            before = _children_seconds()
-            command = [sys.executable, "-m", "pytest", *SUITE, *TRACED, *tests]
-            done = subprocess.run(command, cwd=self.root, env={**os.environ, **names}, check=False)
-            if done.returncode not in (0, 1):  # a test that fails is seen to fail without a mutant, too
-                sys.exit(f"The tests could not be run (exit code {done.returncode}): run 'make test' first.")
-            self.seconds += _children_seconds() - before
-            partial.rename(path)
-        return path
+    def _digest(self, *names: str) -> str:
+        """A name for the content of files and folders."""
+        whole = sha256()
+        for name in names:
+            path = self.root / name
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.exists() else []:
+                whole.update(file.read_bytes())
+        return whole.hexdigest()[:12]
 
-    def pick(self, module: str, line: int, compiled: bool) -> list[str]:
-        """The tests that run a line, those that run least beside it first."""
+    def _measured(self, tests: Collection, some: list[str], path: Path) -> dict[str, tuple[float, int]]:
+        """Run the tests of a file; for each that passes its CPU seconds, and how many lines it runs."""
+        outcome = tests.run(some, MAX_SECONDS_OF_A_FILE, trace=path)
+        self.seconds += outcome.seconds
+        data, sizes = _read(path), Counter[str]()
+        for file in data.measured_files():
+            for contexts in data.contexts_by_lineno(file).values():
+                sizes.update(contexts)
+        return {test: (outcome.took[test], sizes[test]) for test in some if outcome.took.get(test, -1.0) >= 0.0}
+
+    def pick(self, module: str, line: int) -> list[str]:
+        """The tests that run a line: quick ones first, and those that run least beside it."""
         source = self.root / "src" / "rankstream" / module
-        sizes: dict[str, int] = {}
-        for data in self.compiled if compiled else self.uncompiled:
-            of_tests = _sizes(data)
-            for file, numbers in self._lines(source, line).items():
+        found: set[str] = set()
+        for file, numbers in self._lines(source, line).items():
+            for data in self._lines_run:
                 contexts = data.contexts_by_lineno(str(file))
-                tests = {test for number in numbers for test in contexts.get(number, ()) if test}
-                sizes |= {node_of(test): of_tests[node_of(test)] for test in tests}
-        return sorted(sizes, key=lambda test: (sizes[test], test))
+                found |= {test for number in numbers for test in contexts.get(number, ()) if test in self._effort}
+        picked = sorted(found, key=self._cost)
+        tests = dict.fromkeys(test.partition("[")[0] for test in picked)
+        return list(dict.fromkeys([*picked, *(case for test in tests for case in self._cases[test])]))
+
+    def _cost(self, test: str) -> tuple[int, int, str]:
+        seconds, lines = self._effort[test]
+        return sum(seconds > step for step in STEPS_OF_EFFORT), lines, test
 
     def _lines(self, source: Path, line: int) -> dict[Path, list[int]]:
         """The lines to look for: those of the statement, or, of a module's constant, those that name it."""
@@ -100,15 +123,6 @@ class Relevance:
         }
 
 
-def node_of(context: str) -> str:
-    """A test as pytest calls it, from the name that coverage gives it.
-
-    >>> node_of("tests/data/test_counts.py::test_sums[3]|run")
-    'tests/data/test_counts.py::test_sums[3]'
-    """
-    return context.rpartition("|")[0] or context
-
-
 def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
@@ -117,18 +131,3 @@ def _read(path: Path) -> CoverageData:
     data = CoverageData(str(path))
     data.read()
     return data
-
-
-@cache
-def _sizes(data: CoverageData) -> Counter[str]:
-    """How many lines each test runs."""
-    sizes: Counter[str] = Counter()
-    for file in data.measured_files():
-        for contexts in data.contexts_by_lineno(file).values():
-            sizes.update({node_of(test) for test in contexts})
-    return sizes
-
-
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from rankstream import RankingModel
 from rankstream._core.files import check_target, whole_file, write_whole
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import tokens
@@ -91,6 +92,27 @@ def test_outputs_replace_no_pipe_and_no_database(place: Path, words: list[str], 
     assert target in done.stderr
     assert "name a" in done.stderr
     assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plot model.json --out pipe.png", "compare choices.csv --plot pipe.png", "serve export shop cafe pipe.jsonl",
+        "serve export shop cafe pipe.parquet", "demo --out pipe.png", "stream records.jsonl --to-end --out pipe.png",
+        "stream records.jsonl --to-end --out folder", "fit choices.csv --by offered --out pipe.png",
+        "serve run pipe.png", "serve token create pipe.png --market cafe",
+    ],
+)  # fmt: skip
+def test_no_command_replaces_a_pipe(place: Path, words: str) -> None:
+    RankingModel(("tea", "pie"), [("tea", "pie")], [1.0]).save(place / "model.json")
+    (place / "records.jsonl").write_text('{"offered": ["tea", "pie"], "chosen": "tea"}\n')
+    (place / "folder").mkdir()
+    pipes = [place / name for name in ("pipe.png", "pipe.jsonl", "pipe.parquet", "folder/model.json")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    done = run(*words.split(), cwd=place)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert all(pipe.is_fifo() for pipe in pipes)
 
 
 @pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="no devices")

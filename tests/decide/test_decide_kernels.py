@@ -50,6 +50,31 @@ def test_cell_sums_are_sums_over_digits() -> None:
 
 
 @examples(60)
+@given(st.integers(0, 3), st.integers(1, 4), st.integers(0, 10**6))
+def test_a_scan_is_a_loop_over_all_cells(n_digits: int, top: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = random.integers(2, 4, n_digits)
+    terms = random.integers(0, 3, (n_digits, 3, 4)).astype(float)
+    terms[:, :, 1] = np.arange(3) > 0  # an item, or nothing
+    room, least, most, limits = float(random.integers(0, 5)), int(random.integers(0, 3)), 2, random.integers(0, 6, 1)
+    table = random.permutation(np.arange(np.prod(sizes, dtype=int))) * 10.0
+    best, picks, by_size = np.full(top, -np.inf), np.zeros(top, dtype=np.int64), np.full(n_digits + 1, -np.inf)
+    found = table_kernels.scan(table, sizes, terms, room, least, most, limits, best, picks, by_size)
+    offers = []
+    for cell, digits in enumerate(np.ndindex(*sizes)):
+        cost, size, space, factor = terms[np.arange(n_digits), list(digits)].sum(axis=0)
+        if least <= size <= most and space <= room and factor <= limits[0]:
+            offers.append((table[cell] - cost, cell, int(size)))
+    offers.sort(reverse=True)
+    assert found == len(offers)
+    kept = [(value, cell) for value, cell in zip(best.tolist(), picks.tolist(), strict=True) if value > -np.inf]
+    assert [value for value, _ in kept] == [value for value, *_ in offers[:top]]
+    assert all((value, cell) in [one[:2] for one in offers] for value, cell in kept)
+    for size in range(n_digits + 1):
+        assert by_size[size] == max([value for value, _, one in offers if one == size], default=-np.inf)
+
+
+@examples(60)
 @given(st.integers(2, 5), st.integers(0, 10**6))
 def test_changes_are_those_of_single_moves(n: int, seed: int) -> None:
     random = np.random.default_rng(seed)

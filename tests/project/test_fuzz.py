@@ -1,10 +1,7 @@
 """The long checks of ``benchmarks/`` in short: hostile files, certificates by every door, mistakes that are made."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,34 +141,20 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
     )
     monkeypatch.setattr(mutants, "ROOT", project)
     monkeypatch.setattr(mutants, "COPIED", ("src", "tests", "pyproject.toml"))
-    # a child of this process has the real package already
-    monkeypatch.setattr(mutants.Copy, "_play", _play_alone)
-    copy, relevance = mutants.Copy(tmp_path / "copy", 20.0), Relevance(project, tmp_path, "now")
-    assert relevance.pick("sums.py", 5, True) == ["tests/test_sums.py::test_right", "tests/test_sums.py::test_wrong"]
-    assert relevance.pick("sums.py", 1, True) == relevance.pick("sums.py", 5, True)  # those that use the constant
-    assert Relevance(project, tmp_path, "now").seconds == 0.0  # measured before
-    some = [one for one in mutants.every_mutant() if one.change in ("1 -> (2)", "5 -> (6)")]
-    fates = {one.change: mutants.judge(copy, one, relevance) for one in some}
-    assert fates["1 -> (2)"].word == "killed"
-    assert fates["1 -> (2)"].by == "tests/test_sums.py::test_right"
+    copy = mutants.Copy(tmp_path / "copy", 20.0)
+    relevance = copy.relevance[True]
+    assert relevance.pick("sums.py", 5) == ["tests/test_sums.py::test_right", "tests/test_sums.py::test_wrong"]
+    assert relevance.pick("sums.py", 1) == relevance.pick("sums.py", 5)  # those that use the constant
+    assert Relevance(copy.tests[True], tmp_path / "lines").seconds == 0.0  # measured before
+    some = [one for one in mutants.every_mutant() if one.change in ("1 -> (2)", "5 -> (6)", "x + STEP -> (x)")]
+    fates = {one.change: mutants.judge(copy, one) for one in some}
+    for change in ("1 -> (2)", "x + STEP -> (x)"):  # of a constant, and in a function
+        assert (fates[change].word, fates[change].by) == ("killed", "tests/test_sums.py::test_right")
     assert fates["5 -> (6)"].word == "survived"
     assert "sums.py:5" in mutants.report(list(fates.values()))
     assert "5 -> (6)" in mutants.report(list(fates.values()))
     assert (tmp_path / "copy/src/rankstream/sums.py").read_text() == (project / "src/rankstream/sums.py").read_text()
-
-
-def _play_alone(copy: mutants.Copy, tests: list[str], _: bool, told: Path) -> int:
-    """Run tests in an interpreter of their own."""
-    program = f"""
-import sys, pytest
-sys.path.insert(0, {str(mutants.__file__).rpartition("/")[0]!r})
-from pathlib import Path
-import mutants
-sys.path.insert(0, "src")
-sys.exit(pytest.main([*mutants.QUICK, *{tests!r}], plugins=[mutants._Reporter(Path({str(told)!r}))]))
-"""
-    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run([sys.executable, "-c", program], cwd=copy.folder, env=plain, capture_output=True).returncode
+    copy.close()
 
 
 def commands() -> dict[str, set[str]]:

@@ -194,6 +194,7 @@ def test_an_interval_is_as_wide_as_errors_and_shift_together() -> None:
     assert share == pytest.approx(middle)
     assert low == pytest.approx(np.maximum(0.0, middle - reach), rel=1e-6)
     assert high == pytest.approx(np.minimum(1.0, middle + reach), rel=1e-6)
+    assert spread.bounds_of(lambda model: model.probabilities(offers), 0.8)[2] == pytest.approx(high, rel=1e-6)
 
 
 def test_items_are_tested_at_a_level_for_all_of_them() -> None:

@@ -21,6 +21,7 @@ from rankstream.service.processes import supervisor
 from rankstream.service.processes import worker as child
 from rankstream.service.processes.supervisor import Supervisor
 from rankstream.service.processes.worker import Worker
+from rankstream.service.run import DRAIN
 from rankstream.streams.background import BackgroundLive
 from rankstream.streams.live import Record
 from serving import CAFE, shop
@@ -151,6 +152,20 @@ def test_a_learner_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
     watched = Supervisor(tmp_path)
     watched.begin()
     watched.end(timeout=0.1)
+    assert watched.process is not None
+    assert watched.process.returncode == -signal.SIGKILL
+
+
+def test_the_learner_has_its_seconds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It saves while requests end: both together, and not one after the other, take less than ten seconds."""
+    assert max(DRAIN, supervisor.SAVE_SECONDS) <= 8.0
+    sleeping = [sys.executable, "-c", "import time; time.sleep(30)"]
+    monkeypatch.setattr(supervisor, "start", lambda *_, **__: subprocess.Popen(sleeping))
+    watched = Supervisor(tmp_path)
+    watched.begin()
+    watched.ask_to_end()
+    watched._told -= 100.0
+    watched.end(timeout=90.0)  # which are over
     assert watched.process is not None
     assert watched.process.returncode == -signal.SIGKILL
 
