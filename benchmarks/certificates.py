@@ -23,9 +23,9 @@ import doors
 import rankstream as rs
 from doors import Claim, market
 from rankstream._core.types import Vec
+from rankstream.baselines import fit_frank_wolfe
 from rankstream.columns.corrective import fit_nearest
 from rankstream.columns.data import ProvenFit
-from rankstream.columns.frank_wolfe import fit_frank_wolfe
 from rankstream.columns.mle import fit_mle
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.ranking_laws import plackett_luce
@@ -60,9 +60,11 @@ def by_baseline(random: Random) -> Iterator[Claim]:
             near.model, ends.upper, ends.lower, near.converged, near.rounds, len(near.model.weights), {}
         )
     else:
-        name, given = random.choice(["squares", "likelihood"]), brute.problem(one.offers, one.tallies)
-        loss = "squared-l2" if name == "squares" else "kl"
-        fit = fit_frank_wolfe(one.counts, loss=loss, max_rounds=rounds)
+        name, given = "squares", brute.problem(one.offers, one.tallies)
+        plain = fit_frank_wolfe(one.counts, max_rounds=rounds)
+        scale = 2.0 / int((one.counts.totals > 0.0).sum())  # its distance is half the squares, times the offers
+        ends = plain.certificate
+        fit = ProvenFit(plain.model, scale * ends.upper, scale * ends.lower, plain.converged, plain.rounds, 0, {})
     yield proven(fit, str(name), given, one.corners(given))
 
 

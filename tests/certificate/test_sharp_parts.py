@@ -17,7 +17,7 @@ from rankstream.learners.protocol import power_sum, whole_grad_bound
 from rankstream.learners.rounds import Sums
 from rankstream.oracles import Answer, CachingOracle, CountingOracle
 from rankstream.oracles.protocol import check_costs, finite_costs, meet
-from rankstream.oracles.tables.components import ComponentsOracle
+from rankstream.oracles.selection import ComponentsOracle
 
 OFFERS = Assortments([("a", "b", "x"), ("b", "c", "x"), ("x", "a"), ("c", "x")])
 NAMES = ["l1", "l1.5", "l2", "l4", "linf", "max-difference", "kl", "squared-l2"]

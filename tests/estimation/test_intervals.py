@@ -21,7 +21,7 @@ from rankstream.models.files import load_model
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.priced import fit_priced_class
+from rankstream.models.parametric.price_logit import fit_priced_class
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
 METHODS: tuple[Method, ...] = (MaxEntropy(prior="default"), Nearest(), Logit())

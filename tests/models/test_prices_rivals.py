@@ -17,8 +17,7 @@ from rankstream.estimation.methods import METHODS, WITH_PRICES, PricedClasses, m
 from rankstream.evaluate.compare import MODELS, names_for
 from rankstream.evaluate.compare import PRICED as PRICED_NAMES
 from rankstream.models.lifts import chains_of
-from rankstream.models.parametric.priced import PricedModel, fit_priced_class, fit_priced_logit
-from rankstream.models.parametric.priced_fit import PricedProblem
+from rankstream.models.parametric.price_logit import PricedModel, PricedProblem, fit_priced_class, fit_priced_logit
 
 LEVELS = PriceLevels({"tea": [3, 3.5, 4], "pie": [2, 3, 5]})
 OFFERS = [LEVELS.offer({"tea": tea, "pie": pie, "no": None}) for tea in (3, 3.5, 4) for pie in (2, 3, 5)]

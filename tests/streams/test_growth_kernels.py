@@ -12,13 +12,13 @@ import naive_search
 import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
-from rankstream.data.lookup import Numbers
+from rankstream.data.assortments import Numbers
+from rankstream.data.vertex_kernels import add_choices
 from rankstream.oracles import QuickOracle, Ties
 from rankstream.oracles.search import quick
 from rankstream.oracles.search.local_kernels import list_coordinates
 from rankstream.streams.runs import growth
 from rankstream.streams.runs.growth import extend_rankings
-from rankstream.streams.runs.growth_kernels import add_choices
 
 
 @given(strategies.assortments(), st.data())

@@ -12,8 +12,7 @@ from rankstream.models.entropy import ensemble
 from rankstream.models.entropy.ensemble import FOLD_EM_STARTS, MAX_FOLD_STEPS, MIN_FIT_STEPS, fit_stack
 from rankstream.models.entropy.guides import HEAVY, MAX_ROUNDS, guides_for
 from rankstream.models.parametric.base import Climb, climb
-from rankstream.models.parametric.priced import fit_priced_class
-from rankstream.models.parametric.priced_fit import PricedProblem
+from rankstream.models.parametric.price_logit import PricedProblem, fit_priced_class
 
 ITEMS, LEVELS = ("a", "b", "c", "d"), (1.0, 2.0, 3.0)
 

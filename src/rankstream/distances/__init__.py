@@ -13,11 +13,9 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.bilinear import MIN_WEIGHT, Bilinear, EuclideanPotential
-from rankstream.distances.high_norms import L2, HighNorm
 from rankstream.distances.kl import KL
-from rankstream.distances.low_norms import L1, LowNorm
 from rankstream.distances.max_difference import MaxDifference
-from rankstream.distances.max_norm import LInf
+from rankstream.distances.norms import L1, L2, HighNorm, LInf, LowNorm
 from rankstream.distances.protocol import Distance
 
 __all__ = [

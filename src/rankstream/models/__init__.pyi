@@ -16,7 +16,7 @@ from .files import load_model as load_model
 from .parametric.latent_class import LatentClassModel as LatentClassModel
 from .parametric.markov_chain import MarkovChainModel as MarkovChainModel
 from .parametric.mnl import LogitModel as LogitModel
-from .parametric.priced import PricedModel as PricedModel
+from .parametric.price_logit import PricedModel as PricedModel
 from .protocol import ChoiceModel as ChoiceModel
 from .rankings import RankingModel as RankingModel
 from .sparse import Frontier as Frontier

@@ -35,7 +35,8 @@ KINDS = {
     "markov-chain-model":
         Kind("parametric.markov_chain:MarkovChainModel", "markov-chain", "markov-chain", "a Markov chain"),
     "priced-logit-model":
-        Kind("parametric.priced:PricedModel", "priced-logit", "latent-class-price", "logits with a price coefficient"),
+        Kind("parametric.price_logit:PricedModel", "priced-logit", "latent-class-price",
+             "logits with a price coefficient"),
     "falling-class-model":
         Kind("parametric.falling_demand:FallingClassModel", "falling-class", "max-entropy",
              "logits whose demand falls with the price"),

@@ -8,10 +8,10 @@ from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
 from .search.local import SearchOracle as SearchOracle
 from .search.quick import QuickOracle as QuickOracle
+from .selection import ComponentsOracle as ComponentsOracle
 from .selection import auto as auto
 from .selection import explain as explain
 from .tables.chains import ChainOracle as ChainOracle
-from .tables.components import ComponentsOracle as ComponentsOracle
 from .tables.dense import DenseOracle as DenseOracle
 from .tables.laminar import LaminarOracle as LaminarOracle
 from .tables.lattice import LatticeOracle as LatticeOracle

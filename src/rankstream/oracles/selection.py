@@ -1,21 +1,26 @@
 """Which oracle: the fastest exact one for the offers at hand, or beyond those a search with a proven bound."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankstream._core.memory import available_memory
 from rankstream._core.threads import thread_count
+from rankstream._core.types import Codes
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.group_kernels import collect_unions
-from rankstream.oracles.protocol import Explained
+from rankstream.oracles.protocol import Answer, Explained, Oracle, finite_costs
 from rankstream.oracles.reductions import Reduced, item_bits, reduce
 from rankstream.oracles.search.local import SEARCH_ROUNDS, SearchOracle, fewer
 from rankstream.oracles.tables.chains import ChainOracle, n_states, used_chains
-from rankstream.oracles.tables.components import ComponentsOracle
 from rankstream.oracles.tables.dense import DenseOracle, table_bytes
 from rankstream.oracles.tables.laminar import LaminarOracle
 from rankstream.oracles.tables.lattice import MAX_STATES, LatticeOracle, TooManyUnionsError
-from rankstream.oracles.ties import Ties
+from rankstream.oracles.ties import TieRule, Ties
 
+Make = Callable[[Assortments, Ties, int], Oracle]
 # where one table takes over from another: benchmarks/oracle.py times all sizes, benchmarks/prices.py chains
 MAX_SMALL_OFFERS = 20  # nested offers so few that their unions take no longer
 MIN_DENSE_ITEMS = 13  # with fewer, there are too few sets for another table than that of unions
@@ -28,6 +33,67 @@ MAX_UNIONS_BESIDE_CHAINS = 2**18  # beyond that, writing their program takes lon
 MAX_UNIONS = 2**20  # beyond that, writing their program takes seconds
 MAX_UNIONS_OF_A_QUARTER = 2**16  # of a quarter of the offers: then those of all are not counted
 UNION_BYTES = 700  # about what the program of a union of offers takes
+
+
+class ComponentsOracle(TieRule):
+    """One oracle per group of offers; their rankings are put one after the other, and kept by the tie rule.
+
+    The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway. Items
+    that an order ties together are in one group.
+    """
+
+    def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
+        super().__init__(assortments, ties, seed)
+        self.make = make
+        self._parts: list[tuple[Oracle, Codes, Codes]] = []
+        reduced = reduce(assortments)
+        for component in reduced.components:
+            own = set(reduced.items_of(component))
+            touched = np.isin(assortments.members, list(own))
+            if assortments.order:  # an offer that can go only one way may have other items besides
+                touched &= reduced.entry_at >= 0
+            numbers = np.unique(assortments.owner[touched]).tolist()
+            codes = np.array(sorted(own | ({self._universal} if self._universal >= 0 else set())))
+            labels = [assortments.items[code] for code in codes]
+            order = [(assortments.items[a], assortments.items[b]) for a, b in assortments.precedence.among(codes)]
+            part = Assortments([assortments.offers[number] for number in numbers], labels, order)
+            where = np.flatnonzero(np.isin(assortments.owner, numbers))
+            self._parts.append((make(part, "first", seed), where, codes))
+
+    @property
+    def parts(self) -> list[Oracle]:
+        """The oracles of the components."""
+        return [oracle for oracle, _, _ in self._parts]
+
+    def cheapest(self, costs: ArrayLike) -> Answer:
+        """The groups' cheapest rankings, one after the other."""
+        vector = finite_costs(self.assortments, costs)
+        above: list[int] = []
+        below: list[int] = []
+        slack = 0.0
+        for oracle, where, codes in self._parts:
+            answer = oracle.cheapest(vector[where])
+            slack += answer.value - answer.bound
+            ranking = codes[answer.ranking].tolist()
+            end = ranking.index(self._universal) if self._universal >= 0 else len(ranking)
+            above += ranking[:end]
+            below += ranking[end + 1 :]
+        middle = [self._universal] if self._universal >= 0 else []
+        known = {*above, *middle, *below}
+        rest = [code for code in range(self.assortments.n_items) if code not in known]
+        whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
+        if self.assortments.order:  # items of no group may have to come first, or win an offer that can go one way only
+            whole = self.assortments.precedence.lift(whole.tolist())
+        value = self.keep(vector, whole)
+        return Answer(whole, value, value if slack == 0.0 else value - slack)
+
+    def explain(self) -> str:
+        """Why this oracle, in words."""
+        kinds = sorted({type(oracle).__name__ for oracle, _, _ in self._parts})
+        return f"part by part, with {', '.join(kinds)} ({reduce(self.assortments).explain()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ComponentsOracle, (self.assortments, self.make, self.ties, self.seed)
 
 
 def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Explained:

@@ -17,7 +17,7 @@ from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.parametric.priced import PricedModel
+from rankstream.models.parametric.price_logit import PricedModel
 from rankstream.models.rankings import RankingModel
 
 

@@ -10,7 +10,7 @@ from rankstream.columns.mle import MaximumLikelihood, fit_mle
 from rankstream.data.order import refuse_order
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
-from rankstream.models.parametric import latent_class, markov_chain, mnl, priced
+from rankstream.models.parametric import latent_class, markov_chain, mnl, price_logit
 from rankstream.models.parametric.base import Fitted
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Ties
@@ -122,7 +122,7 @@ class PricedLogit(_FittedMethod):
     """
 
     name: ClassVar[str] = "mnl-price"
-    function: ClassVar[Callable[..., Fitted]] = priced.fit_priced_logit
+    function: ClassVar[Callable[..., Fitted]] = price_logit.fit_priced_logit
     tolerance: ClassVar[str] = ""
     prices: ClassVar[bool] = True
     smoothing: float = latent_class.SMOOTHING
@@ -133,14 +133,14 @@ class PricedLogit(_FittedMethod):
 class PricedClasses(_FittedMethod):
     """Latent classes of logits, each with constants and a price coefficient of its own.
 
-    The parameters are those of ``LatentClass``, without "bic"; ``tolerance_nats`` is what one step gains.
+    The parameters are those of ``LatentClass``; ``tolerance_nats`` is what one step gains.
     """
 
     name: ClassVar[str] = "latent-class-price"
-    function: ClassVar[Callable[..., Fitted]] = priced.fit_priced_class
+    function: ClassVar[Callable[..., Fitted]] = price_logit.fit_priced_class
     tolerance: ClassVar[str] = "tolerance_nats"
     prices: ClassVar[bool] = True
-    classes: int | Literal["cv"] = "cv"
+    classes: int | Literal["bic", "cv"] = "cv"
     tried: Sequence[int] = latent_class.TRIED_CLASSES
     starts: int = 3
     smoothing: float = latent_class.SMOOTHING

@@ -18,7 +18,7 @@ from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.parametric.normal_taste import fit_normal_taste
-from rankstream.models.parametric.priced import fit_priced_class
+from rankstream.models.parametric.price_logit import fit_priced_class
 
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
 MAX_NATS_PER_CHOICE = 1e-6  # at which a fit ends where there are few choices

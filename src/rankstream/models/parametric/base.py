@@ -85,13 +85,18 @@ class Fitted(DenseModel):
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """The model that ``to_content`` described."""
+        return cls(**cls.fields_in(content))
+
+    @classmethod
+    def fields_in(cls, content: Mapping[str, Any]) -> dict[str, Any]:
+        """The checked fields that all kinds have, and the arrays of probabilities."""
         items, code = tuple(content["items"]), content["no_choice_code"]
         if code is not None and (type(code) is not int or not 0 <= code < len(items)):
             raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
         numbers = {name: content[name] for name in ("iterations", "n_parameters")}
         if not all(type(value) is int for value in numbers.values()):
             raise ValueError("its numbers of steps and parameters are not whole numbers")
-        arrays: dict[str, Any] = {
+        arrays = {
             name: probabilities_of(name, content[name], tuple(len(items) if side == "n" else -1 for side in shape))
             for name, shape in cls.ARRAYS.items()
         }
@@ -101,10 +106,8 @@ class Fitted(DenseModel):
         height = float(content["log_likelihood"])
         if np.isnan(height) or type(content["converged"]) is not bool:
             raise ValueError("its log-likelihood is not a number, or it does not say whether it converged")
-        return cls(
-            items=items, no_choice_code=code, log_likelihood=height, converged=content["converged"],
-            **numbers, **arrays,
-        )  # fmt: skip
+        known = {"items": items, "no_choice_code": code, "log_likelihood": height, "converged": content["converged"]}
+        return known | numbers | arrays
 
 
 LEFT_OUT = ("items", "heights")
@@ -148,6 +151,23 @@ def fit_facts(data: ChoiceCounts, shares: Vec, steps: int, converged: bool) -> d
         "items": offers.items, "no_choice_code": offers.no_choice_code, "iterations": steps,
         "converged": bool(converged), "log_likelihood": data_log_likelihood(data, shares),
     }  # fmt: skip
+
+
+def climb_smooth(
+    cost: Callable[[Vec], tuple[float, Vec]], start: Vec, limits: dict[str, Any], watch: Watch, name: str
+) -> Any:
+    """Minimise a cost that comes with its slope by L-BFGS, as scipy says; ``watch`` is asked after every step."""
+    from scipy.optimize import minimize
+
+    steps = 0
+
+    def look(_: Vec) -> None:
+        nonlocal steps
+        steps += 1
+        if watch(f"{name}, step {steps}"):
+            raise StopIteration
+
+    return minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxcor": 20, **limits}, callback=look)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,9 +60,7 @@ class FallingClassModel(MixtureModel):
         codes = [code for chain in order for code in chain]
         if not set(codes) <= set(range(len(content["items"]))) or len(set(codes)) < len(codes):
             raise ValueError("its order names an item twice, or one that is not there")
-        model = super().from_content(content)
-        object.__setattr__(model, "order", order)
-        return model
+        return cls(**cls.fields_in(content), order=order)
 
 
 def falling_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes, order: Chains) -> Vec:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luc
 SMOOTHING = 0.5  # as in the logit
 TRIED_CLASSES = (1, 2, 3, 4, 5, 6, 8, 10)
 CHUNK_STEPS = 300  # steps of EM between two looks at the watch
+M = TypeVar("M", bound="MixtureModel")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,78 +98,82 @@ def fit_latent_class(
     >>> fit.n_classes, {item: round(share, 1) for item, share in fit.predict(("tea", "pie", "cake")).items()}
     (2, {'tea': 0.5, 'pie': 0.0, 'cake': 0.5})
     """
-    number_between("smoothing", smoothing, 1e-9)
-    number_between("tolerance", tolerance, 0.0)
-    whole_number("starts", starts, least=1)
-    whole_number("max_rounds", max_rounds, least=1)
-    data = observed(counts)
-    check_start(data, start)
-    options = _Options(starts, smoothing, tolerance, max_rounds, seed, watch, start)
-    if start is not None:
-        return _fit(data, start.n_classes, options)
-    if classes not in ("bic", "cv"):
-        return _fit(data, whole_number("classes", classes, least=1), options)
-    sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
-    if not sizes:
-        raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
-    if classes == "cv" and data.assortments.n_offers > 1:
-        single = options._replace(starts=1)
-        size = best_held_out(data, sizes, folds, seed, watch, lambda rest, number: _fit(rest, number, single))
-        return _fit(data, size, options)
-    return _least_criterion(data, sizes, options)
+    options = ClassOptions(starts, smoothing, tolerance, max_rounds, seed, watch, start)
+    return fit_classes(counts, classes, tried, folds, options, _fit)
 
 
-class _Options(NamedTuple):
+class ClassOptions(NamedTuple):
+    """What a fit of a given number of classes is told; ``start`` is a model of its kind, or None."""
+
     starts: int
     smoothing: float
     tolerance: float
     max_rounds: int
     seed: int
     watch: Watch
-    start: LatentClassModel | None
+    start: Any
 
 
-def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: _Options) -> LatentClassModel:
+Fit = Callable[[ChoiceCounts, int, ClassOptions], M]
+
+
+def fit_classes(
+    counts: ChoiceCounts, classes: int | str, tried: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]
+) -> M:
+    """Fit as many classes as are asked for, those of the start, or as many as ``"cv"`` or ``"bic"`` finds best."""
+    number_between("smoothing", options.smoothing, 1e-9)
+    number_between("tolerance", options.tolerance, 0.0)
+    whole_number("starts", options.starts, least=1)
+    whole_number("max_rounds", options.max_rounds, least=1)
+    data = observed(counts)
+    check_start(data, options.start)
+    if options.start is not None:
+        return fit(data, options.start.n_classes, options)
+    if classes not in ("bic", "cv"):
+        return fit(data, whole_number("classes", classes, least=1), options)
+    sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
+    if not sizes:
+        raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
+    if classes == "cv" and data.assortments.n_offers > 1:
+        return fit(data, _best_held_out(data, sizes, folds, options, fit), options)
+    return _least_criterion(data, sizes, options, fit)
+
+
+def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: ClassOptions, fit: Fit[M]) -> M:
     """Try more and more classes until the criterion has risen twice in a row."""
     best, least, risen = None, np.inf, 0
     for size in sizes:
-        fit = _fit(data, size, options)
-        criterion = fit.n_parameters * np.log(data.observations) - 2.0 * fit.log_likelihood
+        found = fit(data, size, options)
+        criterion = found.n_parameters * np.log(data.observations) - 2.0 * found.log_likelihood
         risen = 0 if criterion < least else risen + 1
         if criterion < least or best is None:
-            best, least = fit, criterion
+            best, least = found, criterion
         if risen == 2 or options.watch(f"{size} classes tried"):
             break
     assert best is not None
     return best
 
 
-def best_held_out(
-    data: ChoiceCounts,
-    sizes: Sequence[int],
-    folds: int,
-    seed: int,
-    watch: Watch,
-    fit: Callable[[ChoiceCounts, int], Fitted],
-) -> int:
+def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]) -> int:
     """The number of classes whose fits to some of the offers predict the others best; until that fell twice."""
-    order = np.random.default_rng(seed).permutation(data.assortments.n_offers)
+    order = np.random.default_rng(options.seed).permutation(data.assortments.n_offers)
     parts = np.array_split(order, min(whole_number("folds", folds, least=2), len(order)))
     splits = [(restrict(data, np.setdiff1d(order, part)), restrict(data, part)) for part in parts]
     best, highest, fallen = sizes[0], -np.inf, 0
     for size in sizes:
         score = 0.0
         for rest, test in splits:
-            score += data_log_likelihood(test, fit(rest, size).probabilities(test.assortments))
+            found = fit(rest, size, options._replace(starts=1))
+            score += data_log_likelihood(test, found.probabilities(test.assortments))
         fallen = 0 if score > highest else fallen + 1
         if score > highest:
             best, highest = size, score
-        if fallen == 2 or watch(f"{size} classes tried"):
+        if fallen == 2 or options.watch(f"{size} classes tried"):
             break
     return best
 
 
-def _fit(data: ChoiceCounts, classes: int, options: _Options) -> LatentClassModel:
+def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> LatentClassModel:
     offers = data.assortments
     logit = fit_mnl(data, smoothing=options.smoothing).attraction
     generator = np.random.default_rng(options.seed)

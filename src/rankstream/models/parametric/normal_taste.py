@@ -9,7 +9,7 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
-from rankstream.models.parametric.base import fit_facts
+from rankstream.models.parametric.base import climb_smooth, fit_facts
 from rankstream.models.parametric.em_kernels import mixture_step
 from rankstream.models.parametric.latent_class import LatentClassModel, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl
@@ -60,8 +60,6 @@ def fit_normal_taste(
     >>> found.n_classes, round(found.predict(("tea", "pie"))["tea"], 1)
     (64, 0.5)
     """
-    from scipy.optimize import minimize
-
     number_between("spread", spread, 1e-9)
     data = observed(counts)
     offers, n_items = data.assortments, data.assortments.n_items
@@ -89,16 +87,7 @@ def fit_normal_taste(
         return cost - value, -gradient
 
     begin = _begin(data, factors, seed) if start is None else _parameters(start, points)
-    limits = {"maxiter": max_rounds, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6}
-    steps = 0
-
-    def look(_: Vec) -> None:
-        nonlocal steps
-        steps += 1
-        if watch(f"normal taste, step {steps}"):
-            raise StopIteration
-
-    found = minimize(height, begin, jac=True, method="L-BFGS-B", options=limits, callback=look)
+    found = climb_smooth(height, begin, {"maxiter": max_rounds, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
     attraction = np.maximum(attraction_of(found.x), 1e-300)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)

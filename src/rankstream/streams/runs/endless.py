@@ -5,11 +5,11 @@ import numpy as np
 from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.vertex_kernels import add_choices
 from rankstream.oracles import QuickOracle
 from rankstream.oracles.search.local import hurried
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
-from rankstream.streams.runs.growth_kernels import add_choices
 from rankstream.streams.runs.offer_weights import catch_up
 
 MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped

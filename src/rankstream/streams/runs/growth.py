@@ -15,13 +15,13 @@ from rankstream import oracles
 from rankstream._core.types import Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.order import same_order
+from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import KL, Distance, LInf
 from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.runs.growth_kernels import add_choices
 
 MAX_CELLS_ONE_BY_ONE = 100_000  # items in all rankings times new items from which all are put in at once
 

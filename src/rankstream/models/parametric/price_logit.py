@@ -6,26 +6,115 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import finite_array
 from rankstream.models.lifts import Chains, steps_down, tail_sums
-from rankstream.models.parametric.base import check_start, data_log_likelihood, probabilities_of
+from rankstream.models.parametric.base import climb_smooth, data_log_likelihood, fit_facts
 from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import (
     SMOOTHING,
     TRIED_CLASSES,
+    ClassOptions,
     MixtureModel,
-    best_held_out,
+    fit_classes,
     mixed_shares,
 )
 
+SPREAD = 0.7  # of constants and log slopes, where random starts begin
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
+
+
+class Ended(NamedTuple):
+    """Where a climb ended."""
+
+    point: Vec
+    height: float
+    steps: int
+    converged: bool
+
+
+class PricedProblem:
+    """Smoothed likelihood and slope; a point is the log mixture, the constants, class by class, and the log slopes.
+
+    Both are per observation, so that steps and tolerances fit one choice and 10 billion of them alike.
+    Slopes are in units of the prices' spread, so that all coordinates are of one size; by their logarithms, so that
+    none is below 0. In each class an item gets ``smoothing`` imaginary choices from an offer of everything, dealt out
+    to its levels, and each class as many customers.
+    """
+
+    def __init__(self, data: ChoiceCounts, owner: Codes, prices: Vec, classes: int, smoothing: float) -> None:
+        offers = data.assortments
+        self.observations = max(1.0, float(data.tallies.sum()))
+        self.offers = offers.indptr, offers.members, data.tallies / self.observations
+        self.owner, self.classes, self.groups = owner, classes, int(owner.max()) + 1
+        priced = prices[prices > 0.0]
+        self.scale = float(priced.std()) or float(priced.mean() if priced.size else 1.0)
+        self.money = prices / self.scale
+        self.smoothing = smoothing / self.observations
+        self.imagined = self.smoothing / np.bincount(owner)[owner]
+
+    def parts(self, point: Vec) -> tuple[Vec, Vec, Vec]:
+        """Mixture, constants and slopes."""
+        size = self.classes
+        logs = point[:size] - point[:size].max()
+        mixture = np.exp(logs) / np.exp(logs).sum()
+        return (
+            mixture,
+            point[size:-size].reshape(size, self.groups),
+            np.exp(np.minimum(point[-size:], 50.0)) / self.scale,
+        )
+
+    def cost(self, point: Vec) -> tuple[float, Vec]:
+        """Minus the smoothed log-likelihood per observation, and its slope."""
+        from rankstream.models.parametric.em_kernels import mixture_step  # compiled, for fits alone
+
+        mixture, constants, slopes = self.parts(point)
+        utility = constants.T[self.owner] - np.outer(self.money, slopes * self.scale)
+        utility -= utility.max(axis=0)
+        attraction = np.maximum(np.exp(utility), 1e-300)
+        top, bottom = np.zeros_like(attraction), np.zeros_like(attraction)
+        value = mixture_step(*self.offers, mixture, attraction, top, bottom)
+        customers = top.sum(axis=0) + self.smoothing
+        total = attraction.sum(axis=0)
+        shares = attraction / total
+        value += float(self.imagined @ (utility - np.log(total)).sum(axis=1))
+        value += self.smoothing * float(np.log(np.maximum(mixture, 1e-300)).sum())
+        slope = top - attraction * bottom + self.imagined[:, np.newaxis] - self.imagined.sum() * shares
+        by_item = np.zeros((self.groups, self.classes))
+        np.add.at(by_item, self.owner, slope)
+        by_slope = -(self.money @ slope) * slopes * self.scale
+        gradient = [customers - customers.sum() * mixture, by_item.T.ravel(), by_slope]
+        return -value, -np.concatenate(gradient)
+
+    def random_point(self, random: np.random.Generator) -> Vec:
+        """Draw a point to begin at."""
+        size, spread = self.classes, SPREAD if self.classes > 1 else 0.0
+        return np.concatenate([np.zeros(size), spread * random.normal(size=size * (self.groups + 1))])
+
+    def point_of(self, mixture: Vec, worth: Vec) -> Vec:
+        """Find the point of classes with this worth of each label; slopes are fitted within items, by least squares."""
+        logs, sizes = np.log(np.maximum(worth, 1e-300)), np.bincount(self.owner)
+
+        def item_means(rows: Vec) -> Vec:
+            return np.array([np.bincount(self.owner, row) for row in np.atleast_2d(rows)]) / sizes
+
+        money = self.money - item_means(self.money)[0, self.owner]
+        slopes = np.maximum(-(logs @ money) / max(float(money @ money), 1e-300), 1e-6)
+        constants = item_means(logs + np.outer(slopes, self.money))
+        return np.concatenate([np.log(np.maximum(mixture, 1e-300)), constants.ravel(), np.log(slopes)])
+
+    def climb(self, begin: Vec, tolerance: float, max_rounds: int, watch: Watch) -> Ended:
+        """L-BFGS from a point, until a step gains less than ``tolerance`` nats per observation."""
+        from rankstream._core.threads import one_blas_thread  # which loads the compiler
+
+        limits = {"maxiter": max_rounds, "maxfun": 2 * max_rounds, "ftol": tolerance, "gtol": 1e-7}
+        with one_blas_thread():  # vectors are short: threads would only wait
+            found = climb_smooth(self.cost, begin, limits, watch, "logits with a price")
+        return Ended(found.x, -float(found.fun) * self.observations, int(found.nit), bool(found.success))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +141,7 @@ class PricedModel(MixtureModel):
     """
 
     FORMAT: ClassVar[str] = "rankstream-priced-logit-model"
+    ARRAYS: ClassVar[dict[str, str]] = {"mixture": "k"}
     constants: Vec
     slopes: Vec
     prices: Vec
@@ -110,27 +200,16 @@ class PricedModel(MixtureModel):
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """The model that ``to_content`` described."""
-        items, owner = tuple(content["items"]), np.array(content["owner"])
-        constants = finite_array("constants", content["constants"], (-1, -1))
-        classes, groups = constants.shape
-        if owner.shape != (len(items),) or owner.dtype.kind != "i" or not ((owner >= 0) & (owner < groups)).all():
+        known, owner = cls.fields_in(content), np.array(content["owner"])
+        size, classes = len(known["items"]), len(known["mixture"])
+        constants = finite_array("constants", content["constants"], (classes, -1))
+        inside = (owner >= 0) & (owner < constants.shape[1]) if owner.dtype.kind == "i" else np.zeros(1, np.bool_)
+        if owner.shape != (size,) or not inside.all():
             raise ValueError("its owner does not give the number of an item for each label")
-        code = content["no_choice_code"]
-        if code is not None and (type(code) is not int or not 0 <= code < len(items)):
-            raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
-        return cls(
-            items=items,
-            no_choice_code=code,
-            log_likelihood=float(finite_array("log_likelihood", [content["log_likelihood"]], (1,))[0]),
-            iterations=int(content["iterations"]),
-            converged=bool(content["converged"]),
-            n_parameters=int(content["n_parameters"]),
-            mixture=probabilities_of("mixture", content["mixture"], (classes,)),
-            constants=constants,
-            slopes=finite_array("slopes", content["slopes"], (classes,)),
-            prices=finite_array("prices", content["prices"], (len(items),)),
-            owner=owner.astype(np.int64),
+        slopes, prices = (
+            finite_array(name, content[name], (length,)) for name, length in (("slopes", classes), ("prices", size))
         )
+        return cls(**known, constants=constants, slopes=slopes, prices=prices, owner=owner.astype(np.int64))
 
 
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
@@ -152,7 +231,7 @@ def fit_priced_logit(
 def fit_priced_class(
     counts: ChoiceCounts,
     *,
-    classes: int | Literal["cv"] = "cv",
+    classes: int | Literal["bic", "cv"] = "cv",
     tried: Sequence[int] = TRIED_CLASSES,
     starts: int = 3,
     smoothing: float = SMOOTHING,
@@ -165,66 +244,15 @@ def fit_priced_class(
 ) -> PricedModel:
     """Latent classes of logits, each with constants and a price coefficient of its own, of highest likelihood.
 
-    Parameters
-    ----------
-    counts : ChoiceCounts
-        The choices; offers without any are left out.
-    classes : int or "cv"
-        How many classes; or the number among ``tried`` with the highest likelihood of held-out offers.
-    tried : sequence of int
-        The numbers that "cv" tries, until two in a row were worse.
-    starts : int
-        How many random starts; the likeliest end counts. One while "cv" tries numbers.
-    smoothing : float
-        Imaginary choices of every item by every class, from an offer of everything.
-    tolerance : float
-        A start ends when a step gains less than this, in nats per observation.
-    max_rounds : int
-        The most steps of a start, by L-BFGS.
-    folds : int
-        How many parts of the offers "cv" holds out in turn.
-    seed : int
-        Seed for the starts and the folds.
-    watch : Watch
-        Asked after every step whether that is enough; the fit then ends with what it has.
-    start : FallingClassModel, optional
-        A fit to nearly the same counts (``PricedModel.falling``): the only start, with its number of classes.
-
+    The parameters are those of ``methods.PricedClasses``, with ``tolerance`` for ``tolerance_nats``; a step is one of
+    L-BFGS. Otherwise as for ``fit_latent_class``; ``start`` is a fit to nearly the same counts, as
+    ``PricedModel.falling`` makes it.
     """
-    number_between("smoothing", smoothing, 1e-9)
-    whole_number("starts", starts, least=1)
-    whole_number("max_rounds", max_rounds, least=1)
-    data = observed(counts)
-    check_start(data, start)
-    options = _Options(starts, smoothing, number_between("tolerance", tolerance, 0.0), max_rounds, seed, watch, start)
-    if start is not None:
-        return _fit(data, start.n_classes, options)
-    if classes != "cv":
-        return _fit(data, whole_number("classes", classes, least=1), options)
-    sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
-    if not sizes:
-        raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
-    single = options._replace(starts=1)
-    size = (
-        sizes[0]
-        if data.assortments.n_offers == 1
-        else best_held_out(data, sizes, folds, seed, watch, lambda rest, number: _fit(rest, number, single))
-    )
-    return _fit(data, size, options)
+    options = ClassOptions(starts, smoothing, tolerance, max_rounds, seed, watch, start)
+    return fit_classes(counts, classes, tried, folds, options, _fit)
 
 
-class _Options(NamedTuple):
-    starts: int
-    smoothing: float
-    tolerance: float
-    max_rounds: int
-    seed: int
-    watch: Watch
-    start: FallingClassModel | None
-
-
-def _fit(data: ChoiceCounts, classes: int, options: _Options) -> PricedModel:
-    from rankstream.models.parametric.priced_fit import PricedProblem
+def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> PricedModel:
 
     offers = data.assortments
     levels = PriceLevels.from_labels(offers.items)
@@ -244,11 +272,7 @@ def _fit(data: ChoiceCounts, classes: int, options: _Options) -> PricedModel:
     best = max(ends, key=lambda end: end.height)
     mixture, constants, slopes = problem.parts(best.point)
     model = PricedModel(
-        items=offers.items,
-        no_choice_code=offers.no_choice_code,
-        log_likelihood=0.0,
-        iterations=sum(end.steps for end in ends),
-        converged=best.converged,
+        **fit_facts(data, np.ones(offers.n_coordinates), sum(end.steps for end in ends), best.converged),
         n_parameters=classes * (len(number) + 1) - 1,
         mixture=mixture,
         constants=constants - constants.mean(axis=1, keepdims=True),

@@ -1,0 +1,343 @@
+"""The l_q norms, plain or smoothed: those for q < 2, for 2 <= q < infinity, and the largest error."""
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from rankstream._core.types import Mask, Vec
+from rankstream.distances import projection_kernels as kernels
+from rankstream.distances.bilinear import (
+    MIN_LOG_ARGUMENT,
+    Bilinear,
+    EuclideanPotential,
+    norm_direction,
+    norm_of,
+    softmax,
+)
+
+
+@dataclass(frozen=True)
+class LInf(Bilinear):
+    """The largest absolute error: B is the stack [I; -I], the dual domain the 2N-simplex with its entropy.
+
+    Smoothed, it is smoothing * log(sum of 2 cosh(residual / smoothing)).
+    """
+
+    @property
+    def width(self) -> float:
+        """log(2 N)."""
+        return log(2.0 * self.assortments.n_coordinates)
+
+    @property
+    def largest_potential(self) -> float:
+        """log(2 N), at the centre; the entropy is negative."""
+        return self.width
+
+    @property
+    def grad_bound(self) -> float:
+        """1 without weights."""
+        return self.diameter(np.inf)
+
+    @property
+    def mirror_bound(self) -> float:
+        """The logarithm is not bounded on the simplex."""
+        return np.inf
+
+    def start(self) -> Vec:
+        """The uniform distribution."""
+        size = 2 * self.assortments.n_coordinates
+        return np.full(size, 1.0 / size)
+
+    def trivial_dual(self) -> Vec:
+        """The uniform distribution: its halves cancel."""
+        return self.start()
+
+    def potential(self, dual: Vec) -> float:
+        """The sum of y log y."""
+        return float(dual @ np.log(np.maximum(dual, MIN_LOG_ARGUMENT)))
+
+    def mirror(self, dual: Vec) -> Vec:
+        """1 + log y."""
+        logs: Vec = np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
+        logs += 1.0
+        return logs
+
+    def prox(self, slope: Vec) -> Vec:
+        """Proportional to exp(-slope)."""
+        return softmax(-slope)
+
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """The slope's negative: prox does not see a constant, and no logarithm of a tiny number is needed."""
+        return -slope
+
+    def lift(self, residual: Vec) -> Vec:
+        """The residual and its negative."""
+        scaled = super().lift(residual)
+        return np.concatenate((scaled, -scaled))
+
+    def costs(self, dual: Vec) -> Vec:
+        """The difference of the two halves."""
+        half = dual.size // 2
+        return super().costs(dual[:half] - dual[half:])
+
+    def best_dual(self, lifted: Vec) -> Vec:
+        """The softmax; without smoothing, all on the largest error."""
+        if self.smoothing:
+            return softmax(lifted / self.smoothing)
+        best = int(np.argmax(lifted))
+        if lifted[best] == 0.0:
+            return self.start()
+        dual = np.zeros_like(lifted)
+        dual[best] = 1.0
+        return dual
+
+    def largest(self, lifted: Vec, smoothing: float) -> float:
+        """The maximum, or its smooth version."""
+        top = float(lifted.max())
+        if not smoothing:
+            return top
+        return top + smoothing * log(float(np.exp((lifted - top) / smoothing).sum()))
+
+    def silence(self, dual: Vec, seen: Mask) -> Vec:
+        """The two halves made equal on what was not seen, so that their difference is 0."""
+        positive, negative = dual.reshape(2, -1)
+        mean = 0.5 * (positive + negative)
+        return np.concatenate((np.where(seen, positive, mean), np.where(seen, negative, mean)))
+
+    def restrict(self, dual: Vec, seen: Mask) -> Vec:
+        """The distribution given that a seen offer is drawn."""
+        kept: Vec = dual * np.concatenate((seen, seen))
+        total = float(kept.sum())
+        return kept / total if total > 0.0 else kept  # the dual 0 proves 0, which no distance is below
+
+    def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
+        """The distance of the coordinates that count; 0 where none does."""
+        return self.largest(self.lift(vertex - frequencies)[np.tile(seen, 2)], self.smoothing) if seen.any() else 0.0
+
+    def data_norm(self, change: Vec) -> float:
+        """The largest absolute change."""
+        return float(np.abs(change).max())
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """Half the largest radius: what one item gains, others lose."""
+        return 0.5 * float(l1_radii.max())
+
+
+@dataclass(frozen=True)
+class L1(EuclideanPotential):
+    """The sum of absolute errors: the dual domain is a box; smoothed, Huber's function of every coordinate.
+
+    >>> from rankstream import Assortments
+    >>> round(L1(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
+    0.6
+    """
+
+    @property
+    def width(self) -> float:
+        """N / 2."""
+        return 0.5 * self.assortments.n_coordinates
+
+    def trivial_dual(self) -> Vec:
+        """The dual 0, by which all models pay the same."""
+        return self.start()
+
+    def project(self, point: Vec) -> Vec:
+        """Every coordinate cut to [-1, 1]."""
+        return np.minimum(np.maximum(point, -1.0), 1.0)
+
+    def farthest(self, lifted: Vec) -> Vec:
+        """The signs."""
+        return np.sign(lifted)
+
+    def data_norm(self, change: Vec) -> float:
+        """The l1 norm."""
+        return float(np.abs(change).sum())
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """The sum of the radii."""
+        return float(l1_radii.sum())
+
+
+@dataclass(frozen=True)
+class LowNorm(EuclideanPotential):
+    """The l_q norm for 1 < q < 2: the dual domain is the ball of the l_r norm, r = q / (q - 1) > 2.
+
+    Neither the projection nor the smoothed distance has a closed form; the projection is solved to machine precision.
+    """
+
+    q: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1.0 < self.q < 2.0:
+            raise ValueError(f"LowNorm is for 1 < q < 2, not q = {self.q}: use distances.norm.")
+
+    @property
+    def conjugate(self) -> float:
+        """The exponent of the dual ball."""
+        return self.q / (self.q - 1.0)
+
+    @property
+    def width(self) -> float:
+        """N^((2 - q) / q) / 2."""
+        return 0.5 * float(self.assortments.n_coordinates ** ((2.0 - self.q) / self.q))
+
+    def trivial_dual(self) -> Vec:
+        """The dual 0, by which all models pay the same."""
+        return self.start()
+
+    def project(self, point: Vec) -> Vec:
+        """The Euclidean projection onto the l_r ball."""
+        out = np.empty_like(point)
+        kernels.project_onto_power_ball(point, self.conjugate, out)
+        return out
+
+    def farthest(self, lifted: Vec) -> Vec:
+        """The gradient of the norm."""
+        return norm_direction(lifted, self.q)
+
+    def data_norm(self, change: Vec) -> float:
+        """The l_q norm."""
+        return norm_of(change, self.q)
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """The l_q norm of the offers' own."""
+        return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
+
+
+@dataclass(frozen=True)
+class HighNorm(Bilinear):
+    """The l_q norm for 2 <= q < infinity: a ball of the l_r norm, r = q / (q - 1), potential (q - 1) / 2 * |y|_r^2.
+
+    Smoothed, it is Huber's function of the norm.
+
+    Parameters
+    ----------
+    assortments : Assortments
+        The offers whose frequencies are compared.
+    smoothing : float
+        How much of the potential is taken from the payoff; 0 is the plain norm.
+    weights : tuple of floats, optional
+        One number >= 0 per offer, with which its differences count; all 1 without it.
+    q : float
+        Which norm, 2 <= q < infinity.
+    squared : bool
+        Whether it is |x - p|_q^2 / 2: the ball then is wide enough for every residual, and the smoothing is
+        1 / (q - 1), which need not be given.
+
+    """
+
+    q: float = 2.0
+    squared: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2.0 <= self.q < np.inf:
+            raise ValueError(f"HighNorm is for 2 <= q < infinity, not q = {self.q}: use distances.norm.")
+        if self.squared:
+            if self.smoothing not in (0.0, 1.0 / (self.q - 1.0)):
+                raise ValueError(f"A squared norm has its own smoothing, 1 / (q - 1): leave out {self.smoothing}.")
+            object.__setattr__(self, "smoothing", 1.0 / (self.q - 1.0))
+
+    @property
+    def radius(self) -> float:
+        """1, or for a squared norm the largest norm of a residual."""
+        return self.diameter(self.q) if self.squared else 1.0
+
+    @property
+    def width(self) -> float:
+        """(q - 1) / 2 for the unit ball."""
+        return 0.5 * (self.q - 1.0) * self.radius**2
+
+    @property
+    def largest_potential(self) -> float:
+        """The same: the potential is 0 at the centre."""
+        return self.width
+
+    @property
+    def grad_bound(self) -> float:
+        """(2 m)^(1 / q) without weights."""
+        return self.diameter(self.q)
+
+    @property
+    def mirror_bound(self) -> float:
+        """(q - 1) times the radius."""
+        return (self.q - 1.0) * self.radius
+
+    @property
+    def lipschitz(self) -> float:
+        """The radius times the largest weight."""
+        return self.radius * float(self.offer_weights.max())
+
+    def start(self) -> Vec:
+        """The centre of the ball."""
+        return np.zeros(self.assortments.n_coordinates)
+
+    def trivial_dual(self) -> Vec:
+        """The dual 0, by which all models pay the same."""
+        return self.start()
+
+    def potential(self, dual: Vec) -> float:
+        """(q - 1) / 2 * |y|_r^2."""
+        return 0.5 * (self.q - 1.0) * norm_of(dual, self.q / (self.q - 1.0)) ** 2
+
+    def mirror(self, dual: Vec) -> Vec:
+        """(q - 1) * |y|_r times the gradient of that norm."""
+        if self.q == 2.0:
+            return dual
+        power = self.q / (self.q - 1.0)
+        return norm_direction(dual, power) * ((self.q - 1.0) * norm_of(dual, power))
+
+    def prox(self, slope: Vec) -> Vec:
+        """Against the slope, as far as the ball allows."""
+        return self._towards(slope, -1.0, 1.0)
+
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """Against the slope, cut to the ball's: powers of small numbers are not taken back and forth."""
+        if self.q == 2.0:
+            return dual
+        norm = norm_of(slope, self.q)
+        return slope * -min(1.0, self.mirror_bound / norm) if norm > 0.0 else np.zeros_like(slope)
+
+    def best_dual(self, lifted: Vec) -> Vec:
+        """Along the residual, shortened where the smoothing rounds the norm's tip."""
+        return self._towards(lifted, 1.0, self.smoothing)
+
+    def _towards(self, vector: Vec, sign: float, smoothing: float) -> Vec:
+        """The maximiser of sign * <vector, y> - smoothing * potential(y)."""
+        norm = norm_of(vector, self.q)
+        if norm == 0.0:
+            return np.zeros_like(vector)
+        curvature = smoothing * (self.q - 1.0)
+        length = self.radius if norm >= self.radius * curvature else norm / curvature
+        if self.q == 2.0:
+            return vector * (sign * length / norm)
+        return norm_direction(vector, self.q) * (sign * length)
+
+    def largest(self, lifted: Vec, smoothing: float) -> float:
+        """Huber's function of the norm."""
+        norm, curvature = norm_of(lifted, self.q), smoothing * (self.q - 1.0)
+        if norm >= self.radius * curvature:
+            return self.radius * norm - 0.5 * curvature * self.radius**2
+        return 0.5 * norm * norm / curvature
+
+    def data_norm(self, change: Vec) -> float:
+        """The l_q norm."""
+        return norm_of(change, self.q)
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """The l_q norm of the offers' own."""
+        return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
+
+
+@dataclass(frozen=True)
+class L2(HighNorm):
+    """The Euclidean norm: the dual domain is the unit ball, the potential |y|^2 / 2.
+
+    The parameters are those of ``HighNorm``; leave ``q`` at 2. ``squared`` makes it |x - p|^2 / 2, smoothed by 1.
+
+    >>> from rankstream import Assortments
+    >>> round(L2(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
+    0.4243
+    """
