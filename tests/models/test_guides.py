@@ -13,7 +13,7 @@ from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy import ensemble as stacking
 from rankstream.models.entropy.ensemble import best_weights, fit_stack
-from rankstream.models.entropy.guides import CHAIN, LIGHT, LOGIT, TASTE, UNIFORM
+from rankstream.models.entropy.guides import CHAIN, HEAVY, LIGHT, LOGIT, TASTE, UNIFORM
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.trust import choose_trust
 from rankstream.models.parametric.base import climb
@@ -123,6 +123,19 @@ def test_several_kinds_are_not() -> None:
             for weight, guide in zip(stack.weights, stack.guides, strict=True)
         )
     )
+
+
+def test_sizes_far_behind_leave_after_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, counts = counts_of(3, 2000)
+    monkeypatch.setattr(stacking, "MAX_NATS_BEHIND", 0.0)
+    stack = fit_stack(counts, (LOGIT, *HEAVY[:2], UNIFORM))
+    assert {len(fold.guides) for fold in stack.folds} == {3}
+    assert len({*stack.scores} & {guide.name for guide in HEAVY[:2]}) == 1
+    assert {"logit", "uniform"} <= {*stack.scores}  # which have no other size
+
+
+def test_many_offers_are_held_out_in_fewer_folds() -> None:
+    assert [stacking.n_folds(number) for number in (7, 100, 101)] == [7, 10, 5]
 
 
 def test_few_offers_cannot_be_held_out_and_all_guides_count_the_same() -> None:

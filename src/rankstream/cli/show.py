@@ -58,7 +58,7 @@ def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) ->
 
     return {
         "kind": kind_of(model),
-        "about": {name: fact for name, fact in model.about.items() if name != "errors"},  # they are in what follows
+        "about": {name: fact for name, fact in model.about.items() if name not in ("errors", "seen")},  # they are long
         "rankings": len(model.weights) if isinstance(model, RankingModel) else None,
         "no_choice": None if model.no_choice_code is None else str(model.no_choice),
         **Answers.of(model, many).to_json(top),

@@ -80,7 +80,7 @@ def fit_within(
         deadline = Deadline(most, asked, watch, clock, longest)
         proving = copy(deadline)
         task = Task(counts.assortments, counts, seed, deadline, proving)
-        chosen = make(method, tolerance) or pick(task, tolerance)
+        chosen = make(method, tolerance) or pick(task, tolerance, budget)
         slow = is_slow(task.oracle)
         late = compile_first(chosen, clock, slow)
         for part in (deadline, proving):

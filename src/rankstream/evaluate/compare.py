@@ -21,6 +21,7 @@ from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from rankstream.models.parametric.base import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
+from rankstream.models.seen import ShrunkModel, seen_facts
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 UNIFORM = "uniform"  # a guess without data, in every comparison
@@ -61,7 +62,8 @@ def compare(
 ) -> Comparison:
     """Fit every model to a part of the choices, score it on the rest, and rank by log-likelihood per choice.
 
-    A uniform guess always takes part, under the name "uniform": small data often allow nothing better.
+    A uniform guess always takes part, under the name "uniform": small data often allow nothing better. Where single
+    choices are held out, there is also "max-entropy, shrunk": the same model, asked with ``seen="shrink"``.
 
     Parameters
     ----------
@@ -110,6 +112,11 @@ def compare(
             seconds = perf_counter() - began
             size, units[name] = _size(model)
             scores[name].append(score(model, tested, epsilon, seconds, size))
+            if holdout == "choices" and isinstance(model, EntropyModel) and name in METHODS:
+                shrunk = f"{name}, shrunk"
+                units[shrunk] = units[name]
+                model.note(**seen_facts(model, fitted))
+                scores.setdefault(shrunk, []).append(score(ShrunkModel(model), tested, epsilon, seconds, size))
     tested_counts = [tested for _, tested in parts]
     return Comparison(
         rows=ranked(scores, units),

@@ -5,7 +5,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rankstream.models.prices import (
     levels_of,
     predict_at,
 )
+from rankstream.models.seen import shrink_prediction
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What a file can raise whose content was changed by somebody else."""
@@ -62,7 +63,9 @@ class Model(ABC):
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """The model that ``to_content`` described; anything that is wrong with it is a ValueError or KeyError."""
 
-    def predict(self, offer: Iterable[Label], *, forced: bool = False) -> dict[Label, float]:
+    def predict(
+        self, offer: Iterable[Label], *, forced: bool = False, seen: Literal["model", "shrink"] = "model"
+    ) -> dict[Label, float]:
         """The choice probabilities of one offer, seen before or not; they sum to 1.
 
         If the model has an outside option, such as "nothing", and the offer lacks it, it is added: customers can always
@@ -71,6 +74,10 @@ class Model(ABC):
         A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``: shares come back under the
         items' own names. A price between two levels gives what lies between their shares; beyond them it is refused.
 
+        ``seen="shrink"`` combines the model with what was chosen from the same offer, as far as each choice is
+        predicted by the others. It predicts better where no ranking model explains the choices (``rationality``), but
+        it is none itself. Models of ``estimate`` and ``fit_within`` know these choices, also from their files.
+
         >>> from rankstream import RankingModel
         >>> model = RankingModel(["tea", "no"], [("tea", "no"), ("no", "tea")], [0.75, 0.25], no_choice_code=1)
         >>> model.predict(["tea"]), model.predict(["tea"], forced=True)
@@ -78,10 +85,15 @@ class Model(ABC):
         """
         labels = offer if isinstance(offer, Mapping) else as_offer("The offer", offer)
         added = None if forced or not labels else missing_no_choice(self, labels)
+        if seen not in ("model", "shrink"):
+            raise ValueError(f"seen is {seen!r}: choose 'model' or 'shrink'.")
         if isinstance(labels, Mapping):
+            if seen == "shrink":
+                raise ValueError("seen='shrink' takes items at levels, such as 'tea @ 3.50', not prices.")
             return predict_at(self, labels if added is None else {**labels, added: None})
         single = Assortments([labels if added is None else (*labels, added)])
-        return dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+        shares = dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
+        return shares if seen == "model" else shrink_prediction(shares, self.items, self.about)
 
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
         """Choices of ``size`` independent customers from one offer."""

@@ -16,7 +16,7 @@ from rankstream.data.observations import observed
 from rankstream.distances import Distance
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.ensemble import Stack, fit_stack
-from rankstream.models.entropy.fit import MOST_ITEMS, MOST_OFFERS, EntropyFit, fit_max_entropy
+from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.parametric.falling_demand import FallingClassModel
@@ -27,7 +27,7 @@ from rankstream.models.parametric.mnl import LogitModel
 MIN_CHOICES = 50  # choices before the first fit
 REWEIGH_GROWTH, REFIT_GROWTH = 2.0, 1.2  # of the choices, after which guides are weighed anew, and fitted again
 REWEIGH_EVERY, REFIT_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
-MAX_SIZES = (MOST_OFFERS, MOST_ITEMS, 4_000)  # offers, items and coordinates of a market that is followed
+MAX_SIZES = (400, 64, 4_000)  # offers, items and coordinates of a market that is followed
 TOLERANCE_NATS = 1e-2
 Due = Literal["anew", "again"]
 KINDS: dict[str, type[Any]] = {

@@ -12,6 +12,7 @@ from .primal_dual import PrimalDual as PrimalDual
 from .selection import METHODS as METHODS
 from .selection import WITH_PRICES as WITH_PRICES
 from .selection import Method as Method
+from .selection import explain as explain
 from .selection import make as make
 from .selection import pick as pick
 

@@ -27,6 +27,8 @@ from rankstream.models.entropy.ranking_laws import Prior, mix
 LOG = logging.getLogger("rankstream")
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
 MAX_FOLDS, MIN_HELD_OUT_OFFERS = 10, 5  # with fewer offers, those left teach too little
+MANY_OFFERS, FOLDS_OF_MANY = 100, 5  # beyond so many offers, four fifths of them teach nearly as much as nine tenths
+MAX_NATS_BEHIND = 5.0  # of the best size of its family, after two folds or more: a size further behind leaves the race
 EM_STARTS, FOLD_EM_STARTS = 4, 2  # of latent classes; a guide is fitted once to each fold, which takes most of the time
 FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
 GATE_NATS, LOGIT_GATE_NATS = 1.0, 2.0  # by which a mixture must beat the best guide, and the logit, to be half believed
@@ -109,10 +111,11 @@ class Fold:
 
 
 def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int = 0, watch: Watch = unwatched) -> Stack:
-    """Fit all guides, and weigh them by the likelihood of offers held out in up to ten folds.
+    """Fit all guides, and weigh them by the likelihood of offers held out in up to ten folds, five of many offers.
 
-    Of a family with several sizes only the one that predicts best is kept. The weights maximise the held-out
-    likelihood, with a third of a choice for each guide in advance; then the mixture has to beat the best single guide,
+    Of a family with several sizes only the one that predicts best is kept; those far behind leave after two folds. The
+    weights maximise the held-out likelihood, with a third of a choice for each guide in advance; then the mixture has
+    to beat the best single guide,
     and after that the logit, by more than noise of a nat or two, or most of the weight goes there; a pool of other
     markets among the guides takes the place of the logit in this, and has to be beaten by as many nats as it has
     choices in advance. With fewer than five offers nothing can be held out: all guides count the same, or the pool
@@ -162,15 +165,21 @@ def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float
     return beyond / max(total, 1e-300)
 
 
+def n_folds(n_offers: int) -> int:
+    """How many parts of the offers are held out in turn."""
+    return min(MAX_FOLDS if n_offers <= MANY_OFFERS else FOLDS_OF_MANY, n_offers)
+
+
 def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:
     n_offers = counts.assortments.n_offers
     order = np.random.default_rng(seed).permutation(n_offers)
-    parts = np.array_split(order, min(MAX_FOLDS, n_offers))
+    parts = np.array_split(order, n_folds(n_offers))
     folds: list[Fold] = []
-    left, fits = MAX_FOLD_STEPS, len(parts) * len(guides)
+    left = MAX_FOLD_STEPS
     for part in parts:
         rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
         fitted: dict[str, FittedGuide] = {}
+        fits = (len(parts) - len(folds)) * len(guides)
         for guide in guides:
             most = min(MAX_ROUNDS, max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits)))  # four times an even share
             fitted[guide.name] = guide.fit(rest, seed, FOLD_EM_STARTS, FOLD_NATS, watch, max_rounds=most)
@@ -180,14 +189,29 @@ def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: 
         if watch(f"{len(folds)} of {len(parts)} folds held out"):
             # guides of this fold may have ended early, the last ones most: scores would favour those that came first
             return tuple(folds[: max(1, len(folds) - 1)])
+        if 1 < len(folds) < len(parts):
+            guides = _drop_behind(guides, folds)
     return tuple(folds)
+
+
+def _drop_behind(guides: Sequence[Guide], folds: Sequence[Fold]) -> Sequence[Guide]:
+    """The guides without sizes that are far behind the best of their family; these leave the folds, too."""
+    heights = dict(zip([guide.name for guide in guides], _Scored(guides, folds).heights.tolist(), strict=True))
+    best: dict[str, float] = {}
+    for guide in guides:
+        best[guide.family] = max(best.get(guide.family, -np.inf), heights[guide.name])
+    kept = [guide for guide in guides if heights[guide.name] >= best[guide.family] - MAX_NATS_BEHIND]
+    for fold in folds:
+        for guide in set(guides) - set(kept):
+            del fold.guides[guide.name]
+    return kept
 
 
 class _Scored:
     """What each guide predicted of the choices held out."""
 
     def __init__(self, guides: Sequence[Guide], folds: Sequence[Fold]) -> None:
-        self.guides = guides
+        self.guides = guides = [guide for guide in guides if guide.name in folds[0].guides]
         predicted = [
             np.array([fold.guides[guide.name].probabilities(fold.test.assortments) for guide in guides])
             for fold in folds

@@ -29,7 +29,6 @@ EXACT = 100_000.0
 SAMPLES = 20_000
 CURVATURE_SAMPLES = 1000  # two or three steps to a gap of 0.01 nats; with 3,000 it is two, and takes longer
 QUICK_STATES = 2**13  # of a program that is to be run some dozens of times without being asked for
-MOST_OFFERS, MOST_ITEMS = 400, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +208,3 @@ def _prior(
         stack = fit_stack(data, QUICK_GUIDES, seed, watch) if weighed else fit_quick_stack(data, seed, watch)
         return stack.prior, None
     raise ValueError(f"There is no prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")
-
-
-def is_quick(counts: ChoiceCounts) -> bool:
-    """Whether the data are few enough to fit and weigh all guides in seconds."""
-    offers = counts.assortments
-    return offers.n_offers <= MOST_OFFERS and 1 < offers.n_items <= MOST_ITEMS

@@ -156,10 +156,14 @@ class SampledLaw:
     """Rankings sampled from a prior, as likely as they are frequent before they are tilted."""
 
     def __init__(self, assortments: Assortments, prior: Prior, size: int, seed: int, watch: Watch = unwatched) -> None:
+        from rankstream.data.vertex_kernels import vertex  # compiled, as above
+
         self.assortments, self.items = assortments, prior.items
         self.orders, times = np.unique(prior.sample(size, seed, watch), axis=0, return_counts=True)
         self.logs = np.log(times / times.sum())
-        self.vertices = np.array([assortments.vertex(order) for order in self.orders])
+        self.vertices = np.empty((len(self.orders), assortments.n_coordinates))
+        for order, row in zip(self.orders, self.vertices, strict=True):
+            vertex(order, assortments.indptr, assortments.members, row)
 
     def weights(self, duals: Vec) -> tuple[float, Vec]:
         """Log E exp(-<duals, a>) and the tilted weights of the rankings."""

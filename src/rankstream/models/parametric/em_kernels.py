@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from rankstream._core.compilation import compiled
+from rankstream._core.compilation import compiled, in_any_order
 from rankstream._core.types import Codes, Vec
 
 
-@compiled
+@in_any_order
 def mixture_step(
     indptr: Codes, members: Codes, tallies: Vec, mixture: Vec, attraction: Vec, top: Vec, bottom: Vec
 ) -> float:
@@ -16,31 +16,34 @@ def mixture_step(
     attraction must be worth: the sum over the offers with it of the class's customers per attraction offered.
     """
     classes = mixture.size
-    sums, customers, share = np.empty(classes), np.empty(classes), np.empty(classes)
+    inverse, customers, per_worth = np.empty(classes), np.empty(classes), np.empty(classes)
     value = 0.0
     for offer in range(indptr.size - 1):
-        sums[:] = 0.0
+        inverse[:] = 0.0
         customers[:] = 0.0
         for place in range(indptr[offer], indptr[offer + 1]):
             item = members[place]
             for k in range(classes):
-                sums[k] += attraction[item, k]
+                inverse[k] += attraction[item, k]
+        # divided once for all items of the offer: divisions take most of the time
+        for k in range(classes):
+            inverse[k] = 1.0 / inverse[k]
+            per_worth[k] = mixture[k] * inverse[k]
         for place in range(indptr[offer], indptr[offer + 1]):
             # what nobody chose may have probability 0, which has no logarithm
             if tallies[place] > 0.0:
                 item = members[place]
                 total = 0.0
                 for k in range(classes):
-                    share[k] = mixture[k] * attraction[item, k] / sums[k]
-                    total += share[k]
+                    total += per_worth[k] * attraction[item, k]
                 value += tallies[place] * np.log(total)
+                factor = tallies[place] / total
                 for k in range(classes):
-                    part = share[k] * (tallies[place] / total)
+                    part = per_worth[k] * attraction[item, k] * factor
                     top[item, k] += part
                     customers[k] += part
-        # the same for all items of the offer, so that it is divided once and added to each
         for k in range(classes):
-            customers[k] /= sums[k]
+            customers[k] *= inverse[k]
         for place in range(indptr[offer], indptr[offer + 1]):
             item = members[place]
             for k in range(classes):
