@@ -25,6 +25,7 @@ from .data.prices import PriceLevels as PriceLevels
 from .data.readers import outside_sensitivity as outside_sensitivity
 from .data.readers import read as read
 from .data.readers import read_counts as read_counts
+from .data.readers import read_sales as read_sales
 from .data.readers import with_outside as with_outside
 from .decide.best import best_offer as best_offer
 from .decide.next import next_offer as next_offer

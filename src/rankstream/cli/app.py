@@ -27,6 +27,7 @@ PANELS = {
         *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
         *("decimal", "dates", "encoding", "sheet", "partitions", "on_error", "rejects"),
     ),
+    "Receipts": ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone"),
     "Time": ("since", "half_life", "window", "budget", "timeout"),
     "Several markets": ("by", "market", "pool", "jobs"),
     "Output": ("out", "title", "plot", "as_json", "seed", "help"),

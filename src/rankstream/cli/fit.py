@@ -10,7 +10,16 @@ import typer
 from rankstream._core.files import check_target
 from rankstream._core.terminal import as_time, print_note, progress
 from rankstream.cli.model_answers import shown
-from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, print_answer, reading_options, unused_columns
+from rankstream.cli.options import (
+    AsJson,
+    Data,
+    ReadingOptions,
+    choice,
+    print_answer,
+    reading_options,
+    shell_words,
+    unused_columns,
+)
 from rankstream.cli.price_levels import describe_levels, levels_line
 from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
@@ -109,7 +118,7 @@ def fit(
     from rankstream.estimation.misfit import noise_distance
 
     shares = as_shares(outside_share)
-    if by is not None:
+    if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
         given = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
@@ -118,7 +127,7 @@ def fit(
             given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout},
         )
         share = shares[0] if shares else None
-        fit_markets(data, by, out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
+        fit_markets(data, by or "", out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
         return
     out = out or Path("model.json")
     check_options(out, offer, shares)
@@ -139,6 +148,8 @@ def fit(
     (counts, best), *_ = fits  # with several assumed shares, the first is saved
     content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
     content["unused"] = unused
+    if whole.account is not None:
+        content["account"] = whole.account.to_json()
     content["noise_distance"] = noise_distance(best.model, counts)
     content["changed"] = None if half_life else describe_change(whole)
     if whole.prices is not None:
@@ -292,6 +303,8 @@ def as_text(content: dict[str, Any]) -> str:
         f"{content['distance']:.4f} (sampling noise alone: {content['noise_distance']:.4f}), and no ranking model is "
         f"nearer than {least:.4f}.",
     ]
+    if "account" in content:
+        lines.insert(0, shell_words(content["account"]["summary"]))
     if "prices" in content:
         lines.append(levels_line(content["prices"]))
     if "no_choice" in content:

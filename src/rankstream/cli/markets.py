@@ -3,7 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ from rankstream.reports.origin import warning_lines
 if TYPE_CHECKING:
     from rankstream.cli.options import Command, ReadingOptions
     from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers import Account
     from rankstream.estimation.many.results import Markets
 
 MOST_SHOWN = 10
@@ -59,19 +60,39 @@ def fit_markets(
     taken = {field.name for field in fields(ReadOptions)}
     options = {name: value for name, value in vars(reading).items() if name in taken} | {"outside_share": share}
     options |= {"prices": reading.price_columns, "price_levels": levels_in(reading.price_levels)}
-    columns = [name.strip() for name in by.split(",")]
+    columns, source, account = [name.strip() for name in by.split(",") if name], data, None
+    if reading.stock is not None:
+        source, account = _counted_sales(data, columns, replace(reading, outside_share=share))
+        columns, options = list(source.by), {}
     try:
-        markets = estimate_many(data, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
+        markets = estimate_many(source, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
     except KeyboardInterrupt:
         print_note(f"What is done is in {out}: the same command goes on from there.")
         raise
     content = describe(markets, unused_columns(markets.tallies, as_json))
+    if account is not None:
+        content["account"] = account.to_json()
+        print_note(shell_words(account.summary()))
     if as_json:
         print_json(content)
     else:
         _print_fit(content)
     if content["failed"]:
         raise typer.Exit(1 if any(row.status == "done" for row in markets.rows) else 2)
+
+
+def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tuple[Any, Account]":
+    """The choices of all markets from receipts and a stock log, and the account of them."""
+    from rankstream.data.readers.problems import Problems
+    from rankstream.data.readers.sales.join import Rules
+    from rankstream.data.readers.sales.shop import open_shop
+
+    given, problems = reading.sales_options(), Problems("skip")
+    rules = Rules(given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=reading.on_error)
+    tables = {"receipts": data, "stock": reading.stock, "visits": reading.visits, "prices": reading.price_list}
+    category, columns = given.pop("category", None), given.pop("columns", None)
+    with problems:
+        return open_shop(tables, by, category, columns, rules, problems, **given).tallies()
 
 
 def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]:

@@ -59,6 +59,10 @@ REMEMBERED = (
     *("price_columns", "price_levels", "decimal", "dates"),
 )
 """What a model remembers of how its choices were read."""
+RULES = {"per_receipt": ("units", "first", "weighted", "single"), "conflicts": ("extend", "skip", "stop")}
+STOCK_FORMATS = ("events", "snapshots", "intervals", "offers")
+SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
+"""Options for receipts, which a model remembers where they were given."""
 SHELL_NAMES = {"prices": "price_columns"}
 """Arguments of the library that are called otherwise here."""
 
@@ -112,6 +116,32 @@ class ReadingOptions:
     dates: Annotated[str | None, choice("Order of day, month and year (default: recognised).", "iso", "dmy", "mdy")] = (
         None
     )
+    stock: Annotated[
+        str | None,
+        typer.Option(help="Read receipts: a stock log says what was on offer when (time, store, item, on_hand)."),
+    ] = None
+    visits: Annotated[str | None, typer.Option(help="With --stock: visits counted at the door (time, count).")] = None
+    price_list: Annotated[
+        str | None,
+        typer.Option(help="With --stock: a price list (item, time, price), or 'paid' for the prices on receipts."),
+    ] = None
+    category: Annotated[
+        str | None, typer.Option(help="With --stock: a column of categories, each a market of its own.")
+    ] = None
+    per_receipt: Annotated[
+        str | None,
+        choice("With --stock: how a receipt of several units counts (default: units).", *RULES["per_receipt"]),
+    ] = None
+    conflicts: Annotated[
+        str | None,
+        choice("With --stock: a sale of an item that was not in stock (default: extend).", *RULES["conflicts"]),
+    ] = None
+    stock_format: Annotated[
+        str | None, choice("With --stock: form of the stock log (default: recognised).", *STOCK_FORMATS)
+    ] = None
+    timezone: Annotated[
+        str | None, typer.Option(help="With --stock: zone of times that name none, such as Europe/Berlin.")
+    ] = None
     on_error: Annotated[
         str, choice("What to do with a bad record: stop, or skip it and report it.", "stop", "skip")
     ] = "stop"
@@ -124,7 +154,7 @@ class ReadingOptions:
         """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
         from rankstream.data.readers import read
 
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
         given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
         given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         if self._market is not None:
@@ -134,7 +164,7 @@ class ReadingOptions:
                 return stored_choices(path, tuple(self._market.values()))
             more["where"] = self._market
         try:
-            found = read(path, **given, **more)
+            found = read(path, **given, **more) if self.stock is None else self._read_sales(path, more)
         except ValueError as error:
             if not self._source:
                 raise
@@ -143,6 +173,28 @@ class ReadingOptions:
             print_note(shell_words(found.problems.summary()))
         return found
 
+    def sales_options(self) -> dict[str, Any]:
+        """The options of ``read_sales`` that are given, without its tables."""
+        names = ("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates")
+        given = {name: getattr(self, name) for name in (*names, *SALES[3:]) if getattr(self, name) is not None}
+        return given | {"price_levels": self._levels or levels_in(self.price_levels)}
+
+    def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
+        from rankstream.data.readers import read_sales
+
+        for name in ("half_life", "period", "parts"):
+            if more.get(name) is not None:
+                raise ValueError(f"{name}={more[name]!r} is not for receipts with a stock log: leave it out.")
+        where = more.get("where") or {}
+        given = self.sales_options() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
+        given |= {"by": [column for column in where if column != self.category]} if where else {}
+        given |= {"visits": self.visits, "prices": self.price_list, "rejects": self.rejects}
+        found = read_sales(path, self.stock, on_error=self.on_error, **given)
+        if not where:
+            return found
+        key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))
+        return replace(found, counts=found.groups[key], groups={})
+
     def as_fitted(self, model: Any) -> "ReadingOptions":
         """The same options; where none is given, as the model's own choices were read.
 
@@ -150,7 +202,7 @@ class ReadingOptions:
         """
         noted = model.about.get("reading")
         noted = noted if isinstance(noted, dict) else {}
-        own = {name: noted.get(name) for name in REMEMBERED if getattr(self, name) is None}
+        own = {name: noted.get(name) for name in (*REMEMBERED, *SALES) if getattr(self, name) is None}
         if self.format is not None or self.columns is not None:
             own |= {"format": None, "columns": None}
         if self.no_choice is not None:
@@ -166,7 +218,8 @@ class ReadingOptions:
 
     def to_note(self) -> dict[str, Any]:
         """What a model remembers of it."""
-        return {name: getattr(self, name) for name in REMEMBERED}
+        sales = {name: getattr(self, name) for name in SALES if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in REMEMBERED} | sales
 
 
 def shell_words(sentence: str) -> str:

@@ -13,7 +13,7 @@ import typer
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import console as make_console
 from rankstream._core.terminal import plural, print_note
-from rankstream.cli.options import ReadingOptions, choice, levels_in, reading_options, shell_words
+from rankstream.cli.options import SALES, ReadingOptions, choice, levels_in, reading_options, shell_words
 from rankstream.reports.origin import certificate_words
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     without=(
         *("outside_share", "format", "contents", "encoding", "sheet", "partitions", "rejects", "separator"),
         "price_levels",
+        *SALES,
     )
 )
 def stream(

@@ -36,6 +36,7 @@ def read_section(found: "Reading", name: str, outside_share: float | None = None
         if found.problems.total
         else "Nothing was skipped.",
     ]
+    words += [] if found.account is None else [found.account.summary()]
     words += [*found.notes, *(column.sentence for column in found.unused)]
     if outside_share is not None:
         words.append(f"It is assumed that {100 * outside_share:g} % bought nothing, which was not recorded.")

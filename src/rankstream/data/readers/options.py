@@ -120,7 +120,7 @@ def open_job(
     """A source with its layout recognised, ready to be read; ``times`` are slices, since and half-life of ``read``."""
     data = translated(lambda: open_source(source, partitions=partitions, encoding=how.encoding, sheet=how.sheet))
     table = None if how.contents is None else translated(lambda: open_source(how.contents, encoding=how.encoding))
-    _check_rejects(rejects, data, table)
+    check_rejects(rejects, data, table)
     for column in split.by:
         if column not in data.columns:
             raise ValueError(
@@ -174,7 +174,8 @@ def label_of(option: str, value: Any) -> str:
     return label
 
 
-def _check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | None) -> None:
+def check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | None) -> None:
+    """Refuse to write the rejects over a file that is to be read."""
     files = [path for one in sources for path in getattr(one, "paths", ())]
     if rejects is not None and any(same_file(rejects, path) for path in files):
         raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")

@@ -18,6 +18,7 @@ MAX_MESSAGE_LENGTH = 600
 KINDS = (
     *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
     *("flag", "count", "time", "ranking", "price"),
+    *("duplicate", "return", "before", "uncounted", "conflict"),
 )
 
 
@@ -106,6 +107,11 @@ class Problems:
             self.first.append(problem)
         if self._writer is not None:
             self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])
+
+    @property
+    def writes(self) -> bool:
+        """Whether a file of rejects is open, so that every bad record is wanted."""
+        return self._writer is not None
 
     @property
     def total(self) -> int:

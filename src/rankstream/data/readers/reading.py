@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rankstream._core.arguments import same_parameters, whole_number
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
+from rankstream.data.readers.account import Account
 from rankstream.data.readers.groups import PERIODS, Split
 from rankstream.data.readers.options import check_options, label_of, open_job, translated
 from rankstream.data.readers.price_columns import Prices
@@ -37,7 +38,7 @@ class Reading:
     ``DecayingCounts``, and the slices are not weighted. ``prices`` are the levels, where prices were read.
     ``unused`` are the columns that were not used, each with what a look at it shows: prices, times or groups that the
     choices may depend on. ``notes`` are sentences on columns that were read in the manner of a till: decimal commas,
-    dates such as 02.03.2026, quantities.
+    dates such as 02.03.2026, quantities. ``account`` says what ``read_sales`` assumed.
     """
 
     counts: ChoiceCounts
@@ -52,6 +53,7 @@ class Reading:
     prices: PriceLevels | None = None
     unused: tuple[UnusedColumn, ...] = ()
     notes: tuple[str, ...] = ()
+    account: Account | None = None
 
     def __repr__(self) -> str:
         bad = f", {self.problems.total} skipped" if self.problems.total else ""

@@ -75,12 +75,14 @@ def _from_json(words: str) -> dict[str, Any]:
     return found
 
 
-def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str]:
-    """The column of each role that is given or known by its name."""
+def match_roles(
+    name: str, columns: Sequence[str], given: Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """The column of each role that is given, or that is called by one of the role's ``names``."""
     roles: dict[str, str] = {}
     for role, column in given.items():
-        if role not in NAMES:
-            raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(NAMES)} and items.")
+        if role not in names:
+            raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(names)} and items.")
         if column == "":
             raise ValueError(f"The column to be {role!r} is '', which is not a name: give it one, in the file as well.")
         if not isinstance(column, str) or column not in columns:
@@ -89,10 +91,17 @@ def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str
             )
         roles[role] = column
     plain = {column.strip().lower(): column for column in columns if column not in roles.values()}
-    for role, names in NAMES.items():
-        known = next((known for known in names if known in plain), None)
+    for role, usual in names.items():
+        known = next((known for known in usual if known in plain), None)
         if role not in roles and known is not None:
             roles[role] = plain[known]
+    return roles
+
+
+def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str]:
+    """The column of each role that is given or known by its name."""
+    roles = match_roles(name, columns, given, NAMES)
+    plain = {column.strip().lower(): column for column in columns if column not in given.values()}
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]
     roles |= _till_roles(roles, plain.get(QUANTITY))

@@ -53,12 +53,14 @@ def gather(
     n_jobs: int,
     tell: Progress,
 ) -> Tallies:
-    """What was chosen in every market of a source.
+    """Read what was chosen in every market of a source, which may be counted already.
 
     One GROUP BY of DuckDB, which goes to disk where memory is short. The files of a folder whose names have key=value
     folders are read by the workers, each its own; what cannot be read fails the markets it is of.
     """
     tell("reading", 0.0)
+    if isinstance(source, Tallies):
+        return source
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         parts = parts_of_folder(source, by)
         if len(parts) == 1 and not parts[0].partitions:

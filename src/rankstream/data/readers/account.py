@@ -1,0 +1,128 @@
+"""What a reading of sales did and assumed: numbers, sentences and JSON, and who met which stock-outs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from rankstream._core.terminal import plural
+from rankstream._core.types import Label
+
+MAX_CONFLICT_SHARE = 0.05  # of sales, beyond which the stock log cannot be right
+MIN_OFFER_CHOICES = 10  # choices of an offer, below which it says little
+LEFT_OUT = {
+    "duplicate": "repeated rows",
+    "return": "returns and cancelled lines",
+    "unknown item": "sales of items that the stock log does not list",
+    "before": "sales before the first stock row of their store",
+    "uncounted": "sales at times without a count of visits",
+    "conflict": "sales of items that were not in stock",
+}
+"""Why sales are left out: kinds of problems, in words."""
+
+
+class Exposure(NamedTuple):
+    """How many customers of a market met an offer, and which listed items were out of stock then."""
+
+    market: Any
+    offered: tuple[Label, ...]
+    missing: tuple[Label, ...]
+    customers: float
+
+
+@dataclass(frozen=True)
+class Account:
+    """What ``read_sales`` did and assumed.
+
+    ``sales`` are rows of receipts, and ``choices`` the units that became choices; ``several`` of the ``receipts`` have
+    more than one unit. ``conflicts`` are units of items that were not in stock, as a share of all ``conflict_share``,
+    and ``rule`` is what was done with them. ``left_out`` counts rows by kind. ``small_offers`` of the ``offers`` have
+    fewer than ten choices. ``unknown_time`` is the share of the time of sales without a known offer. ``no_purchase``
+    are the ``visits`` that ended without a purchase, ``shortfall`` the receipts beyond the visits of their time, and
+    ``assumed`` is the share of no-purchases that was assumed. ``ignored_items`` were ignored to have fewer offers than
+    ``offers_before``: ``ignored_sales`` of all. ``exposures`` say who met which stock-outs, for ``lost_sales``.
+    """
+
+    stock_format: str
+    sales: int
+    choices: float
+    receipts: int
+    several: int
+    conflicts: float
+    conflict_share: float
+    rule: str
+    left_out: Mapping[str, int]
+    offers: int
+    small_offers: int
+    unknown_time: float
+    visits: int | None = None
+    no_purchase: float | None = None
+    shortfall: int = 0
+    assumed: float | None = None
+    per_receipt: str = "units"
+    ignored_items: tuple[str, ...] = ()
+    ignored_sales: float = 0.0
+    offers_before: int = 0
+    exposures: tuple[Exposure, ...] = field(default=(), repr=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the counts doubtful."""
+        found = []
+        if self.conflict_share > MAX_CONFLICT_SHARE:
+            found.append(
+                f"{100 * self.conflict_share:.1f} % of the sales are of items that were not in stock. The stock log "
+                "cannot be right: check its times and items."
+            )
+        if self.visits is not None and self.shortfall > MAX_CONFLICT_SHARE * max(1, self.visits):
+            found.append(
+                f"{plural(self.shortfall, 'receipt')} exceed the visits of their time. The counter at the door cannot "
+                "be right, or its times are shifted."
+            )
+        return tuple(found)
+
+    def summary(self) -> str:
+        """The account as a paragraph, warnings first."""
+        of = f"{plural(self.sales, 'row')} of receipts"
+        lines = [f"Warning: {warning}" for warning in self.warnings]
+        lines += [
+            f"{plural(self.choices, 'unit')} from {of} were matched with offers (stock log: {self.stock_format})."
+        ]
+        if self.conflicts:
+            done = {"extend": "counted as on offer for that sale", "skip": "left out"}[self.rule]
+            share = f"{plural(self.conflicts, 'unit')} ({100 * self.conflict_share:.1f} %)"
+            lines.append(f"{share} sold while not in stock: {done}.")
+        lines += [
+            f"Left out: {number:,} {LEFT_OUT.get(kind, kind)}." for kind, number in self.left_out.items() if number
+        ]
+        if self.several:
+            counted = {
+                "units": "each unit is a choice",
+                "first": "the first unit of each is its choice",
+                "weighted": "their units share one choice",
+                "single": "they are left out",
+            }[self.per_receipt]
+            part = 100 * self.several / max(1, self.receipts)
+            lines.append(f"{part:.1f} % of {plural(self.receipts, 'receipt')} have more than one unit: {counted}.")
+        if self.unknown_time > 0.0:
+            lines.append(f"{100 * self.unknown_time:.1f} % of the time of sales has no known offer.")
+        if self.ignored_items:
+            lines.append(
+                f"{plural(len(self.ignored_items), 'item')} with {100 * self.ignored_sales:.2g} % of the sales are "
+                f"ignored, so that {self.offers_before:,} different offers become {self.offers:,}."
+            )
+        lines.append(f"{self.small_offers:,} of {plural(self.offers, 'offer')} have fewer than ten choices.")
+        return " ".join([*lines, self._outside()])
+
+    def _outside(self) -> str:
+        if self.visits is not None:
+            over = f"; {plural(self.shortfall, 'receipt')} exceed the visits of their time" if self.shortfall else ""
+            bought = f"{plural(self.no_purchase or 0, 'visit')} of {self.visits:,} ended without a purchase"
+            return f"{bought}{over}. None of this share is assumed."
+        if self.assumed:
+            return f"{100 * self.assumed:g} % are assumed to have bought nothing: no visits were given."
+        return "Nothing is known of customers who bought nothing: give visits, or outside_share."
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers and sentences, without who met which offer."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "exposures"}
+        return plain | {"left_out": dict(self.left_out), "warnings": list(self.warnings), "summary": self.summary()}

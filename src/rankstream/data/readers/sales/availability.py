@@ -1,0 +1,222 @@
+"""What was on offer when: four forms of stock logs as changes of each store's offer, and the offers they lead to."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankstream._core.types import Codes as Numbers
+from rankstream.data.readers.sales.tables import FROM, SalesTable
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FORMS = ("events", "snapshots", "intervals", "offers")
+LISTINGS = ("intervals", "offers")
+"""Forms in which an item that is gone for good was delisted, and is not out of stock."""
+MIN_LISTED_SHARE = 0.5  # of a store's items that a snapshot lists
+MIN_SNAPSHOT_SHARE = 0.9  # of the times of a log that list so many, or else rows are events
+MIN_SNAPSHOTS, MIN_SNAPSHOT_ITEMS = 3, 4  # times and items of a log that can be recognised as snapshots
+
+
+class Change(NamedTuple):
+    """An item that comes or goes at a place, or with a price gets it; a place of -1 is all places.
+
+    An item that goes is still on offer at the very time of its last row: the sale that emptied the shelf has that
+    time. So it goes one microsecond later.
+    """
+
+    place: int
+    time: int
+    item: int
+    available: bool = True
+    price: float | None = None
+
+
+class State(NamedTuple):
+    """What a place offers for a while: the items as bits of a number, those that are out of stock, and all prices."""
+
+    items: int
+    missing: int
+    prices: tuple[float | None, ...] | None = None
+
+
+@dataclass
+class Timeline:
+    """The states of all places: place, first time and number of the state, in this order."""
+
+    places: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+
+    def of_place(self, place: int) -> tuple[Numbers, Numbers]:
+        """The first times and the states of one place."""
+        first, last = np.searchsorted(self._places, [place, place + 1])
+        return self._times[first:last], self._numbers[first:last]
+
+    def freeze(self) -> "Timeline":
+        """Make arrays of the columns, for ``of_place``."""
+        self._places, self._times, self._numbers = (
+            np.array(column, np.int64) for column in (self.places, self.times, self.numbers)
+        )
+        return self
+
+
+@cache
+def items_of(mask: int) -> tuple[int, ...]:
+    """The items that are bits of a number.
+
+    >>> items_of(0b1011)
+    (0, 1, 3)
+    """
+    return tuple(place for place, bit in enumerate(reversed(f"{mask:b}")) if bit == "1")
+
+
+def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None) -> str:
+    """Which form a stock log has: by its columns, or by how many items its rows of one time list."""
+    if asked is not None and asked not in FORMS:
+        raise ValueError(f"stock_format is {asked!r}: choose one of {', '.join(map(repr, FORMS))}.")
+    roles = table.roles
+    if "offered" not in roles and "item" not in roles:
+        raise ValueError(f"{table.source.name} names no items: call a column 'item', or 'offered' for whole offers.")
+    if asked is not None:
+        return asked
+    if "offered" in roles:
+        return "offers"
+    if "to" in roles or roles["time"].strip().lower() in FROM:
+        return "intervals"
+    if "on_hand" not in roles and "available" not in roles:
+        return "snapshots"
+    share, times, items = database.execute(
+        f"WITH sizes AS (SELECT store, time, count(DISTINCT item) AS k FROM stock GROUP BY store, time), "
+        f"stores AS (SELECT store, count(DISTINCT item) AS items FROM stock GROUP BY store) "
+        f"SELECT avg((k >= {MIN_LISTED_SHARE} * items)::INT), count(*), max(items) FROM sizes JOIN stores "
+        f"ON sizes.store IS NOT DISTINCT FROM stores.store"
+    ).fetchall()[0]
+    is_long = times >= MIN_SNAPSHOTS and items >= MIN_SNAPSHOT_ITEMS
+    return "snapshots" if is_long and share >= MIN_SNAPSHOT_SHARE else "events"
+
+
+def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) -> list[Change]:
+    """All changes of what is on offer, whatever the form of the log."""
+    level = "on_hand" if "on_hand" in table.roles else "available" if "available" in table.roles else "1"
+    item = "unnest(offered)" if "offered" in table.roles else "item"
+    rows = f'SELECT coalesce(store, 0) AS place, time, {item} AS item, "to", {level} AS level, n FROM stock'
+    if form == "intervals" or "to" in table.roles:
+        found = database.execute(f'SELECT place, time, item, "to" FROM ({rows}) WHERE level > 0').fetchall()
+        return list(_from_intervals(found))
+    query = f"SELECT place, time, item, arg_max(level, n) > 0 FROM ({rows}) GROUP BY ALL ORDER BY place, time, item"
+    latest = database.execute(query).fetchall()
+    if form == "events":
+        return [Change(place, time + (not is_on), item, is_on) for place, time, item, is_on in latest]
+    return list(_from_snapshots(latest))
+
+
+def _from_snapshots(rows: Iterable[tuple[int, int, int, bool]]) -> Iterator[Change]:
+    """The differences between one list of items and the next; what is not listed is not there."""
+    before: set[int] = set()
+    last = None
+    for (place, time), listed in groupby(rows, key=itemgetter(0, 1)):
+        before = before if place == last else set()
+        now, last = {item for _, _, item, is_on in listed if is_on}, place
+        yield from (Change(place, time + 1, item, available=False) for item in before - now)
+        yield from (Change(place, time, item) for item in now - before)
+        before = now
+
+
+def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterator[Change]:
+    """When the first of an item's intervals begins, and the last of those that overlap ends."""
+    ends: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for place, start, item, end in rows:
+        ends[place, item].append((start, 1))
+        if end is not None:
+            ends[place, item].append((end + 1, -1))
+    for (place, item), steps in ends.items():
+        number = 0
+        for time, step in sorted(steps, key=lambda pair: (pair[0], -pair[1])):
+            if number + step == (step > 0):  # from 0 to 1, or from 1 to 0
+                yield Change(place, time, item, step > 0)
+            number += step
+
+
+def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) -> list[Change]:
+    """When prices change: those of a price list; of items that it lacks, the prices paid.
+
+    After the end of a promotion, the last price without an end holds again.
+    """
+    changes: list[Change] = []
+    known: set[int] = set()
+    if listed:
+        rows = database.execute('SELECT coalesce(store, -1), item, time, "to", price FROM prices ORDER BY time, n')
+        lists: dict[tuple[int, int], list[tuple[int, int | None, float]]] = defaultdict(list)
+        for place, item, time, end, price in rows.fetchall():
+            lists[place, item].append((time, end, price))
+            known.add(item)
+        for (place, item), entries in lists.items():
+            for time, end, price in entries:
+                changes.append(Change(place, time, item, price=price))
+                usual = [
+                    before for start, until, before in entries if until is None and end is not None and start <= end
+                ]
+                if end is not None and usual:
+                    changes.append(Change(place, end + 1, item, price=usual[-1]))
+    paid = database.execute(
+        f"SELECT place, time, item, price FROM (SELECT {0 if shared else 'coalesce(store, 0)'} AS place, time, item, "
+        "price, lag(price) OVER (PARTITION BY place, item ORDER BY time, n) AS before FROM receipts "
+        "WHERE price IS NOT NULL) WHERE price IS DISTINCT FROM before"
+    )
+    changes += [
+        Change(place, time, item, price=price) for place, time, item, price in paid.fetchall() if item not in known
+    ]
+    return changes
+
+
+def timeline_of(stock: list[Change], prices: list[Change] | None, n_items: int, listing: bool) -> Timeline:
+    """The states of all places, from changes in any order.
+
+    An item that was on offer at a place and is not is out of stock; of a ``listing``, only until it was last listed.
+    """
+    found, numbers = Timeline(), dict[State, int]()
+    by_place: dict[int, list[Change]] = defaultdict(list)
+    for change in stock:
+        by_place[change.place].append(change)
+    for change in prices or ():
+        for place in list(by_place) if change.place < 0 else [change.place] * (change.place in by_place):
+            by_place[place].append(change)
+    for place in sorted(by_place):
+        changes = sorted(by_place[place], key=itemgetter(1))
+        returns = Counter(change.item for change in changes if change.price is None and change.available)
+        items, seen, begun = 0, 0, False
+        current: list[float | None] = [None] * n_items
+        for change in reversed(changes):
+            if change.price is not None:
+                current[change.item] = change.price  # an item has its first price before that
+        for time, some in groupby(changes, key=itemgetter(1)):
+            for change in some:
+                bit = 1 << change.item
+                if change.price is not None:
+                    current[change.item] = change.price
+                elif change.available:
+                    items, seen, begun = items | bit, seen | bit, True
+                    returns[change.item] -= 1
+                else:
+                    items, begun = items & ~bit, True
+                    seen = seen & ~bit if listing and not returns[change.item] else seen
+            if begun:
+                state = State(items, seen & ~items, None if prices is None else _at(current, seen))
+                found.places.append(place)
+                found.times.append(time)
+                found.numbers.append(numbers.setdefault(state, len(numbers)))
+    found.states = list(numbers)
+    return found.freeze()
+
+
+def _at(prices: list[float | None], items: int) -> tuple[float | None, ...]:
+    """The prices of the items that were ever there; those of others must not make a state of their own."""
+    return tuple(price if items >> item & 1 else None for item, price in enumerate(prices))

@@ -1,0 +1,160 @@
+"""The rules for rows of receipts, and the ASOF join of what is left with the offer of each store at that moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rankstream.data.readers.problems import MAX_EXAMPLES, BadRecordError, Problems
+from rankstream.data.readers.sales.availability import Timeline
+from rankstream.data.readers.sales.tables import SECOND, Codes, SalesTable, put_columns
+from rankstream.data.readers.sales.visits import Window
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "conflicts": ("extend", "skip", "stop"),
+    "per_receipt": ("units", "first", "weighted", "single"),
+    "duplicates": ("drop", "keep"),
+    "on_error": ("stop", "skip"),
+}
+KEY = "coalesce(receipt, hash(n))"
+SAME_LINE = "hash(receipt, time, store, item, quantity, price)"
+UNITS = "CASE WHEN quantity IS NULL OR quantity != floor(quantity) THEN 1 ELSE quantity END"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is done with sales that do not fit; see ``read_sales``."""
+
+    conflicts: str = "extend"
+    per_receipt: str = "units"
+    duplicates: str = "drop"
+    on_error: str = "stop"
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                words = ", ".join(map(repr, choices))
+                raise ValueError(f"{name} is {getattr(self, name)!r}: choose one of {words}.")
+
+
+@dataclass
+class Join:
+    """Receipts in a database, from loading to sums by store, state and item."""
+
+    database: "DuckDBPyConnection"
+    receipts: SalesTable
+    codes: Codes
+    rules: Rules
+    problems: Problems
+
+    def query(self, words: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.database.execute(words).fetchall()
+
+    def leave_out(self, kind: str, condition: str, message: str, table: str = "receipts", delete: bool = True) -> int:
+        """Leave out the rows where a condition holds: count them, keep examples, write all to the rejects."""
+        number: int = self.query(f"SELECT count(*) FROM {table} WHERE {condition}")[0][0]
+        if not number:
+            return 0
+        most = "" if self.problems.writes else f"LIMIT {MAX_EXAMPLES}"
+        rows = self.query(f"SELECT n, time, store, item FROM {table} WHERE {condition} ORDER BY n {most}")
+        stores, items = self.codes.names("store"), self.codes.names("item")
+        for n, time, store, item in rows:
+            place = f"{self.receipts.source.name}, row {n}"
+            moment = datetime.fromtimestamp(time // SECOND, UTC).isoformat(" ").removesuffix("+00:00")
+            record = [moment, *([] if store is None or not stores else [stores[store]]), items[item]]
+            self.problems.add(place, BadRecordError(kind, message.format(item=items[item], time=moment)), record)
+        self.problems.by_kind[kind] += number - len(rows)
+        if delete:
+            self.database.execute(f"DELETE FROM {table} WHERE {condition}")
+        return number
+
+    def clean(self, known: Mapping[int, int], window: Window) -> None:
+        """Leave out what is no choice: duplicates, returns and cancelled lines, items that nobody offers."""
+        since, until = window
+        outside = [f"time < {since}"] * (since is not None) + [f"time >= {until}"] * (until is not None)
+        if outside:
+            self.database.execute(f"DELETE FROM receipts WHERE {' OR '.join(outside)}")
+        if "receipt" in self.receipts.roles and self.rules.duplicates == "drop":
+            again = f"SELECT {SAME_LINE} AS line, min(n) AS first FROM receipts WHERE receipt IS NOT NULL GROUP BY line"
+            self.database.execute(f"CREATE TEMP TABLE repeats AS {again} HAVING count(*) > 1")
+            same = f"receipt IS NOT NULL AND EXISTS (FROM repeats WHERE line = {SAME_LINE} AND n > first)"
+            if self.query("SELECT count(*) FROM repeats")[0][0]:
+                self.leave_out("duplicate", same, "the receipt has this line twice: it counts once.")
+        if self.query("SELECT coalesce(min(quantity) <= 0, false) FROM receipts")[0][0]:
+            self._cancel()
+        put_columns(self.database, "known", {"item": ("INTEGER", known), "category": ("INTEGER", known.values())})
+        unknown = "NOT EXISTS (FROM known WHERE known.item = receipts.item)"
+        self.leave_out("unknown item", unknown, "the stock log does not list {item!r}: the sale is left out.")
+
+    def _cancel(self) -> None:
+        """Lines with a negative quantity take back units of the same receipt; other returns leave the choice as it was.
+
+        The first line of a receipt and item has what is left of all of them.
+        """
+        sums = "SELECT receipt AS r, item AS i, sum(quantity) AS q, min(n) AS first FROM receipts"
+        self.database.execute(
+            f"CREATE TEMP TABLE cancelled AS {sums} WHERE receipt IS NOT NULL GROUP BY r, i "
+            "HAVING min(quantity) < 0 AND max(quantity) > 0"
+        )
+        self.leave_out(
+            "return", "EXISTS (FROM cancelled WHERE r = receipt AND i = item AND (n > first OR q <= 0))",
+            "the receipt takes back units of {item!r}: its lines are added up.",
+        )  # fmt: skip
+        self.database.execute("UPDATE receipts SET quantity = q FROM cancelled WHERE r = receipt AND i = item")
+        self.leave_out("return", "quantity <= 0", "a return: what was bought before remains a choice.")
+
+    def attach(self, timeline: Timeline, shared: bool) -> None:
+        """Create the table of sales: each row of receipts with its state, category and weight as a choice."""
+        put_columns(
+            self.database,
+            "spans",
+            {
+                "place": ("INTEGER", timeline.places),
+                "t": ("BIGINT", timeline.times),
+                "state": ("INTEGER", timeline.numbers),
+            },
+        )
+        of = f"PARTITION BY {KEY}, known.category"
+        weight = {
+            "units": UNITS,
+            "first": f"CASE WHEN row_number() OVER ({of} ORDER BY time, n) = 1 THEN 1 ELSE 0 END",
+            "weighted": f"{UNITS} / sum({UNITS}) OVER ({of})",
+            "single": f"CASE WHEN sum({UNITS}) OVER ({of}) = 1 THEN 1 ELSE 0 END",
+        }[self.rules.per_receipt]
+        rows = (
+            f"SELECT n, time, coalesce(store, 0) AS store, {0 if shared else 'coalesce(store, 0)'} AS place, "
+            f"receipts.item, known.category, price, {KEY} AS receipt, {UNITS} AS units, {weight} AS weight "
+            f"FROM receipts JOIN known ON known.item = receipts.item"
+        )
+        self.database.execute(
+            f"CREATE TEMP TABLE sales AS SELECT r.*, state FROM ({rows}) r "
+            "ASOF LEFT JOIN spans ON r.place = spans.place AND r.time >= spans.t"
+        )
+        self.database.execute("DROP TABLE receipts")
+
+    def baskets(self) -> tuple[int, int]:
+        """How many receipts there are, and how many have more than one unit, within a category."""
+        units = "SELECT sum(units) AS units FROM sales GROUP BY receipt, category"
+        found: list[tuple[int, int]] = self.query(f"SELECT count(*), count_if(units > 1) FROM ({units})")
+        return found[0]
+
+    def sums(self, with_prices: bool) -> list[tuple[int, int, int, int, float | None, float]]:
+        """The weight of sales by store, state, category, item and price paid."""
+        price = "price" if with_prices else "CAST(NULL AS DOUBLE)"
+        return self.query(
+            f"SELECT store, state, category, item, {price}, sum(weight) FROM sales GROUP BY ALL HAVING sum(weight) > 0"
+        )
+
+    def unknown_time(self, timeline: Timeline) -> float:
+        """The share of the time between the first and the last sale of each place that is before its first offer."""
+        total = unknown = 0
+        for place, first, last in self.query("SELECT place, min(time), max(time) FROM sales GROUP BY place"):
+            times, _ = timeline.of_place(place)
+            begin = int(times[0]) if len(times) else last
+            total += last - first
+            unknown += max(0, min(begin, last) - first)
+        return unknown / total if total else 0.0

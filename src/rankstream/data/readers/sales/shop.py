@@ -1,0 +1,335 @@
+"""A shop's tables, opened, joined and counted: what ``read_sales`` and ``fit --stock`` share."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from rankstream._core.arguments import whole_number
+from rankstream._core.terminal import plural
+from rankstream.data.prices import PriceLevels
+from rankstream.data.readers.account import MIN_OFFER_CHOICES, Account, Exposure
+from rankstream.data.readers.options import ReadOptions, check_options, check_rejects, translated
+from rankstream.data.readers.prices import settled
+from rankstream.data.readers.problems import Problems, shown
+from rankstream.data.readers.reading import Reading
+from rankstream.data.readers.results import combined
+from rankstream.data.readers.roles import parsed
+from rankstream.data.readers.rows import COUNTED, ReadResult, new_tally
+from rankstream.data.readers.sales.availability import (
+    LISTINGS,
+    Timeline,
+    form_of,
+    price_changes,
+    stock_changes,
+    timeline_of,
+)
+from rankstream.data.readers.sales.join import Join, Rules
+from rankstream.data.readers.sales.offers import Offers, Sum
+from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
+from rankstream.data.readers.sales.visits import Visits, Window, left_without, visit_periods
+from rankstream.data.readers.sources.database import own_database
+from rankstream.data.readers.tallies import Tallies
+
+MAX_OFFERS = 20_000  # different offers that are kept as they are; see benchmarks/sales.py
+MEMORY_LIMIT = "1GB"
+PAID = "paid"
+NO_CHOICE = "no choice"
+BEFORE = "{item!r} was sold at {time}, before the first row of the stock log of its store: the sale is left out."
+UNCOUNTED = "{item!r} was sold at {time}, when visits were not counted: the sale is left out."
+CONFLICT = "{item!r} was sold at {time}, when it was not in stock: correct the stock log, or use conflicts='extend'."
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What was sold in which market from which offer, who met which stock-outs, and the account."""
+
+    outcomes: list[tuple[Key, Any, float]]
+    exposures: list[Exposure]
+    account: Account
+    how: ReadOptions
+    span: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class Shop:
+    """The tables of some stores, and how they are read; see ``read_sales``.
+
+    ``markets`` are the roles that make a market, store or category, and the columns that play them.
+    """
+
+    tables: dict[str, SalesTable]
+    how: ReadOptions
+    rules: Rules
+    problems: Problems
+    zone: str | None
+    markets: dict[str, str]
+    max_offers: int = MAX_OFFERS
+    stock_format: str | None = None
+    with_prices: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+    doubtful: int = 0
+
+    def read(self, window: Window, memory: str | None) -> Reading:
+        """All choices over one set of offers, and those of each market."""
+        found = self.gather(window, memory)
+        tally, levels = new_tally(), None
+        for key, outcome, weight in found.outcomes:
+            tally[COUNTED, key[0] if len(key) == 1 else key, 0][outcome] += weight
+        if self.with_prices:
+            tally, levels = settled(self.tables["receipts"].source.name, tally, self.how.price_levels)
+        parts = found.how.counts(tally, "sales", levels=levels)
+        total, groups, _ = combined(ReadResult(tally, self.rows["receipts"], found.span), parts, None)
+        roles = {f"{kind}.{role}": name for kind, table in self.tables.items() for role, name in table.roles.items()}
+        account = replace(
+            found.account,
+            offers=total.assortments.n_offers,
+            small_offers=int((total.totals < MIN_OFFER_CHOICES).sum()),
+            exposures=tuple(_at_levels(one, levels) for one in found.exposures),
+        )
+        return Reading(
+            total, self.rows["receipts"], self.problems, "sales", groups if self.markets else {}, roles, found.span,
+            prices=levels, notes=found.notes, account=account,
+        )  # fmt: skip
+
+    def tallies(self, memory: str | None = MEMORY_LIMIT) -> tuple[Tallies, Account]:
+        """The choices of each market over its own offers, for ``estimate_many``, and the account of all."""
+        found = self.gather((None, None), memory)
+        tallies = Tallies(tuple(self.markets.values()), found.how, "sales", notes=found.notes)
+        for key, outcome, weight in found.outcomes:
+            tallies.add(key, outcome, weight)
+        return tallies, found.account
+
+    def gather(self, window: Window, memory: str | None) -> Gathered:
+        """Load, clean and join all tables, and turn the sums into outcomes."""
+        with own_database(memory) as database:
+            codes, stop = Codes(), self.rules.on_error == "stop"
+            for kind, table in self.tables.items():
+                self.rows[kind], doubtful = table.load(database, codes, self.problems, stop, self.zone)
+                self.doubtful += doubtful if kind == "receipts" else 0
+            self._check_stores(codes)
+            join = Join(database, self.tables["receipts"], codes, self.rules, self.problems)
+            form = form_of(self.tables["stock"], database, self.stock_format)
+            timeline, masks = self._attach(join, form, window)
+            visits = self._count_visits(join, timeline, list(masks), window)
+            return self._settle(join, form, timeline, masks, visits)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all stores have one stock log."""
+        return "store" not in self.tables["stock"].roles
+
+    def _attach(self, join: Join, form: str, window: Window) -> tuple[Timeline, dict[int, int]]:
+        """Clean the receipts and join them with the offers; return these, and the items of each category as bits."""
+        changes = stock_changes(join.database, self.tables["stock"], form)
+        items = join.codes.of.get("item", {})
+        asked = None if self.how.items is None else {items[name] for name in self.how.items if name in items}
+        known = self._categories(join, {one.item for one in changes if asked is None or one.item in asked})
+        join.clean(known, window)
+        prices = price_changes(join.database, "prices" in self.tables, self.shared) if self.with_prices else None
+        timeline = timeline_of(changes, prices, len(items), form in LISTINGS)
+        join.attach(timeline, self.shared)
+        masks: dict[int, int] = defaultdict(int)
+        for item, category in known.items():
+            masks[category] |= 1 << item
+        return timeline, masks
+
+    def _categories(self, join: Join, listed: set[int]) -> dict[int, int]:
+        """The category of each item: the most frequent one on receipts, or else in the stock log."""
+        if "category" not in self.markets:
+            return dict.fromkeys(sorted(listed), 0)
+        found: dict[int, int] = {}
+        for table in ("stock", "receipts"):
+            rows = join.query(f"SELECT item, mode(category) FROM {table} WHERE category IS NOT NULL GROUP BY item")
+            found |= {item: category for item, category in rows if item in listed}
+        return dict(sorted(found.items()))
+
+    def _count_visits(self, join: Join, timeline: Timeline, categories: list[int], window: Window) -> Visits | None:
+        """No-purchases, where visits were counted; sales at other times are left out."""
+        if "visits" not in self.tables:
+            return None
+        visit_periods(join.database, "count" in self.tables["visits"].roles, window)
+        visits = left_without(join.database, timeline, self.shared, categories)
+        join.leave_out("uncounted", "period IS NULL", UNCOUNTED, "sales")
+        return visits
+
+    def _settle(
+        self, join: Join, form: str, timeline: Timeline, masks: dict[int, int], visits: Visits | None
+    ) -> Gathered:
+        """The outcomes of all sums, without what the rules leave out, and the account."""
+        unknown_time = join.unknown_time(timeline)
+        join.leave_out("before", "state IS NULL", BEFORE, "sales")
+        ends = self.how.inside if visits is None else self.how.no_choice or NO_CHOICE
+        how = self.how if visits is None else replace(self.how, no_choice=ends, outside_share=None)
+        offers = Offers(timeline.states, join.codes.names("item"), masks, ends)
+        bought = [Sum(*row) for row in join.sums(self.with_prices)]
+        conflicts = [one for one in bought if offers.is_conflict(one)]
+        if conflicts and self.rules.conflicts != "extend":
+            self._refuse(join, conflicts)
+            bought = [one for one in bought if not offers.is_conflict(one)]
+        left = [] if visits is None else [Sum(*key, -1, None, number) for key, number in visits.left.items()]
+        left = [one for one in left if offers.mask(one)]
+        before = offers.count(bought + left)
+        ignored = offers.coarsen(bought + left, self.max_offers)
+        kept = offers.keep(bought)
+        units, sold, against = (sum(one.weight for one in some) for some in (kept, bought, conflicts))
+        total = sold + (against if self.rules.conflicts == "skip" else 0.0)
+        share = self.how.outside_share
+        receipts, several = join.baskets()
+        account = Account(
+            form, self.rows["receipts"], units, receipts, several, against, against / total if total else 0.0,
+            self.rules.conflicts, dict(self.problems.by_kind), offers.count(kept + left), 0, unknown_time,
+            None if visits is None else visits.visits, None if visits is None else sum(one.weight for one in left),
+            0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
+            self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
+        )  # fmt: skip
+        if not kept:
+            reasons = self.problems.summary() or "There are none in the time asked for."
+            raise ValueError(f"{self.tables['receipts'].source.name} has no sales that can be used. {reasons}")
+        first, last = join.query(f"SELECT min(time) / {SECOND}, max(time) / {SECOND} FROM sales")[0]
+        keys = self._keys(join.codes)
+        outcomes = [(keys(one), offers.outcome(one), one.weight) for one in kept + left]
+        return Gathered(outcomes, _exposures(offers, kept + left, keys), account, how, (first, last), self._notes(form))
+
+    def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
+        """Leave out sales of what was not in stock, or stop at the first."""
+        pairs = {(one.state, one.item) for one in conflicts}
+        states, items = ([pair[place] for pair in pairs] for place in (0, 1))
+        put_columns(join.database, "conflicts", {"s": ("INTEGER", states), "i": ("INTEGER", items)})
+        join.leave_out("conflict", "EXISTS (FROM conflicts WHERE s = state AND i = item)", CONFLICT, "sales")
+        if self.rules.conflicts == "stop":
+            raise ValueError(next(str(one) for one in self.problems.first if one.kind == "conflict"))
+
+    def _keys(self, codes: Codes) -> Callable[[Sum], Key]:
+        """From a sum to the labels of its market."""
+        names = {role: codes.names(role) for role in self.markets}
+        return lambda one: tuple(names[role][getattr(one, role)] for role in self.markets)
+
+    def _notes(self, form: str) -> tuple[str, ...]:
+        """Sentences on columns, the form of the stock log and the zone."""
+        notes = [note for table in self.tables.values() for note in table.notes]
+        stock = self.tables["stock"]
+        if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
+            notes.append(f"{stock.source.name} is read as {form}: say stock_format='...' if that is wrong.")
+        if self.doubtful:
+            rows = plural(self.doubtful, "row")
+            notes.append(
+                f"{rows} of receipts are in an hour that a clock change repeats or skips: the first was taken."
+            )
+        return tuple(notes)
+
+    def _check_stores(self, codes: Codes) -> None:
+        """That a table without stores is not about several."""
+        stores, receipts = codes.names("store"), self.tables["receipts"]
+        for kind in ("receipts", "visits"):
+            table = self.tables.get(kind)
+            if table is not None and "store" not in table.roles and len(stores) > 1:
+                raise ValueError(
+                    f"{table.source.name} does not say which of {len(stores):,} stores a row is about: name its column "
+                    f"by columns='{kind}.store=...'."
+                )
+        if "store" not in receipts.roles and not stores:
+            codes.code("store", "all")
+
+
+def open_shop(
+    given: Mapping[str, Any],
+    by: str | Sequence[str],
+    category: str | None,
+    columns: Mapping[str, str] | str | None,
+    rules: Rules,
+    problems: Problems,
+    rejects: Any = None,
+    *,
+    stock_format: str | None = None,
+    timezone: str | None = None,
+    max_offers: int = MAX_OFFERS,
+    **options: Any,
+) -> Shop:
+    """The tables of a shop with their columns recognised, ready to be read; options are those of ``read_sales``."""
+    how = check_options(**options, prices=None if given["prices"] is None else PAID)
+    said = parsed(columns) if isinstance(columns, str) else dict(columns or {})
+    said |= {} if category is None else {"receipts.category": category}
+    tables = {
+        kind: translated(partial(open_table, kind, source, said, how))
+        for kind, source in given.items()
+        if source is not None and not is_paid(source)
+    }
+    check_rejects(rejects, *(table.source for table in tables.values()))
+    _check_columns(said, tables)
+    zones = [(table.source.name, table.naive()) for table in tables.values()] if timezone is None else []
+    if timezone is not None:
+        check_zone(timezone)
+    if {True, False} <= {is_naive for _, is_naive in zones}:
+        naive = next(name for name, is_naive in zones if is_naive)
+        raise ValueError(
+            f"{naive} has times without a zone, and others have one: say timezone='Europe/Berlin', or what it is."
+        )
+    if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
+        raise ValueError(f"{tables['receipts'].source.name} has no column 'price': name it by columns='price=...'.")
+    return Shop(
+        tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
+        whole_number("max_offers", max_offers, 1), stock_format, given["prices"] is not None,
+    )  # fmt: skip
+
+
+def is_paid(prices: Any) -> bool:
+    """Whether prices are those on receipts alone."""
+    return isinstance(prices, str) and prices == PAID
+
+
+def _check_columns(said: Mapping[str, Any], tables: Mapping[str, SalesTable]) -> None:
+    """Refuse roles that no table has, and columns that none has."""
+    for name, column in said.items():
+        table, _, role = name.rpartition(".")
+        kinds = [kind for kind in tables if table in ("", kind) and role in ROLES[kind]]
+        if not kinds:
+            known = sorted({role for roles in ROLES.values() for role in roles})
+            raise ValueError(f"There is no role {name!r} for a column: the roles are {', '.join(known)}.")
+        if not any(column in tables[kind].source.columns for kind in kinds):
+            raise ValueError(f"No table has a column {shown(column)} to be {role!r}: correct columns.")
+
+
+def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None) -> dict[str, str]:
+    """The roles that make a market, and their columns."""
+    found: dict[str, str] = {}
+    for column in (by,) if isinstance(by, str) else by:
+        role = next((role for role in ("store", "category") if receipts.roles.get(role) == column), None)
+        if role is None:
+            stores = receipts.roles.get("store")
+            known = f"by={stores!r}" if stores else "columns='store=...'"
+            raise ValueError(f"by names {column!r}, but sales are kept apart by store or category: say {known}.")
+        found[role] = column
+    return found | ({} if category is None else {"category": category})
+
+
+def _exposures(offers: Offers, sums: list[Sum], keys: Callable[[Sum], Key]) -> list[Exposure]:
+    """How many customers of each market met each offer, and what was out of stock."""
+    found: dict[tuple[Key, int, int], float] = defaultdict(float)
+    for one in sums:
+        found[keys(one), one.state, one.category] += one.weight
+    exposures = []
+    for (key, number, category), customers in found.items():
+        state, mask = offers.states[number], offers.masks[category] & ~offers.ignored
+        offered, missing = (
+            offers.entries(state, some & mask, ends) for some, ends in ((state.items, True), (state.missing, False))
+        )
+        exposures.append(Exposure(key[0] if len(key) == 1 else key, offered, missing, customers))
+    return exposures
+
+
+def _at_levels(one: Exposure, levels: PriceLevels | None) -> Exposure:
+    """The same with items at their price levels; what is missing at a price that was never on offer is left out."""
+    if levels is None:
+        return one
+
+    def labels(entries: tuple[Any, ...]) -> Iterator[Any]:
+        for entry in entries:
+            with suppress(ValueError):
+                yield levels.label(*entry) if isinstance(entry, tuple) else entry
+
+    return one._replace(offered=tuple(labels(one.offered)), missing=tuple(labels(one.missing)))

@@ -1,0 +1,77 @@
+"""Receipts at the shell: fit with a stock log, by store and by category, and commands that read them the same way."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import rankstream as rs
+from shell import run
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "receipts"))
+import stores
+
+QUICK = ("--method", "mnl", "--no-errors")
+TABLES = ("--stock", "stock.csv", "--visits", "door.csv")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shop")
+    stores.simulate(folder, days=10, visits=60, seed=1)
+    return folder
+
+
+def test_fit_counts_as_read_sales_does_and_prints_the_account(shop: Path) -> None:
+    expected = rs.read_sales(shop / "receipts.csv", shop / "stock.csv", visits=shop / "door.csv")
+    told = run("fit", "receipts.csv", *TABLES, *QUICK, cwd=shop)
+    assert told.returncode == 0, told.stderr
+    assert expected.account is not None
+    assert expected.account.summary() in told.stdout
+    about = rs.load_model(shop / "model.json").about
+    assert about["data"]["digest"] == expected.counts.digest()
+    assert about["reading"]["stock"] == "stock.csv"
+    found = json.loads(run("fit", "receipts.csv", *TABLES, *QUICK, "--json", cwd=shop).stdout)
+    assert found["account"] == json.loads(json.dumps(expected.account.to_json()))
+
+
+def test_a_report_reads_the_receipts_as_the_model_did(shop: Path) -> None:
+    run("fit", "receipts.csv", *TABLES, *QUICK, "-o", "reported.json", cwd=shop)
+    words = ("--data", "receipts.csv", "--no-compare", "--no-intervals", "-o", "page.html")
+    told = run("report", "reported.json", *words, cwd=shop)
+    assert told.returncode == 0, told.stderr
+    assert "ended without a purchase. None of this share is assumed." in (shop / "page.html").read_text()
+
+
+def test_markets_by_store_and_by_category(shop: Path) -> None:
+    told = run("fit", "receipts.csv", *TABLES, "--by", "store", *QUICK, "--no-pool", "--jobs", "1", "-o", "s", cwd=shop)
+    assert told.returncode == 0, told.stderr
+    assert "ended without a purchase" in told.stderr
+    each = rs.read_sales(shop / "receipts.csv", shop / "stock.csv", visits=shop / "door.csv", by="store")
+    markets = rs.Markets.load(shop / "s")
+    assert {key: markets.row(key).choices for key in markets} == {
+        (key,): counts.observations for key, counts in each.groups.items()
+    }
+    with (shop / "receipts.csv").open() as file:
+        rows = [row | {"kind": "drink" if row["item"] == "juice" else "food"} for row in csv.DictReader(file)]
+    with (shop / "kinds.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    told = run(
+        "fit", "kinds.csv", *TABLES, "--category", "kind", *QUICK, "--no-pool", "--jobs", "1", "-o", "k", cwd=shop
+    )
+    assert told.returncode == 0, told.stderr
+    assert set(rs.Markets.load(shop / "k")) == {("drink",), ("food",)}
+
+
+def test_what_is_not_for_receipts_is_refused(shop: Path) -> None:
+    told = run("fit", "receipts.csv", *TABLES, "--half-life", "30d", *QUICK, cwd=shop)
+    assert told.returncode == 2
+    assert "--half-life 30d is not for receipts" in told.stderr
+    told = run("fit", "receipts.csv", "--stock", "nowhere.csv", cwd=shop)
+    assert "There is no file nowhere.csv" in told.stderr
+    told = run("fit", "receipts.csv", *TABLES, "--conflicts", "ignore", cwd=shop)
+    assert "--conflicts is 'ignore'" in told.stderr

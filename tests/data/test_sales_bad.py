@@ -1,0 +1,149 @@
+"""Bad cells in every column of receipts, stock logs, visits and price lists: a place, a sentence, and no crash."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import rankstream as rs
+
+DAY = "2026-03-02"
+TABLES: dict[str, Any] = {
+    "receipts": pd.DataFrame(
+        {
+            "time": [f"{DAY} 09:00", f"{DAY} 11:00"], "store": "York", "item": ["tea", "pie"], "receipt": ["a", "b"],
+            "quantity": ["1", "2"], "price": ["3.0", "4.0"],
+        }
+    ),
+    "stock": pd.DataFrame(
+        {"time": [f"{DAY} 08:00"] * 2, "store": "York", "item": ["tea", "pie"], "on_hand": ["5", "3"]}
+    ),
+    "visits": pd.DataFrame({"time": [f"{DAY} 08:00", f"{DAY} 10:00"], "store": "York", "count": ["9", "9"]}),
+    "prices": pd.DataFrame({"time": ["2026-03-01"] * 2, "store": "York", "item": ["tea", "pie"], "price": ["3", "4"]}),
+}  # fmt: skip
+GARBAGE = {
+    "time": ["", "soon", "2026-13-01", "99999999999999999999", "nan"],
+    "store": ["", "  "],
+    "item": ["", "\t"],
+    "quantity": ["", "two", "nan", "inf", "1e999"],
+    "price": ["free", "-1", "inf"],
+    "on_hand": ["", "many", "nan"],
+    "count": ["", "-3", "lots", "nan"],
+}
+CASES = [
+    (table, column, cell)
+    for table, frame in TABLES.items()
+    for column in frame.columns
+    for cell in GARBAGE.get(column, [])
+    if (table, column, cell) != ("prices", "price", "")
+]
+
+
+def written(folder: Path, **frames: pd.DataFrame) -> dict[str, Any]:
+    found = {}
+    for name, frame in (TABLES | frames).items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        found[name] = folder / f"{name}.csv"
+    return found
+
+
+@pytest.mark.parametrize(("table", "column", "cell"), CASES)
+def test_a_bad_cell_is_an_error_with_its_place_or_is_skipped(
+    tmp_path: Path, table: str, column: str, cell: str
+) -> None:
+    frame = TABLES[table].astype(object)
+    bad = pd.concat([frame, frame.iloc[[0]].assign(**{column: cell})], ignore_index=True)
+    if table == "receipts" and column != "receipt":
+        bad.loc[2, "receipt"] = "c"
+    files = written(tmp_path, **{table: bad})
+    with pytest.raises(ValueError, match=rf"{table}.csv, line 4: .*(empty|not|beyond)"):
+        rs.read_sales(**files)
+    rejects = tmp_path / "rejects.csv"
+    found = rs.read_sales(**files, on_error="skip", rejects=rejects)
+    assert found.problems.total == 1
+    assert found.counts.digest() == rs.read_sales(**written(tmp_path)).counts.digest()
+    assert len(pd.read_csv(rejects)) == 1
+
+
+@pytest.mark.parametrize("table", list(TABLES))
+@pytest.mark.parametrize("column", ["time", "item", "price"])
+def test_a_missing_column_is_named(tmp_path: Path, table: str, column: str) -> None:
+    if column not in TABLES[table] or (table, column) == ("receipts", "price"):
+        return
+    files = written(tmp_path, **{table: TABLES[table].drop(columns=column)})
+    with pytest.raises(ValueError, match=r"no column|names no items"):
+        rs.read_sales(**files)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"conflicts": "ignore"}, "conflicts is 'ignore': choose one of 'extend', 'skip', 'stop'"),
+        ({"per_receipt": "all"}, "per_receipt is 'all'"),
+        ({"duplicates": "no"}, "duplicates is 'no'"),
+        ({"on_error": "go"}, "on_error is 'go'"),
+        ({"stock_format": "list"}, "stock_format is 'list'"),
+        ({"max_offers": 0}, "max_offers"),
+        ({"by": "region"}, "by names 'region', but sales are kept apart by store or category: say by='store'"),
+        ({"columns": "shelf=a"}, "There is no role 'shelf'"),
+        ({"columns": "item=sku"}, "No table has a column 'sku' to be 'item'"),
+        ({"since": "yesterday"}, "'yesterday'"),
+        ({"memory": "lots"}, "The memory 'lots' is not a size"),
+        ({"category": "kind"}, "has no column 'kind'"),
+        ({"until": "2020-01-01"}, "no sales that can be used"),
+        ({"items": ["cake"]}, "no sales that can be used"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rs.read_sales(**written(tmp_path), **options)
+
+
+def test_rejects_never_overwrite_a_table(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    with pytest.raises(ValueError, match="would overwrite"):
+        rs.read_sales(**files, rejects=files["stock"])
+    assert files["stock"].stat().st_size > 0
+
+
+def test_stores_that_one_table_does_not_name(tmp_path: Path) -> None:
+    two = pd.concat([TABLES["stock"], TABLES["stock"].assign(store="Bath")])
+    for table in ("receipts", "visits"):
+        files = written(tmp_path, stock=two, **{table: TABLES[table].drop(columns="store")})
+        with pytest.raises(ValueError, match=f"{table}.csv does not say which of 2 stores"):
+            rs.read_sales(**files)
+
+
+def test_tills_names_decimal_commas_and_dates(tmp_path: Path) -> None:
+    till = pd.DataFrame(
+        {"Date": ["02.03.2026 09:00", "02.03.2026 11:00"], "Shop": "York", "SKU": ["tea", "pie"],
+         "Transaction_ID": ["a", "b"], "Qty": ["1", "2"], "Unit_Price": ["3,00", "4,00"]}
+    )  # fmt: skip
+    expected = rs.read_sales(**written(tmp_path))
+    till.to_csv(tmp_path / "receipts.csv", index=False, sep=";")
+    files: dict[str, Any] = {name: tmp_path / f"{name}.csv" for name in TABLES}
+    found = rs.read_sales(**files)
+    assert found.counts.digest() == expected.counts.digest()
+    assert any("decimal commas" in note for note in found.notes)
+
+
+def test_parquet_json_and_frames_are_read_alike(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    expected = rs.read_sales(**files).counts.digest()
+    assert rs.read_sales(**TABLES).counts.digest() == expected
+    for name, frame in TABLES.items():
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        frame.to_json(tmp_path / f"{name}.jsonl", orient="records", lines=True)
+    for ending in ("parquet", "jsonl"):
+        files = {name: tmp_path / f"{name}.{ending}" for name in TABLES}
+        assert rs.read_sales(**files).counts.digest() == expected
+    typed: dict[str, Any] = {name: frame.assign(time=pd.to_datetime(frame.time)) for name, frame in TABLES.items()}
+    assert rs.read_sales(**typed).counts.digest() == expected
+
+
+def test_columns_are_named_for_all_tables_or_for_one(tmp_path: Path) -> None:
+    files = written(tmp_path, stock=TABLES["stock"].rename(columns={"item": "what", "on_hand": "left"}))
+    found = rs.read_sales(**files, columns="stock.item=what,on_hand=left")
+    assert found.roles["stock.item"] == "what"
+    assert found.counts.digest() == rs.read_sales(**written(tmp_path)).counts.digest()
