@@ -25,6 +25,7 @@ from rankstream.service.processes.learner import LogLearner
 from rankstream.service.storage.log import market_rows
 from rankstream.streams import proofs
 from rankstream.streams.background import BackgroundLive, refreshed
+from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.proofs import StreamProof
 from serving import CAFE, shop
 
@@ -179,6 +180,24 @@ def test_choices_that_arrive_while_a_model_is_made_count_towards_the_next() -> N
     learning.observe([Record(("tea", "pie"), "pie", 7)], 3)
     learning.take(refreshed(job))
     assert learning.dense.choices == 67.0
+
+
+def test_a_refresh_ends_by_either_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine ten seconds of the processor take minutes, and other markets wait."""
+    given: list[Any] = []
+    monkeypatch.setattr(EntropyFollower, "refresh", lambda *words: given.append(words[-1]))
+    learning = BackgroundLive({"rounds": 1})
+    learning.observe([Record(("tea", "pie"), "tea", 40), Record(("tea", "pie"), "pie", 20)], 2)
+    job = learning.job()
+    assert job is not None
+    refreshed(job)
+    (watch,) = given
+    assert not watch("weighing")
+    watch.wall_start -= 30.0
+    assert watch("weighing")
+    watch.wall_start += 30.0
+    watch.start -= 11.0
+    assert watch("weighing")
 
 
 def test_an_interval_is_as_wide_as_errors_and_shift_together() -> None:

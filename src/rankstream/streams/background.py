@@ -21,6 +21,7 @@ from rankstream.streams.proofs import SERVICE_GROWTH, StreamProof
 NOTE = "background"
 FRESH_SECONDS = 10.0  # after which a model that is served is refitted, however few the new choices are of all
 REFRESH_SECONDS = 10.0  # of processor time after which a refresh ends with what it has, as other markets wait
+REFRESH_TIMEOUT = 15.0  # seconds by the clock, where the processor is busy with other things: models grow old meanwhile
 
 
 class RefreshJob(NamedTuple):
@@ -215,5 +216,5 @@ class BackgroundLive:
 def refreshed(job: RefreshJob) -> dict[str, Any]:
     """Do a job: the model of its counts as ``EntropyFollower`` describes it, or what there is after 10 CPU seconds."""
     served = EntropyFollower.from_content(job.content, job.seed)
-    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=time.process_time))
+    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=time.process_time, timeout=REFRESH_TIMEOUT))
     return served.to_content()
