@@ -1,6 +1,7 @@
 """How well offers never seen are predicted: RMSE of shares against the truth, held against every rival, in one run.
 
-    python benchmarks/accuracy.py [--quick] [--markets 10] [--results FILE] [--ballots FILE ...] [--only NAME ...]
+    python benchmarks/accuracy.py [--quick] [--few | --large] [--markets 10] [--results FILE] [--ballots FILE ...]
+        [--only NAME ...]
 
 Results are kept in a file of JSON lines, one per truth, number of choices and market, and what is there is not computed
 again: stop it when you like and go on later; ``--print`` shows what there is. Ratios are those of the mean errors of
@@ -26,11 +27,12 @@ import rankstream as rs
 from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mle, fit_mnl
 from rankstream.models import ChoiceModel
-from truths import LARGE, TRUTHS, Make, ballots
+from truths import FEW_OFFERS, LARGE, TRUTHS, Make, ballots
 
 FIRST_SEED = 5001
 EXACT = 1e-4  # errors below this are the same: both are exact
-SIZES = (500, 2_000, 10_000, 50_000, 0)
+SIZES = (100, 200, 500, 2_000, 10_000, 50_000, 0)
+FEW_SIZES = (100, 200, 500)  # choices from few offers
 OURS = "max-entropy"
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 
@@ -143,15 +145,15 @@ def main() -> None:
     parser.add_argument(
         "--large", action="store_true", help="20 x 300 to 50 x 500 instead, 10,000 choices, no sparse fits"
     )
+    parser.add_argument("--few", action="store_true", help="6 to 10 offers instead, 100 to 500 choices")
     parser.add_argument("--truths", nargs="+", help="only these truths")
     parser.add_argument("--only", nargs="+", help="only these models")
     parser.add_argument("--results", type=Path, default=Path("accuracy.jsonl"), help="where results are kept")
     parser.add_argument("--print", action="store_true", help="compute nothing")
     parser.add_argument("--markdown", action="store_true", help="print tables for the documentation, too")
     options = parser.parse_args()
-    makes = (
-        LARGE if options.large else TRUTHS | {f"ballots {Path(path).stem}": ballots(path) for path in options.ballots}
-    )
+    real = {f"ballots {Path(path).stem}": ballots(path) for path in options.ballots}
+    makes = LARGE if options.large else FEW_OFFERS if options.few else TRUTHS | real
     if options.truths:
         makes = {name: make for name, make in makes.items() if name in options.truths}
     only = options.only or (["mnl", "latent-class", "markov-chain"] if options.large else None)
@@ -159,7 +161,10 @@ def main() -> None:
     kept = [] if options.quick or not options.results.exists() else options.results.read_text().splitlines()
     rows = [json.loads(line) for line in kept]
     done = {(row["truth"], row["choices"], row["seed"]) for row in rows}
-    sizes, markets = ((2_000, 0), 1) if options.quick else ((10_000,) if options.large else SIZES, options.markets)
+    sizes: tuple[int, ...] = (10_000,) if options.large else FEW_SIZES if options.few else SIZES
+    markets = options.markets
+    if options.quick:
+        sizes, markets = (2_000, 0), 1
     jobs = [(name, size, FIRST_SEED + m) for m in range(markets) for size in sizes for name in makes]
     jobs = [] if options.print else [job for job in jobs if job not in done]
     fits = joblib.Parallel(n_jobs=-1, return_as="generator_unordered")(

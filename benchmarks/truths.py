@@ -145,6 +145,12 @@ LARGE: dict[str, Make] = {
     for name, shares_of in (("five logits", of_logits), ("ten rankings", of_rankings))
 }
 """Markets whose exact program is too large."""
+FEW_OFFERS: dict[str, Make] = {
+    f"{name}, {n_offers} offers": simulated(shares_of, n_offers=n_offers)
+    for n_offers in (6, 8, 10)
+    for name, shares_of in (("five logits", of_logits), ("ten rankings", of_rankings), ("Markov chain", of_chain))
+}
+"""Markets with few offers to learn from."""
 TRUTHS: dict[str, Make] = {
     "one logit": simulated(of_logits, 1, 5.0),
     "five logits": simulated(of_logits, 5, 5.0),

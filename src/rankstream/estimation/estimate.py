@@ -16,7 +16,7 @@ from rankstream.estimation.methods import Method, make, pick
 from rankstream.estimation.task import Data, Task, make_task
 from rankstream.models.base import Model
 from rankstream.models.prices import levels_of, most_frequent_prices
-from rankstream.models.seen import seen_facts
+from rankstream.models.shrinkage import tally_facts
 from rankstream.solver.runs import Estimate
 
 LOG = logging.getLogger("rankstream")
@@ -73,7 +73,7 @@ def run_task(task: Task, method: str | Method, tolerance: float | None = None) -
     if levels is not None and task.stands_still:
         found.model.note(usual_prices=most_frequent_prices(task.counts, levels))
     if isinstance(found.model, Model) and isinstance(task.data, ChoiceCounts):
-        found.model.note(**seen_facts(found.model, task.data))
+        found.model.note(**tally_facts(found.model, task.data))
     seconds, gap = perf_counter() - began, found.certificate.gap
     warn_of_contradictions(task, found.model)
     LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)

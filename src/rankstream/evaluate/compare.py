@@ -21,7 +21,7 @@ from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from rankstream.models.parametric.base import data_log_likelihood
 from rankstream.models.protocol import ChoiceModel
-from rankstream.models.seen import ShrunkModel, seen_facts
+from rankstream.models.shrinkage import ShrunkModel, tally_facts
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
 UNIFORM = "uniform"  # a guess without data, in every comparison
@@ -115,7 +115,7 @@ def compare(
             if holdout == "choices" and isinstance(model, EntropyModel) and name in METHODS:
                 shrunk = f"{name}, shrunk"
                 units[shrunk] = units[name]
-                model.note(**seen_facts(model, fitted))
+                model.note(**tally_facts(model, fitted))
                 scores.setdefault(shrunk, []).append(score(ShrunkModel(model), tested, epsilon, seconds, size))
     tested_counts = [tested for _, tested in parts]
     return Comparison(

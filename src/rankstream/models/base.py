@@ -22,7 +22,7 @@ from rankstream.models.prices import (
     levels_of,
     predict_at,
 )
-from rankstream.models.seen import shrink_prediction
+from rankstream.models.shrinkage import shrink_prediction
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What a file can raise whose content was changed by somebody else."""

@@ -7,7 +7,7 @@ import pytest
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts
-from rankstream.models.seen import choose_strength, seen_facts, shrink
+from rankstream.models.shrinkage import choose_strength, shrink, tally_facts
 
 pytestmark = pytest.mark.quick
 OFFERS = Assortments([("a", "b", "no"), ("a", "no"), ("b", "no")])
@@ -71,7 +71,7 @@ def test_what_cannot_be_shrunk_says_so() -> None:
         model.predict(("a", "no"), seen="both")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not prices"):
         model.predict({"a": 3.5}, seen="shrink")
-    assert seen_facts(model, ChoiceCounts(OFFERS)) == {}
+    assert tally_facts(model, ChoiceCounts(OFFERS)) == {}
 
 
 def test_a_comparison_on_choices_shows_both() -> None:

@@ -43,7 +43,7 @@ def shrink(shares: Vec, tallies: Vec, strength: float) -> Vec:
     return moved
 
 
-def seen_facts(model: Predicts, counts: ChoiceCounts) -> dict[str, Any]:
+def tally_facts(model: Predicts, counts: ChoiceCounts) -> dict[str, Any]:
     """What a model notes of the offers with choices, by its item codes; nothing where that is too much to store."""
     offers = counts.assortments
     if offers.n_coordinates > MAX_STORED_NUMBERS or not counts.observations:
