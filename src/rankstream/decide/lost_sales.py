@@ -1,0 +1,168 @@
+"""What stock-outs cost: the sales that full shelves would have made, in units and money, with intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankstream._core.types import Label, Vec
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.readers.account import Account, Exposure
+from rankstream.decide.intervals import bootstrap_of
+from rankstream.decide.problem.margins import Numbers, as_mapping, margin_vector
+from rankstream.estimation.intervals import Bootstrap
+from rankstream.models.prices import levels_of
+
+
+class Loss(NamedTuple):
+    """Units and money lost, and the ends of the interval of the money; None without one."""
+
+    units: float
+    money: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class LostSales:
+    """What stock-outs cost.
+
+    ``total`` compares what was on the shelf with everything that was listed: purchases and money lost. ``items`` are
+    one by one, the dearest first: the units that the item would have sold to customers who did not find it, and the
+    money that was lost because it alone was missing. What customers bought instead is taken off. As several items may
+    be missing at once, the items need not add up to the total. ``met`` of ``customers`` met a stock-out.
+    """
+
+    total: Loss
+    items: dict[Label, Loss]
+    met: float
+    customers: float
+
+    def table(self) -> str:
+        """A line for each item, and one for the total."""
+        width = max(5, *(len(str(item)) for item in self.items)) if self.items else 5
+        lines = [f"{'item':<{width}}     units     money  interval"]
+        for name, loss in (*self.items.items(), ("total", self.total)):
+            ends = "" if loss.low is None else f"  [{loss.low:,.0f}, {loss.high:,.0f}]"
+            lines.append(f"{name!s:<{width}}{loss.units:10,.0f}{loss.money:10,.0f}{ends}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers as JSON can write them."""
+        items = [{"item": item, **loss._asdict()} for item, loss in self.items.items()]
+        return {"total": self.total._asdict(), "items": items, "met": self.met, "customers": self.customers}
+
+    def __repr__(self) -> str:
+        share = self.met / self.customers if self.customers else 0.0
+        return f"LostSales({self.total.money:,.4g} lost; {share:.1%} of customers met a stock-out)"
+
+
+def lost_sales(
+    model: Any,
+    account: Account,
+    margins: Numbers | None = None,
+    *,
+    costs: Numbers | None = None,
+    counts: ChoiceCounts | Bootstrap | None = None,
+    market: Any = None,
+    interval: float = 0.95,
+    seed: int = 0,
+) -> LostSales:
+    """Estimate the sales that stock-outs cost, in units and money.
+
+    Parameters
+    ----------
+    model : model
+        Fitted to the choices that the account is about, with no-purchases.
+    account : Account
+        ``Reading.account`` of ``read_sales``, of the time in question: read last month with ``since``.
+    margins : dict, Series or number
+        What a sale of each item earns.
+    costs : dict, Series or number, optional
+        For a model with price levels, in place of margins: what a unit costs.
+    counts : ChoiceCounts or Bootstrap, optional
+        The choices that the model was fitted to, for intervals.
+    market : optional
+        Only this market of the account, as in ``Reading.groups``.
+    interval : float
+        How often the intervals should cover.
+    seed : int
+        Seed of the refits.
+
+    >>> import pandas, rankstream as rs
+    >>> hours = [f"2026-01-01 {hour:02}:00" for hour in range(8, 18)]
+    >>> rows = [(hours[0], "tea", 9), (hours[0], "pie", 9), (hours[5], "tea", 0)]
+    >>> log = pandas.DataFrame(rows, columns=["time", "item", "on_hand"])
+    >>> sales = pandas.DataFrame({"time": hours * 2, "item": ["tea"] * 5 + ["pie"] * 15})
+    >>> door = pandas.DataFrame({"time": hours, "count": 4})
+    >>> reading = rs.read_sales(sales, log, visits=door)
+    >>> found = lost_sales(rs.estimate(reading.counts, method="mnl").model, reading.account, {"tea": 2, "pie": 1})
+    >>> found.met, found.customers, found.total.money > 0
+    (18.0, 40.0, True)
+
+    """
+    nothing = getattr(model, "no_choice", None)
+    if nothing is None:
+        raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
+    exposures = [one for one in account.exposures if market is None or one.market == market]
+    if not exposures:
+        raise ValueError(f"The account has no customers of the market {market!r}: name one of Reading.groups.")
+    met = [one for one in exposures if one.missing]
+    customers, met_customers = (sum(one.customers for one in some) for some in (exposures, met))
+    gains = _margins(model, margins, costs, nothing)
+    if not met:
+        return LostSales(Loss(0.0, 0.0), {}, met_customers, customers)
+    items = list(dict.fromkeys(item for one in met for item in one.missing))
+    measure = partial(_losses, met, items, gains, model.items.index(nothing))
+    values, ends = measure(model), None
+    if counts is not None:
+        many = counts if isinstance(counts, Bootstrap) else bootstrap_of(model, counts, seed)
+        ends = None if many is None else many.bounds_of(measure, interval, -np.inf, np.inf)[1:]
+    losses = values.reshape(-1, 2).tolist()
+    if ends is not None:
+        losses = np.column_stack([values.reshape(-1, 2), ends[0][1::2], ends[1][1::2]]).tolist()
+    *each, total = (Loss(*row) for row in losses)
+    order = sorted(zip(items, each, strict=True), key=lambda pair: -pair[1].money)
+    return LostSales(total, dict(order), met_customers, customers)
+
+
+def _losses(met: Sequence[Exposure], items: Sequence[Label], gains: Vec, nothing: int, model: Any) -> Vec:
+    """Units and money lost by each item, then by all together."""
+    offers: dict[tuple[Label, ...], int] = {}
+
+    def number(*labels: Label) -> int:
+        return offers.setdefault(tuple(sorted(labels, key=str)), len(offers))
+
+    rows = [
+        (one, number(*one.offered), number(*one.offered, *one.missing), [number(*one.offered, i) for i in one.missing])
+        for one in met
+    ]
+    asked = Assortments(list(offers), model.items)
+    shares, starts = model.probabilities(asked), asked.indptr[:-1]
+    money = np.add.reduceat(shares * gains[asked.members], starts)
+    bought = np.add.reduceat(shares * (asked.members != nothing), starts)
+    found = np.zeros((len(items) + 1, 2))
+    for one, present, full, more in rows:
+        found[-1] += one.customers * np.array([bought[full] - bought[present], money[full] - money[present]])
+        for item, place in zip(one.missing, more, strict=True):
+            sold = shares[asked.coordinate(asked.offers[full], item)]
+            found[items.index(item)] += one.customers * np.array([sold, money[place] - money[present]])
+    return found.ravel()
+
+
+def _margins(model: Any, margins: Numbers | None, costs: Numbers | None, nothing: Label) -> Vec:
+    """What a sale of each item of the model earns; of priced items, the price less the cost."""
+    levels = levels_of(model)
+    if (margins is None) == (costs is None) or (levels is None and costs is not None):
+        raise ValueError("Give margins, or for a model with price levels costs, and not both.")
+    if costs is None or levels is None:
+        return margin_vector(model.items, margins, nothing)
+    known = as_mapping("cost", levels.items, costs, list(levels.items))
+    prices = [levels.of(label) for label in model.items]
+    lacking = [item for item, price in prices if price is not None and item not in known]
+    if lacking:
+        raise ValueError(f"The item {lacking[0]!r} has no cost: say what a unit of it costs.")
+    return np.array([0.0 if price is None else price - known[item] for item, price in prices])
