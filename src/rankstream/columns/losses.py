@@ -42,8 +42,8 @@ class KullbackLeibler:
             offers = self.observed.assortments
             item, offer = offers.items[offers.members[place]], offers.offers[offers.owner[place]]
             raise ValueError(
-                f"The choice {item!r} of the offer {offer!r} is impossible for rankings that keep the order, which has "
-                "another item of the offer before it: correct the record, or leave out the order."
+                f"The choice {item!r} of the offer {offer!r} contradicts the order, which ranks another item "
+                "of the offer first: correct the record, or leave out the order."
             )
 
     @cached_property
@@ -106,4 +106,4 @@ def named_loss(name: str, observed: Observed) -> Loss:
         return KullbackLeibler(observed)
     if name == "squared-l2":
         return SquaredL2(observed.frequencies, observed.offer_shares[observed.assortments.owner])
-    raise ValueError(f"There is no loss {name!r}: choose 'kl' or 'squared-l2'.")
+    raise ValueError(f"Unknown loss {name!r}: choose 'kl' or 'squared-l2'.")

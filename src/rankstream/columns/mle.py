@@ -43,7 +43,7 @@ def fit_mle(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> MaximumLikelihood:
-    """The distribution over rankings of maximum likelihood (Appendix B.2), proven up to ``tolerance`` nats per choice.
+    """Fit the likeliest distribution over rankings (Appendix B.2), proven up to ``tolerance`` nats per choice.
 
     The gap rests on the pricing problem: with q as shares of all observations, log-likelihoods per observation differ
     by at most log(max over rankings of sum of q a / x), by Jensen's inequality, and that is 0 exactly at the optimum
@@ -80,7 +80,7 @@ def fit_mle(
     started = perf_counter()
     if not isinstance(counts, ChoiceCounts):
         raise ValueError(
-            f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies do not weigh offers."
+            f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies lack the number of choices."
         )
     number_between("tolerance", tolerance, 0.0)
     number_between("budget", budget, 0.0)

@@ -46,7 +46,7 @@ class ComponentsOracle(TieRule):
         return [oracle for oracle, _, _ in self._parts]
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The groups' cheapest rankings, one after the other."""
+        """Return the groups' cheapest rankings, one after the other."""
         vector = finite_costs(self.assortments, costs)
         above: list[int] = []
         below: list[int] = []
@@ -68,7 +68,7 @@ class ComponentsOracle(TieRule):
         return Answer(whole, value, value if slack == 0.0 else value - slack)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         kinds = sorted({type(oracle).__name__ for oracle, _, _ in self._parts})
         return f"part by part, with {', '.join(kinds)} ({reduce(self.assortments).explain()})"
 
