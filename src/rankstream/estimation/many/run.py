@@ -120,7 +120,7 @@ def _check_pool(pool: Any, method: str | Method) -> None:
     chosen = make(method)
     if pool and chosen is not None and not takes_pool(chosen):
         raise ValueError(
-            f"A pool needs the method 'auto' or 'max-entropy' as it is, not {chosen.name!r}: turn it off by pool=False."
+            f"A pool needs the default 'auto' or 'max-entropy', not {chosen.name!r}: turn it off with pool=False."
         )
 
 

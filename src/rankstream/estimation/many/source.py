@@ -25,9 +25,9 @@ def checked_columns(by: str | Sequence[str]) -> tuple[str, ...]:
     """The columns that name a market."""
     columns: tuple[Any, ...] = (by,) if isinstance(by, str) else tuple(by)
     if not columns or not all(isinstance(column, str) and column for column in columns):
-        raise ValueError(f"by is {by!r}: name the columns that make a market, such as ['store', 'category'].")
+        raise ValueError(f"by is {by!r}: give the columns that define a market, such as ['store', 'category'].")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"by names a column twice ({', '.join(columns)}): name each once.")
+        raise ValueError(f"by names a column twice ({', '.join(columns)}): list each once.")
     return columns
 
 
