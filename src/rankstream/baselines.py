@@ -1,4 +1,4 @@
-"""What people use instead, by name: the estimators of the literature and of practice, on the same data (Appendix B)."""
+"""Rival methods by name: the estimators of the literature and of practice, on the same data (Appendix B)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -47,7 +47,7 @@ def fit_frank_wolfe(
     times the rounds; ``methods.Nearest`` (for squares) and ``methods.Likelihood`` reach any tolerance in a few dozen.
     """
     if loss not in ("squared-l2", "kl"):
-        raise ValueError(f"There is no loss {loss!r}: choose 'kl' or 'squared-l2'.")
+        raise ValueError(f"Unknown loss {loss!r}: choose 'kl' or 'squared-l2'.")
     settings = PrimalDual(
         distance=loss, learner="follow-the-leader", oracle=oracle, gap=tolerance, max_rounds=max_rounds
     )
@@ -67,7 +67,7 @@ FITS: dict[str, Callable[..., Any]] = {
 
 
 def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
-    """The model that a baseline makes of the counts; the options are those of its own function.
+    """Fit a baseline to the counts; the options are those of its own function.
 
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "nothing")]), [3, 1, 1, 1])
@@ -75,7 +75,7 @@ def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
     0.75
     """
     if name not in FITS:
-        raise ValueError(f"There is no baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
+        raise ValueError(f"Unknown baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
     found = FITS[name](counts, **options)
     return cast(ChoiceModel, found if isinstance(found, ChoiceModel) else found.model)
 

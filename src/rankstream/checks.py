@@ -63,7 +63,7 @@ class _Samples:
 
 
 def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) -> None:
-    """Whether a distance keeps the promises of ``distances.Distance``, on random duals, models and frequencies."""
+    """Check that a distance satisfies ``distances.Distance``, on random duals, models and frequencies."""
     samples = _Samples(distance, assortments, seed)
     _check_potential(distance, samples)
     for frequencies in samples.frequencies:
@@ -162,7 +162,7 @@ def _check_data(distance: Distance, samples: _Samples) -> None:
 def check_learner(
     learner: Learner[Any], distance: Distance, assortments: Assortments, rounds: int = 60, seed: int = 0
 ) -> None:
-    """Whether a learner plays inside the dual domain, repeats itself, and keeps its regret bound on moving data.
+    """Check that a learner stays in the dual domain, is deterministic, and keeps its regret bound on moving data.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def check_learner(
 
 
 def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> None:
-    """Whether an oracle's answers are rankings with their true cost and a bound that holds (tried up to 7 items)."""
+    """Check that an oracle's answers are rankings with their true cost and a valid bound (up to 7 items)."""
     random = np.random.default_rng(seed)
     size = assortments.n_coordinates
     trials = [np.zeros(size), *random.normal(size=(5, size)), *random.integers(-2, 3, size=(5, size)).astype(float)]

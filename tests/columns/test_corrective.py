@@ -193,9 +193,9 @@ def test_special_families_are_fitted_too(offers: list[tuple[int, ...]]) -> None:
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (IMPOSSIBLE, {"distance": "l3"}, "not for this HighNorm"),
+        (IMPOSSIBLE, {"distance": "l3"}, "but not this HighNorm"),
         (IMPOSSIBLE, {"distance": "squared-l2"}, "without smoothing"),
-        (IMPOSSIBLE, {"distance": "kl"}, "not for this KL"),
+        (IMPOSSIBLE, {"distance": "kl"}, "but not this KL"),
         (IMPOSSIBLE, {"oracle": "auto"}, "has no method cheapest"),
         (IMPOSSIBLE, {"gap": -1.0}, "gap is -1"),
         ([IMPOSSIBLE, IMPOSSIBLE], {}, "not a stream"),
@@ -208,7 +208,7 @@ def test_what_it_cannot_do_is_refused(data: Any, options: dict[str, Any], messag
 
 
 def test_there_are_two_stopping_rules() -> None:
-    with pytest.raises(ValueError, match="no stopping rule 'time'"):
+    with pytest.raises(ValueError, match="Unknown stopping rule 'time'"):
         corrective.fit_nearest(OFFERS, IMPOSSIBLE, stop="time")  # type: ignore[arg-type]
 
 
@@ -226,7 +226,7 @@ def test_weights_must_leave_something_to_fit() -> None:
         corrective.fit_nearest(OFFERS, counts, distance)
     others = rs.Assortments([("tea", "pie")])
     for other in ({"distance": distances.L1(others)}, {"oracle": oracles.auto(others)}):
-        with pytest.raises(ValueError, match="was made for other assortments"):
+        with pytest.raises(ValueError, match="was created for other assortments"):
             corrective.fit_nearest(OFFERS, IMPOSSIBLE, **other)
     with pytest.raises(ValueError, match="must be an Assortments"):
         corrective.fit_nearest([("tea", "pie")], IMPOSSIBLE)  # type: ignore[arg-type]

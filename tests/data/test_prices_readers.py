@@ -101,7 +101,7 @@ def test_json_lines_have_prices_in_their_offers(tmp_path: Path) -> None:
         agree(path, {"prices": "offered"})
     with pytest.raises(ValueError, match=r"line 1: the offer .* has prices: give prices='offered'"):
         rs.read_counts(tmp_path / "0.jsonl")
-    with pytest.raises(ValueError, match="has prices, and no price levels were given"):
+    with pytest.raises(ValueError, match="has prices, but no price levels were given"):
         record_of(b'{"offered": {"tea": 3.5}, "chosen": "tea"}')
 
 
@@ -144,7 +144,7 @@ def test_no_choice_has_no_price_and_assumed_leavers_keep_the_order() -> None:
     found = rs.read_counts(frame, prices="offered", no_choice="out")
     assert found.assortments.items == ("tea @ 3.00", "tea @ 4.00", "out")
     assert found.tallies.tolist() == [1.0, 0.0, 0.0, 1.0]
-    with pytest.raises(ValueError, match="row 0: the price of 'out' is 2, but it stands for buying nothing"):
+    with pytest.raises(ValueError, match="row 0: the price of 'out' is 2, but it means buying nothing"):
         rs.read_counts(frame.replace("tea@3;out@0", "tea@3;out@2"), prices="offered", no_choice="out")
     sold = pd.DataFrame({"offered": ["tea@3;pie@1", "tea@4;pie@1"], "chosen": ["tea", "pie"]})
     found = rs.read_counts(sold, prices="offered", outside_share=0.5)
@@ -160,7 +160,7 @@ BAD = {
     "tea@inf;nothing": "the price of 'tea' is inf: it must be",
     "tea@cheap;nothing": "the price of 'tea' is 'cheap', which is not a number",
     "tea@3;tea@4;nothing": "the offer has two prices of 'tea', 3.0 and 4.0: give one, or make two offers",
-    "tea@3;tea@3;nothing": "names an item twice",
+    "tea@3;tea@3;nothing": "lists an item twice",
     '{"tea": 3, "tea": 4}': "gives one item two prices",
     '{"tea": 3': "is not JSON",
     "cake@4;nothing": "the choice 'tea' is not in its offer",
@@ -189,7 +189,7 @@ def test_bad_prices_in_tables_are_named_too(tmp_path: Path) -> None:
     assert "line 4: the price of 'tea' is missing" in found.problems.summary()
     agree(path, {"prices": "price"})
     levels = rs.PriceLevels({"tea": [3, 5]})
-    with pytest.raises(ValueError, match="the price 7 of 'tea' is beyond its levels, which cover 3 to 5"):
+    with pytest.raises(ValueError, match="the price 7 of 'tea' is outside its levels, which cover 3 to 5"):
         rs.read(pd.DataFrame({"offered": ["tea@7"], "chosen": ["tea"]}), prices="offered", price_levels=levels)
     with pytest.raises(ValueError, match="the item 'pie' has a price, but no levels"):
         rs.read(pd.DataFrame({"offered": ["pie@7"], "chosen": ["pie"]}), prices="offered", price_levels=levels)
@@ -197,7 +197,9 @@ def test_bad_prices_in_tables_are_named_too(tmp_path: Path) -> None:
 
 def test_more_levels_than_the_data_support_are_refused() -> None:
     many = pd.DataFrame({"offered": [f"tea@{price}" for price in range(13)], "chosen": ["tea"] * 13})
-    with pytest.raises(ValueError, match="'tea' at 13 prices, more than 12 levels: give fewer, such as price_levels=3"):
+    with pytest.raises(
+        ValueError, match="'tea' at 13 prices, more than 12 levels: group them into fewer, such as price_levels=3"
+    ):
         rs.read(many, prices="offered")
     with pytest.raises(ValueError, match="occurs at 13 prices, too few for 14 levels"):
         rs.read(many, prices="offered", price_levels=14)
@@ -213,17 +215,17 @@ def test_columns_that_cannot_have_the_prices_are_refused() -> None:
         columns={"tea": "tea_av", "cake": "cake_av", "nothing": "nothing_av", "price_tea": "price_Tea"}
     )
     for frame, prices, said in (
-        (long, "cost", "has no column 'cost' of prices but 'obs'"),
+        (long, "cost", r"has no price column 'cost' \(it has 'obs'"),
         (long, "offered", "name its one column of prices"),
         (long, {"tea": "price"}, "name its one column of prices"),
         (lists.assign(price=3), "price", "has each offer in one cell: write the prices there"),
-        (wide.rename(columns={"price_tea": "p1"}), ["p1"], "has prices in 'p1', which names no item"),
+        (wide.rename(columns={"price_tea": "p1"}), ["p1"], "has prices in 'p1', which matches no item"),
         (marked, ["price_Tea"], "has no item 'Tea' for the prices in 'price_Tea'"),
-        (wide, {}, "name one, or give"),
-        (wide, "[1]", "name one, or give"),
+        (wide, {}, "give one name, or"),
+        (wide, "[1]", "give one name, or"),
         (wide, "{", "are not JSON"),
-        (wide, "price_tea,price_tea", "name one twice"),
-        (wide, "tea=price_tea,tea=price_cake", "name an item twice"),
+        (wide, "price_tea,price_tea", "include one twice"),
+        (wide, "tea=price_tea,tea=price_cake", "include an item twice"),
         (pd.DataFrame({"ranking": ["a > b"]}).assign(price=1), "price", "has rankings, which have no prices"),
     ):
         with pytest.raises(ValueError, match=said.replace("[", r"\[")):

@@ -104,7 +104,7 @@ def test_what_was_offered_goes_before_other_columns() -> None:
 def test_items_that_look_like_flags() -> None:
     rows = [(1, 0, 1), (1, 1, 1), (2, 0, 0), (2, 1, 0)]
     frame = pd.DataFrame(rows, columns=["id", "item", "choice"])
-    with pytest.raises(ValueError, match="row 0: 2 items are flagged"):
+    with pytest.raises(ValueError, match="row 0: 2 items are marked"):
         read(frame)
     assert read_counts(frame, columns={"chosen_item": "choice"}).tallies.tolist() == [1, 1]
 
@@ -112,10 +112,10 @@ def test_items_that_look_like_flags() -> None:
 def test_one_offer_for_all() -> None:
     frame = pd.DataFrame({"depvar": ["gc", "er", "gc"], "ic.gc": [8.5, 9.6, 7.1], "ic.er": [1, 0, 1]})
     with pytest.raises(
-        ValueError, match=r"choice '2' is not in its offer 'pie;tea': .* as in items=train_av:1;car_av:2"
+        ValueError, match=r"choice '2' is not in its offer 'pie;tea': .* columns='items=train_av:1;car_av:2'"
     ):
         read(coded()[1:], "wide")
-    with pytest.raises(ValueError, match=r"availability 8.5 of the item 'ic.gc' is not 0 or 1.* as in offered=a;b"):
+    with pytest.raises(ValueError, match=r"availability 8.5 of the item 'ic.gc' is not 0 or 1.* columns='offered=a;b'"):
         read(frame)
     for columns in ("offered=gc;er;hp", {"offered": ["gc", "er", "hp"], "chosen": "depvar"}):
         counts = read_counts(frame, columns=columns)
@@ -127,26 +127,26 @@ def test_what_numbered_offers_hold(tmp_path: Path) -> None:
     joined = pd.DataFrame({"offer_id": list(NUMBERS.values()), "offered": list(NUMBERS)})
     spaced = listed().assign(offer_id=[f"{' ' * (row % 2)}{number}" for row, number in enumerate(listed()["offer_id"])])
     same(read_counts(spaced))
-    with pytest.raises(ValueError, match="row 4: the offer has no number"):
+    with pytest.raises(ValueError, match="row 4: the offer has no id"):
         read(listed().assign(offer_id=[10, 10, 20, 20, np.nan, 30, 30, 40, 40]))
     for contents in (joined, held().rename(columns={"offer_id": "offer"}), given_as(held(), "csv", tmp_path)):
         same(read_counts(sold(), contents=contents))
         same(read_counts(listed(), contents=contents))
-    with pytest.raises(ValueError, match="row 3: nothing says what is in the offer '20'"):
+    with pytest.raises(ValueError, match="row 3: the items of the offer '20' are unknown"):
         read(sold(), contents=held().query("offer_id != 20"))
-    with pytest.raises(ValueError, match="does not say what is in the offers: call its columns 'offer_id' and 'item'"):
+    with pytest.raises(ValueError, match="does not list the offers' items: rename columns to 'offer_id' and 'item'"):
         read(sold(), contents=wide())
     with pytest.raises(ValueError, match="row 1: the offer is empty"):
         read(sold(), contents=held().assign(item=["tea", "", *["pie"] * 7]))
-    with pytest.raises(ValueError, match="row 0: the offer has no number"):
+    with pytest.raises(ValueError, match="row 0: the offer has no id"):
         read(sold(), contents=held().assign(offer_id=None))
-    with pytest.raises(ValueError, match="only numbers its offers: give contents"):
+    with pytest.raises(ValueError, match="has only the ids of its offers: add contents"):
         read(sold(), columns={"offer_id": "offer_id"})
     with pytest.raises(
         ValueError, match=r"^contents needs a column in .* that identifies the offer: columns='offer_id="
     ):
         read(long(), contents=held())
-    with pytest.raises(ValueError, match="or say by columns that this only numbers offers, as in offer_id=offer"):
+    with pytest.raises(ValueError, match="or map the column if it has the ids of offers: columns='offer_id=offer'"):
         read(listed().rename(columns={"offer_id": "offer"}))
 
 
@@ -167,7 +167,12 @@ def test_the_command_line_reads_them_too(tmp_path: Path) -> None:
 
 
 def test_files_of_other_programs_name_a_remedy(tmp_path: Path) -> None:
-    for ending, words in {"zip": "unpack it", "ods": "save it as CSV", "dta": "by pandas", "rda": "write.csv"}.items():
+    for ending, words in {
+        "zip": "decompress it",
+        "ods": "save it as CSV",
+        "dta": "with pandas",
+        "rda": "write.csv",
+    }.items():
         path = tmp_path / f"data.{ending}"
         path.write_bytes(b"\x00\x01")
         with pytest.raises(ValueError, match=words):
@@ -193,9 +198,9 @@ def test_globs_and_lists_of_files(tmp_path: Path) -> None:
     same(read_counts(str(tmp_path / "day-*.csv")))
     same(read_counts([tmp_path / "day-1.csv", tmp_path / "day-2.csv"]))
     (tmp_path / "day-3.csv").write_text("chosen,offered\n")
-    with pytest.raises(ValueError, match=r"day-3.csv has other columns than .*day-1.csv"):
+    with pytest.raises(ValueError, match=r"day-3.csv has different columns than .*day-1.csv"):
         read(str(tmp_path / "day-*.csv"))
-    with pytest.raises(ValueError, match="is a folder: name its files"):
+    with pytest.raises(ValueError, match="is a folder: give its files"):
         read(tmp_path)
     with pytest.raises(ValueError, match="There is no file"):
         read(tmp_path / "night-*.csv")
@@ -245,7 +250,7 @@ def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
         read(str(tmp_path / "*.parquet"), on_error="stop")
     same(read_counts(str(tmp_path / "*.parquet"), on_error="skip", period="day"))
     pq.write_table(pa.Table.from_pandas(tallies()), tmp_path / "4.parquet")
-    with pytest.raises(ValueError, match=r"4.parquet has other columns than .*1.parquet"):
+    with pytest.raises(ValueError, match=r"4.parquet has different columns than .*1.parquet"):
         read(str(tmp_path / "*.parquet"))
 
 

@@ -19,7 +19,7 @@ BAD: list[tuple[str, str, str]] = [
     ("offered,chosen\na;b,c\n", "not offered", "line 2: the choice 'c' is not in its offer 'a;b'"),
     ("offered,chosen\na;b,a\n,a\n", "empty", "line 3: the offer is empty"),
     ("offered,chosen\na;b,\n", "empty", "line 2: the choice is empty"),
-    ("offered,chosen\na;;b,a\n", "empty", "line 2: the offer 'a;;b' names an empty item"),
+    ("offered,chosen\na;;b,a\n", "empty", "line 2: the offer 'a;;b' has an empty item"),
     ("offered,chosen\na;a,a\n", "repeated item", "line 2: the offer 'a;a' names an item twice"),
     ("offered,chosen\na;x,a\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
     ("offered,chosen\na;b,x\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
@@ -28,10 +28,10 @@ BAD: list[tuple[str, str, str]] = [
     ('offered,chosen\n"a\n;b",a\n"a"b,a\n', "malformed", "line 4: this is not CSV"),
     ("offered,chosen,count\na;b,a,-1\n", "count", "line 2: the count '-1' is not a number >= 0"),
     ("offered,chosen,count\na;b,a,inf\n", "count", "line 2: the count 'inf' is not"),
-    ("obs,item,chosen\n1,a,1\n1,b,1\n", "flag", "line 2: 2 items are flagged as chosen"),
+    ("obs,item,chosen\n1,a,1\n1,b,1\n", "flag", "line 2: 2 items are marked as chosen"),
     ("obs,item,chosen\n1,a,1\n2,a,0\n2,b,0\n1,b,0\n", "flag", "line 3: no item is marked as chosen"),
     ("obs,item,chosen\n1,a,maybe\n1,b,1\n", "flag", "line 2: the chosen flag 'maybe' of the item 'a'"),
-    ("obs,item,chosen\n1,a,1\n,b,1\n", "empty", "line 3: the observation has no name"),
+    ("obs,item,chosen\n1,a,1\n,b,1\n", "empty", "line 3: the observation has no id"),
     ("obs,item,chosen\n1,a,1\n1,a,0\n", "repeated item", "line 2: the offer 'a;a' names"),
     ("obs,item,chosen\n1,a,1\n1,b\n", "malformed", "line 3: there are fewer values"),
     ("obs,item,chosen,count\n1,a,1,2\n1,b,0,3\n", "malformed", "different values of 'count'"),
@@ -40,11 +40,11 @@ BAD: list[tuple[str, str, str]] = [
         "not offered",
         "line 4: the choice 'b' is not in its offer 'a;c'",
     ),
-    ("case,alt,choice\n1,a,b\n1,b,a\n", "flag", "line 2: one observation names the choices 'b' and 'a'"),
-    ("case,alt,choice\n1,a,a\n1,b,\n", "flag", "line 2: one observation names the choices 'a' and ''"),
+    ("case,alt,choice\n1,a,b\n1,b,a\n", "flag", "line 2: one observation has the choices 'b' and 'a'"),
+    ("case,alt,choice\n1,a,a\n1,b,\n", "flag", "line 2: one observation has the choices 'a' and ''"),
     ("case,alt,choice\n1,a,rum\n1,b,rum\n", "unknown item", "line 2: the item 'rum' is not among the 3 items"),
     ("a_av,b_av,choice\n1,1,7\n", "unknown item", "line 2: the item '7' is not among the 3 items"),
-    ("offer_id,item,count\n1,a,7\n1,b,7\n,b,1\n", "empty", "line 4: the offer has no number"),
+    ("offer_id,item,count\n1,a,7\n1,b,7\n,b,1\n", "empty", "line 4: the offer has no id"),
     ("offer_id,item,count\n1,a,7\n1,b,few\n", "count", "line 3: the count 'few'"),
     ("offer_id,item,count\n1,,3\n", "empty", "line 2: a row of the offer '1' is bad"),
     ("offer_id,item,count\n1,a\n", "malformed", "line 2: there are fewer values than columns"),
@@ -54,7 +54,7 @@ BAD: list[tuple[str, str, str]] = [
     ("a,b,chosen\n1,0,b\n", "not offered", "line 2: the choice 'b' is not in its offer 'a'"),
     ("offer,item,count\na;b,a,few\n", "count", "line 2: the count 'few'"),
     ("ranking,count\na>>b,1\n", "ranking", "line 2: the ranking 'a>>b' has an empty place"),
-    ("ranking,count\na>b>a,1\n", "repeated item", "line 2: the ranking 'a>b>a' names a candidate twice"),
+    ("ranking,count\na>b>a,1\n", "repeated item", "line 2: the ranking 'a>b>a' lists a candidate twice"),
     ("ranking,count\na>x,1\n", "unknown item", "line 2: the item 'x'"),
     ("ranking,count\n,1\n", "empty", "line 2: the ranking is empty"),
 ]
@@ -96,7 +96,7 @@ def test_bytes_and_archives_that_are_none(tmp_path: Path) -> None:
     for content in (b"not packed", whole[: len(whole) // 2], whole[:-1], flipped):
         for name in ("data.csv.gz", "data.jsonl.gz"):
             (tmp_path / name).write_bytes(content)
-            with pytest.raises(ValueError, match="is not a whole gzip file"):
+            with pytest.raises(ValueError, match="is not a complete gzip file"):
                 read(tmp_path / name)
     (tmp_path / "data.csv.gz").write_bytes(whole + gzip.compress(b"a;b,b\n"))
     assert read_counts(tmp_path / "data.csv.gz").tallies.tolist() == [5000, 1]
@@ -172,20 +172,20 @@ def test_headers_that_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"format": "odd"}, "There is no format 'odd'"),
-        ({"format": "long"}, "has no column 'observation' but 'offered', 'chosen'"),
-        ({"columns": {"chosen": "picked"}}, "has no column 'picked' to be 'chosen'"),
-        ({"columns": {"role": "chosen"}}, "There is no role 'role'"),
-        ({"columns": {"items": ["tea"]}, "format": "wide"}, "has no column 'tea' to be an item"),
+        ({"format": "odd"}, "Unknown format 'odd'"),
+        ({"format": "long"}, r"has no column 'observation' \(it has 'offered', 'chosen'\)"),
+        ({"columns": {"chosen": "picked"}}, "has no column 'picked' for 'chosen'"),
+        ({"columns": {"role": "chosen"}}, "Unknown column role 'role'"),
+        ({"columns": {"items": ["tea"]}, "format": "wide"}, "has no column 'tea' for an item"),
         ({"on_error": "hide"}, "on_error is 'hide'"),
         ({"rejects": "x.csv"}, "needs on_error='skip'"),
         ({"separator": ""}, "The separator is ''"),
         ({"by": "store"}, "has no column 'store'"),
         ({"period": "day"}, "has no column 'time'"),
-        ({"period": "age"}, "There is no period 'age'"),
+        ({"period": "age"}, "Unknown period 'age'"),
         ({"parts": 0}, "The number of parts is 0"),
-        ({"parts": 9}, "has 5 records, fewer than the 9 needed"),
-        ({"parts": 2, "by": "chosen"}, "cannot be divided further: give parts, or by and period"),
+        ({"parts": 9}, "has 5 records, but at least 9 are needed"),
+        ({"parts": 2, "by": "chosen"}, "parts cannot be combined with by or period"),
         ({"memory": "lots"}, "The memory 'lots' is not a size"),
     ],
 )
@@ -196,7 +196,7 @@ def test_wrong_options(options: Any, words: str) -> None:
 
 def test_wrong_sources() -> None:
     for source in (7, None, [], [1]):
-        with pytest.raises(ValueError, match=r"to read|Cannot read"):
+        with pytest.raises(ValueError, match="Cannot read"):
             read(source)
-    with pytest.raises(ValueError, match="let them differ in more than case"):
+    with pytest.raises(ValueError, match="rename one, as case does not count"):
         read(pd.DataFrame({"a": [1], "A": [1], "chosen": ["a"]}))

@@ -81,14 +81,14 @@ def test_preflib(tmp_path: Path) -> None:
     ("line", "words"),
     [
         ("5: 1,4", "line 9: the alternative '4' is not among the 3"),
-        ("5: 1,1", "line 9: the ranking .* names a candidate twice"),
+        ("5: 1,1", "line 9: the ranking .* lists a candidate twice"),
         ("x: 1", "line 9: the count 'x'"),
         ("1,2", "line 9: the count ''"),
         ("5: 1,{2", "line 9: the ballot '1,{2' is not of the form"),
         ("5:", "line 9: the ballot '' is not of the form"),
         ("5: {}", "line 9: the ranking is empty"),
         ("# NUMBER ALTERNATIVES: many", "the number of alternatives is 'many'"),
-        ("# ALTERNATIVE NAME 2: ann", "the name 'ann' is empty or given twice"),
+        ("# ALTERNATIVE NAME 2: ann", "the name 'ann' is empty or used twice"),
     ],
 )
 def test_wrong_ballots(line: str, words: str, tmp_path: Path) -> None:
@@ -106,7 +106,9 @@ def test_alternatives_called_by_the_codes_of_others(tmp_path: Path) -> None:
     path.write_text(f"# NUMBER ALTERNATIVES: 2\n{names}3: 1\n1: 2\n")
     assert read_counts(path).tallies.tolist() == [1, 3, 0]
     path.write_text(f"# NUMBER ALTERNATIVES: 2\n{names[:24]}3: 1\n1: 2\n")
-    with pytest.raises(ValueError, match="line 3: the alternative 1 is called '2', as another is: name that one"):
+    with pytest.raises(
+        ValueError, match="line 3: the alternative 1 is called '2', like another one: rename one of them"
+    ):
         read(path)
 
 
@@ -155,7 +157,7 @@ def test_an_assumed_outside_share() -> None:
     assert found.spans["tea"] == pytest.approx(0.4)
     with pytest.raises(ValueError, match="There are no shares to assume"):
         outside_sensitivity(before, lambda _: {"tea": 1.0}, [])
-    with pytest.raises(ValueError, match="The answers name"):
+    with pytest.raises(ValueError, match="The answers have the names"):
         outside_sensitivity(before, lambda _: {})
     with pytest.raises(ValueError, match="There is no share for the offer"):
         with_outside(before, {})

@@ -137,7 +137,7 @@ def test_groups_beyond_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             with monkeypatch.context() as patch:
                 if slow:
                     patch.setattr(Job, "quickly", lambda *_: None)
-                with pytest.raises(ValueError, match="There are more than 10 groups to keep apart"):
+                with pytest.raises(ValueError, match="There are more than 10 groups: choose"):
                     read(frame, by="id", **options)  # type: ignore[arg-type]
 
 
@@ -152,5 +152,7 @@ def test_an_array_with_nul_bytes(tmp_path: Path) -> None:
 def test_sheets_are_of_workbooks(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("offered,chosen\na;b,a\n")
-    with pytest.raises(ValueError, match=r"data\.csv is not a workbook, and has no sheet 'sales': leave sheet out"):
+    with pytest.raises(
+        ValueError, match=r"data\.csv is not an Excel workbook, so it has no sheet 'sales': leave out sheet"
+    ):
         read(path, sheet="sales")

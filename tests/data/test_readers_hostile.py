@@ -58,9 +58,9 @@ def test_folders_tell_what_is_asked_of_them(ending: str, tmp_path: Path) -> None
             assert [part.observations for part in read(files, partitions=["store"], parts=3).groups.values()] == [7] * 3
     with pytest.raises(ValueError, match=r"has a column 'chosen' of its own: leave it out of the partitions"):
         read(files, partitions="chosen")
-    with pytest.raises(ValueError, match=r"lies in no folder day=\.\.\.: leave 'day' out"):
+    with pytest.raises(ValueError, match=r"is in no folder day=\.\.\.: leave 'day' out"):
         read(files, partitions=("store", "day"))
-    with pytest.raises(ValueError, match="A data frame lies in no folder store="):
+    with pytest.raises(ValueError, match="A data frame is in no folder store="):
         read(FRAME, partitions="store")
 
 
@@ -103,12 +103,10 @@ def test_a_quote_that_does_not_close_ends_the_file(tail: str, tmp_path: Path) ->
     path = tmp_path / "data.csv"
     path.write_text('offered,chosen,note\na;b,a,x\na;b,b,"\n' + tail)
     for on_error in ("stop", "skip"):
-        with pytest.raises(
-            ValueError, match=f"line 3: a record begins that does not end within {MAX_RECORD_LINES} lines"
-        ):
+        with pytest.raises(ValueError, match=f"line 3: a record does not end within {MAX_RECORD_LINES} lines"):
             read(path, on_error=on_error)
     path.write_text('"offered,chosen\n' + tail)
-    with pytest.raises(ValueError, match=f"line 1: a record begins that does not end within {MAX_RECORD_LINES} lines"):
+    with pytest.raises(ValueError, match=f"line 1: a record does not end within {MAX_RECORD_LINES} lines"):
         read(path)
 
 
@@ -170,7 +168,7 @@ def test_lines_up_to_the_limit_are_read(tmp_path: Path) -> None:
 def test_files_in_utf_16_name_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("offered,chosen\né;b,é\n", encoding="utf-16")
-    with pytest.raises(ValueError, match="is in UTF-16: say encoding='utf-16'"):
+    with pytest.raises(ValueError, match="is in UTF-16: set encoding='utf-16'"):
         read(path)
     assert read_counts(path, encoding="utf-16").assortments.items == ("b", "é")
 
@@ -207,7 +205,7 @@ def test_half_a_character_is_no_item(tmp_path: Path) -> None:
         read(frame)
     wrong: list[dict[str, Any]] = [{"no_choice": HALF}, {"items": ["a", HALF]}, {"nobody": HALF}]
     for options in wrong:
-        with pytest.raises(ValueError, match=r"is '\\ud800': give it a name"):
+        with pytest.raises(ValueError, match=r"is '\\ud800': use plain text"):
             read(FRAME, **options)
 
 
@@ -215,10 +213,10 @@ def test_labels_that_read_the_same_are_no_offer(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     for offer in (["1", 1], ["true", True], [1, 1.0], ["a", "a "]):
         path.write_text(json.dumps({"offered": offer, "chosen": offer[0]}))
-        with pytest.raises(ValueError, match=r"line 1: the offer '.*' names an item twice"):
+        with pytest.raises(ValueError, match=r"line 1: the offer '.*' lists an item twice"):
             read(path)
     columns: Any = {"offered": ["1", 1], "chosen": "chosen"}
-    with pytest.raises(ValueError, match=r"The items offered to all are .* name each once"):
+    with pytest.raises(ValueError, match=r"The items offered to all are .* list each once"):
         read(FRAME, columns=columns)
     with pytest.raises(ValueError, match="more than once"):
         read(FRAME, items=["a", "b", "c", "1", 1])
@@ -228,7 +226,7 @@ def test_a_column_without_a_name_plays_no_part() -> None:
     frame = pd.DataFrame({"": ["x"], "offered": ["a;b"], "chosen": ["a"]})
     assert read_counts(frame).observations == 1
     for role in ("offered", "chosen", "count"):
-        with pytest.raises(ValueError, match=f"The column to be '{role}' is '', which is not a name"):
+        with pytest.raises(ValueError, match=f"The column for '{role}' is '', which is not a name"):
             read(frame, columns={role: ""})
     with pytest.raises(ValueError, match="a column called '', which is not a name"):
         read(pd.DataFrame({"": [1], "a": [1], "chosen": ["a"]}))
@@ -250,7 +248,9 @@ def test_rankings_are_known_however_they_are_joined(mark: str, count: str) -> No
     [(["Ray, Bob", "Smith, Ann"], ","), (["a;b"] * 1000 + ["a > b"], ">"), (["a"] * 1000 + ["a|b"], "|")],
 )
 def test_rankings_that_may_be_names_are_asked_about(rankings: list[str], mark: str) -> None:
-    with pytest.raises(ValueError, match=f"contains '[{mark}]': say separator='[{mark}]' if that joins its names, or "):
+    with pytest.raises(
+        ValueError, match=f"contains '[{mark}]': set separator='[{mark}]' if that separates its names, or "
+    ):
         read(pd.DataFrame({"ranking": rankings}))
 
 
@@ -259,7 +259,7 @@ def test_names_with_commas_and_columns_that_may_be_counts() -> None:
     names = pd.DataFrame({"ranking": ["Ray, Bob", "Smith, Ann"]})
     assert read_counts(names, separator=">").assortments.n_items == 3
     assert read_counts(names, separator=",").assortments.n_items == 5
-    with pytest.raises(ValueError, match="has the columns 'n', 'votes' that may be counts: say which by count"):
+    with pytest.raises(ValueError, match=r"has the columns 'n', 'votes' that may be counts: set columns='count="):
         read(pd.DataFrame({"ranking": ["a>b"], "n": [1], "votes": [2]}))
 
 

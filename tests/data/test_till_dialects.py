@@ -170,7 +170,7 @@ def test_commas_and_dates_from_the_whole_column() -> None:
 def test_what_cannot_be_recognised_can_be_said(tmp_path: Path) -> None:
     days = ["02/03/2026", "03/03/2026"] * 2
     table = pd.DataFrame({"time": days, "offered": "a;b", "chosen": list("aabb")})
-    with pytest.raises(ValueError, match="say dates='dmy'"):
+    with pytest.raises(ValueError, match="set dates='dmy'"):
         read(table, half_life="1d")
     firsts = [read(table, half_life="1d", dates=order).times for order in ("dmy", "mdy")]
     assert [pd.Timestamp(times[0], unit="s").month for times in firsts if times] == [3, 2]

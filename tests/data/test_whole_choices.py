@@ -23,10 +23,10 @@ def forgetting(kind: Any) -> ChoiceCounts:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (ChoiceCounts(OFFERS, [2, 1, 0.5, 3, 1]), "and a tally is 0.5: count without weights"),
-        (ChoiceCounts(OFFERS, [20.25, 10, 5, 30, 10]), "and a tally is 20.25: count without weights"),
-        (forgetting(DecayingCounts), "and DecayingCounts forget: count all of them in ChoiceCounts"),
-        (forgetting(WindowCounts), "and WindowCounts forget: count all of them in ChoiceCounts"),
+        (ChoiceCounts(OFFERS, [2, 1, 0.5, 3, 1]), "but a tally is 0.5: count without weights"),
+        (ChoiceCounts(OFFERS, [20.25, 10, 5, 30, 10]), "but a tally is 20.25: count without weights"),
+        (forgetting(DecayingCounts), "but DecayingCounts forget: use ChoiceCounts"),
+        (forgetting(WindowCounts), "but WindowCounts forget: use ChoiceCounts"),
     ],
 )
 def test_weighted_choices_have_no_confidence(counts: ChoiceCounts, message: str) -> None:

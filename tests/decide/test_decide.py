@@ -25,7 +25,7 @@ def test_the_best_offers_are_those_of_brute_force(case: tuple[Any, dict[Label, f
     model, margins, said = case
     wanted = ranked_offers(model, margins, said)
     if not wanted:
-        with pytest.raises(ValueError, match=r"contradict|No offer keeps|fill|may be in it|both must and never"):
+        with pytest.raises(ValueError, match=r"contradict|No offer meets|fill|may be in it|both must and never"):
             best_offer(model, margins, **said)
         return
     found = best_offer(model, margins, top=top, **said)
@@ -126,7 +126,7 @@ def test_offers_have_values() -> None:
     assert frame["value"].tolist() == pytest.approx(
         [worth(model, offer, margins, {"i3": 0.5}) for offer in (("i1",), ("i1", "i3"), ())]
     )
-    with pytest.raises(ValueError, match="'soup', which the model does not know"):
+    with pytest.raises(ValueError, match="'soup', which the model lacks"):
         value(model, [("soup",)], margins)
 
 
@@ -144,7 +144,11 @@ def test_one_margin_or_a_series_serve_as_well() -> None:
     [
         ({"i1": 1, "i2": 1}, {}, "'i3' has no margin"),
         ({"i1": 1, "i2": 1, "i3": float("nan")}, {}, "margin of 'i3' is nan"),
-        ({"i1": 1, "i2": 1, "i3": 1, "soup": 1}, {}, "margin of 'soup', which the model does not know"),
+        (
+            {"i1": 1, "i2": 1, "i3": 1, "soup": 1},
+            {},
+            "margin of 'soup', which the model lacks: its items are",
+        ),
         ({"i0": 1, "i1": 1, "i2": 1, "i3": 1}, {}, "no-choice item 'i0' has the margin 1"),
         ("much", {}, "give a dict, a Series or one number"),
         (1, {"must": ["i1"], "never": ["i1"]}, "both must and never"),
@@ -159,10 +163,10 @@ def test_one_margin_or_a_series_serve_as_well() -> None:
         (1, {"requires": [("i1", "i1")]}, "with itself"),
         (1, {"requires": ["i1", "i2", "i3"]}, "give pairs of items"),
         (1, {"space": {"i1": -1}, "capacity": 3}, "space of 'i1' is -1"),
-        (1, {"space": {"i1": 1}}, "belong together"),
+        (1, {"space": {"i1": 1}}, "Give space and capacity together"),
         (1, {"space": {"i1": 4}, "capacity": 3, "must": ["i1"]}, "fill 4 of a capacity of 3"),
-        (1, {"space": 2, "capacity": 3, "at_least": 2}, "No offer keeps all constraints"),
-        (1, {"excludes": [("i1", "i2"), ("i2", "i3"), ("i1", "i3")], "at_least": 2}, "No offer keeps"),
+        (1, {"space": 2, "capacity": 3, "at_least": 2}, "No offer meets all constraints"),
+        (1, {"excludes": [("i1", "i2"), ("i2", "i3"), ("i1", "i3")], "at_least": 2}, "No offer meets"),
         (1, {"listing_costs": {"i0": 1}}, "no-choice item 'i0' has the listing cost 1"),
         (1, {"top": 0}, "top is 0"),
         (1, {"top": 2000}, "at most 1000"),

@@ -149,7 +149,7 @@ def test_the_gain_has_the_interval_of_a_difference_between_replicates() -> None:
         reach = stdtrit(11, 0.95) * np.hypot(drawn.std(ddof=1), drawn.mean() - gain)
         assert ends == pytest.approx((gain - reach, gain + reach))
     text = "\n".join(summary(found))
-    assert "against the present offer" in text or "This is the present offer." in text
+    assert "compared with the present offer" in text or "This is the present offer." in text
     plain = best_offer(boot.model, MARGINS, counts=boot, interval=None)
     assert plain.interval is None
     assert plain.context is not None
@@ -232,7 +232,7 @@ def test_the_command_begins_with_single_changes(shop: Path) -> None:
     assert lines[2].startswith("  ")
     assert "EUR" in lines[2]
     assert any(line.startswith("Best according to the model: ") for line in lines)
-    assert "EUR against the present offer" in text
+    assert "EUR compared with the present offer" in text
 
 
 def test_choices_that_changed_are_not_used(shop: Path) -> None:
@@ -240,7 +240,7 @@ def test_choices_that_changed_are_not_used(shop: Path) -> None:
         file.write("2026-03-09,tea;cake,tea,5\n")
     assert json.loads(decide(shop, "--json").stdout)["context"]["nearness"] is None
     error = decide(shop, "--present", "recent").exception
-    assert str(error) == "--present recent needs the choices that the model was fitted to: give --data as well."
+    assert str(error) == "--present recent needs the choices that the model was fitted to: add --data."
 
 
 def test_too_little_time_for_intervals_is_said(shop: Path) -> None:

@@ -168,35 +168,38 @@ def test_an_item_at_a_price_does_not_stand_for_leaving() -> None:
     found = best_offer(model, costs=1.0, at_most=1)
     assert found.problem.nothing == -1
     assert found.offer == ("tea @ 4.00",)
-    with pytest.raises(ValueError, match=r"^The no-choice item 'pie @ 3.50' has a price: name one that stands for .*"):
+    with pytest.raises(ValueError, match=r"^The no-choice item 'pie @ 3.50' has a price: choose one that means .*"):
         best_offer(model, costs=1.0, no_choice="pie @ 3.50")
 
 
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"costs": 1.0}, "The item 'gift' has no margin: say what a sale of it earns, 0 if nothing."),
+        ({"costs": 1.0}, "The item 'gift' has no margin: give what a sale of it earns, 0 if nothing."),
         ({"margins": {"tea @ 3.00": 1.0}}, "The item 'tea @ 4.00' has no margin: .*"),
         ({"margins": {"tea": 1.0}}, "The margin of 'tea' depends on its price: .* such as 'tea @ 3.00'."),
-        ({}, "There are neither margins nor costs: say what a sale earns, or what each item costs."),
+        ({}, "There are neither margins nor costs: give what a sale earns, or what each item costs."),
         ({"margins": GIFT, "costs": {"tea": 1.0}}, "The item 'pie' has no cost: .*"),
-        ({"margins": GIFT, "costs": {"gift": 1.0}}, "There is a cost of 'gift', which has no price of its own: .*"),
+        ({"margins": GIFT, "costs": {"gift": 1.0}}, "The item 'gift' has a cost, but no price of its own: .*"),
         ({"margins": {"tea @ 3.00": 1.0}, "costs": 1.0}, "The item 'tea @ 3.00' has a margin, and 'tea' a cost: .*"),
-        ({"margins": 1.0, "must": ["tea @ 9.00"]}, "must names 'tea @ 9.00', which the model does not know: .*"),
-        ({"margins": 1.0, "must": ["tea"], "never": ["tea"]}, "No level of an item that must be there is left, .*"),
+        ({"margins": 1.0, "must": ["tea @ 9.00"]}, "must names 'tea @ 9.00', which is not an item of the model: .*"),
+        (
+            {"margins": 1.0, "must": ["tea"], "never": ["tea"]},
+            "All levels of an item that must be offered are excluded, .*",
+        ),
         ({"margins": 1.0, "excludes": [("tea", "tea @ 3.00")]}, "excludes contains the pair of 'tea @ 3.00' with .*"),
         ({"margins": 1.0, "ladders": [("gift", "tea")]}, "ladders names 'gift', which has no price: items with one .*"),
         ({"margins": 1.0, "ladders": ["tea"]}, r"ladders contains \('tea',\): give items from cheap to dear, .*"),
         ({"margins": 1.0, "ladders": [("tea", "tea")]}, "ladders contains an item twice, in .*"),
-        ({"margins": 1.0, "changes": 1}, "changes needs present: say what is on offer now."),
-        ({"margins": 1.0, "present": {"tea": 9.0}, "changes": 1}, "The price 9 of 'tea' is beyond its levels, .*"),
+        ({"margins": 1.0, "changes": 1}, "changes needs present: give the current offer."),
+        ({"margins": 1.0, "present": {"tea": 9.0}, "changes": 1}, "The price 9 of 'tea' is outside its levels, .*"),
         ({"margins": 1.0, "present": ["tea"], "changes": 1}, "present names 'tea' without a price: give one, .*"),
-        ({"margins": 1.0, "present": ["tea @ 3.00", "tea @ 4.00"], "changes": 1}, "present has an item twice: .*"),
+        ({"margins": 1.0, "present": ["tea @ 3.00", "tea @ 4.00"], "changes": 1}, "present lists an item twice: .*"),
         ({"margins": 1.0, "present": "tea", "changes": 1}, "present is 'tea': give the items on offer, .*"),
         ({"margins": 1.0, "present": [], "changes": -1}, "changes is -1: it must be at least 0."),
         (
             {"margins": 1.0, "present": [], "changes": 0, "must": ["tea"]},
-            "No offer keeps must, requires and changes .*",
+            "No offer meets must, requires and changes .*",
         ),
         ({"margins": 1.0, "space": {"tea": 1, "tea @ 3.00": 2}, "capacity": 3}, "The item 'tea @ 3.00' has two .*"),
     ],
@@ -224,7 +227,7 @@ def test_without_prices_changes_count_items_and_the_rest_is_refused() -> None:
     assert found.prices == dict.fromkeys(found.offer)
     with pytest.raises(ValueError, match="ladders names 'a', which has no price: items with one are none"):
         best_offer(model, margins, ladders=[("a", "b")])
-    with pytest.raises(ValueError, match="does not know prices, so that costs say nothing"):
+    with pytest.raises(ValueError, match="has no prices, so costs cannot be used"):
         best_offer(model, costs=1.0)
     with pytest.raises(ValueError, match="There are no margins"):
         best_offer(model)

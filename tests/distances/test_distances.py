@@ -218,7 +218,7 @@ def test_distances_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("guess", {}, "no distance 'guess': choose one of 'l1', 'l2'"),
+        ("guess", {}, "Unknown distance 'guess': choose one of 'l1', 'l2'"),
         ("l0.5", {}, "The q of 'l0.5' is 0.5: it must be at least 1"),
         ("squared-l1", {}, "not smooth: only l_q norms with 2 <= q < infinity"),
         ("squared-linf", {}, "not smooth"),
@@ -243,11 +243,11 @@ def test_bad_settings_are_refused() -> None:
         LowNorm(OFFERS, q=2.5)
     with pytest.raises(ValueError, match="HighNorm is for 2 <= q"):
         HighNorm(OFFERS, q=1.5)
-    with pytest.raises(ValueError, match="no potential 'odd'"):
+    with pytest.raises(ValueError, match="Unknown potential 'odd'"):
         MaxDifference(OFFERS, kind="odd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="A weight is -1"):
         KL(OFFERS, weights=(1.0, 1.0, 1.0, -1.0))
-    with pytest.raises(ValueError, match="no kind 'odd' of weights"):
+    with pytest.raises(ValueError, match="Unknown kind of weights 'odd'"):
         distances.observation_weights(ChoiceCounts(OFFERS), "odd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"q is 0\.5"):
         distances.norm(0.5, OFFERS)

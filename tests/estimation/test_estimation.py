@@ -99,10 +99,10 @@ def test_counts_leave_unseen_offers_out(method: str) -> None:
         ({"max_rounds": 0}, "max_rounds is 0"),
         ({"max_rounds": 10.5}, "max_rounds is 10.5: it must be a whole number"),
         ({"certify_every": 0}, "certify_every is 0"),
-        ({"distance": "furlong"}, "no distance 'furlong'"),
-        ({"learner": "guess"}, "no learner 'guess'"),
+        ({"distance": "furlong"}, "Unknown distance 'furlong'"),
+        ({"learner": "guess"}, "Unknown learner 'guess'"),
         ({"learner": 3}, "neither the name of a learner"),
-        ({"ties": "middle"}, "no tie rule 'middle'"),
+        ({"ties": "middle"}, "Unknown tie rule 'middle'"),
         ({"weights": "none"}, "weights is 'none'"),
         ({"oracle": "auto"}, "has no method cheapest"),
         ({"distance": rs.distances.L2(OFFERS), "smoothing": 0.5}, "set it on the distance object"),
@@ -183,8 +183,8 @@ def test_counts_weigh_offers_by_their_observations() -> None:
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("best", "no method 'best': choose one of 'auto', 'max-entropy'"),
-        ("fully-corrective", "no method 'fully-corrective'"),
+        ("best", "Unknown method 'best': choose one of 'auto', 'max-entropy'"),
+        ("fully-corrective", "Unknown method 'fully-corrective'"),
         (None, "None is neither the name of a method nor its settings"),
         (PrimalDual, "neither the name of a method nor its settings"),
     ],
@@ -209,7 +209,7 @@ def test_counts_may_be_given_alone() -> None:
     offers = rs.Assortments([("tea", "nothing"), ("pie", "nothing")])
     counts = rs.ChoiceCounts(offers, [50, 50, 25, 75])
     assert rs.estimate(counts).certificate == rs.estimate(offers, counts).certificate
-    with pytest.raises(ValueError, match="Counts know their offers"):
+    with pytest.raises(ValueError, match="Counts include their offers"):
         rs.estimate(counts, counts)
-    with pytest.raises(ValueError, match="There are no data"):
+    with pytest.raises(ValueError, match="No data given"):
         rs.estimate(offers)

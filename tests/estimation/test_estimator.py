@@ -206,7 +206,7 @@ def test_a_failed_batch_leaves_the_model_as_it_was() -> None:
     model = RankingEstimator().partial_fit(rows, [0, 1, 2, 0])
     with (
         pytest.warns(UserWarning, match="past the last column"),
-        pytest.raises(ValueError, match="Position 3, none of these, was not among"),
+        pytest.raises(ValueError, match="Position 3, for none of these, was not chosen"),
     ):
         model.partial_fit(rows, [0, 1, 2, 3])
     assert model.partial_fit(rows, [0, 1, 2, 0]).counts_.observations == 8

@@ -98,7 +98,7 @@ def test_every_method_has_all_fitted_attributes() -> None:
         model = RankingEstimator(method=method).fit(frame, chosen).partial_fit(frame, chosen)
         assert isinstance(model.model_, kind)
         assert model.counts_.observations == 240
-    with pytest.raises(ValueError, match="no method 'best'"):
+    with pytest.raises(ValueError, match="Unknown method 'best'"):
         RankingEstimator(method="best").fit(frame, chosen)
 
 

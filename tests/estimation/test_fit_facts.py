@@ -89,7 +89,7 @@ def test_a_fit_without_time_says_that_it_was_cut_short(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["cut_short"] is True
     model = rs.load_model(tmp_path / "model.json")
     assert model.about["cut_short"] is True
-    said = "The fit was cut short"
+    said = "The fit stopped early"
     assert said in shell.run("show", "model.json", cwd=tmp_path).stdout
     told = shell.run("predict", "model.json", "--offer", str(model.items[0]), "--json", cwd=tmp_path).stdout
     assert said in json.loads(told)[0]["warnings"][0]

@@ -232,7 +232,7 @@ def test_one_call_does_it() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "magic"}, "no method 'magic'"),
+        ({"method": "magic"}, "Unknown method 'magic'"),
         ({"replicates": 1}, "replicates is 1: it must be at least 2"),
         ({"seed": -1}, "seed is -1"),
     ],

@@ -121,7 +121,7 @@ def test_a_market_that_ends_its_process_fails_alone(tmp_path: Path) -> None:
     rows = pd.concat([rows, rows[rows.store == "store 3"].head(1)])
     markets = rs.estimate_many(rows, "store", Deadly(choices=61), 2, tmp_path / "out", pool=False)
     assert set(markets.failed) == {("store 3",)}
-    assert "was ended" in markets.failed[("store 3",)]
+    assert "was killed" in markets.failed[("store 3",)]
     assert len(markets) == 5
 
 
@@ -141,7 +141,7 @@ def test_markets_are_copied_and_loaded(tmp_path: Path) -> None:
     assert repr(again) == "Markets(3 markets by store, 0 failed)"
     assert again.predict("York", ("tea", "none")) == markets.predict("York", ("tea", "none"))
     assert again.frame().equals(markets.frame())
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         markets.save(tmp_path / "copy")
 
 

@@ -22,7 +22,7 @@ def refused(words: str, source: Any, out: Path, by: Any = "store", **options: An
 
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
-    refused("has no column 'shop' but 'store'", choices(), tmp_path / "out", by=["shop"])
+    refused(r"has no column 'shop' \(it has 'store'", choices(), tmp_path / "out", by=["shop"])
     choices().to_parquet(tmp_path / "rows.parquet")
     refused("has no column 'shop'", tmp_path / "rows.parquet", tmp_path / "out", by=["store", "shop"])
 
@@ -51,12 +51,12 @@ def test_folders_without_a_value(tmp_path: Path) -> None:
 def test_too_many_markets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies, "MAX_MARKETS", 50)
     rows = choices([f"customer {number}" for number in range(60)], size=2)
-    refused("name more than 50 markets, such as 'customer", rows, tmp_path / "out")
+    refused("define more than 50 markets, such as 'customer", rows, tmp_path / "out")
 
 
 def test_a_million_values_are_refused(tmp_path: Path) -> None:
     rows = pd.DataFrame({"customer": range(1_000_000), "offered": "tea;pie", "chosen": "tea"})
-    refused("'customer' name more than 100,000 markets", rows, tmp_path / "out", by="customer")
+    refused("'customer' define more than 100,000 markets", rows, tmp_path / "out", by="customer")
 
 
 def test_a_corrupt_partition_fails_alone(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_folder_with_results_of_other_settings(tmp_path: Path) -> None:
     out = tmp_path / "out"
     rs.estimate_many(choices(), "store", "nearest", 1, out, pool=False)
     for options in ({"by": ["kind"]}, {"method": "mnl"}, {"seed": 1}, {"method": rs.methods.Nearest(gap=1e-6)}):
-        refused("name another folder, or remove this one", choices(), out, **options)
+        refused("choose another folder, or remove this one", choices(), out, **options)
     assert len(rs.Markets.load(out)) == 3
 
 
@@ -104,7 +104,7 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
         rs.estimate_many(choices(), "store", "nearest", 1, out, pool=False)
     with pytest.raises(ValueError, match="is not a folder of markets"):
         rs.Markets.load(out)
-    with pytest.raises(ValueError, match="There is no folder"):
+    with pytest.raises(ValueError, match="does not exist"):
         rs.Markets.load(tmp_path / "nowhere")
     (out / "settings.json").write_text("[]")
     with pytest.raises(ValueError, match="is damaged"):
@@ -113,7 +113,7 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 
 def test_options_that_mean_nothing(tmp_path: Path) -> None:
     refused("n_jobs is 0", choices(), tmp_path / "out", n_jobs=0)
-    refused("There is no method 'magic'", choices(), tmp_path / "out", method="magic")
-    refused("There is no option 'colour' of reading", choices(), tmp_path / "out", colour="red")
+    refused("Unknown method 'magic'", choices(), tmp_path / "out", method="magic")
+    refused("Unknown reading option 'colour'", choices(), tmp_path / "out", colour="red")
     refused("on_error is 'ignore'", choices(), tmp_path / "out", on_error="ignore")
     refused("Cannot read a int", 7, tmp_path / "out")

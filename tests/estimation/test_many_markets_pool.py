@@ -164,9 +164,9 @@ def test_nested_columns_give_nested_pools(tmp_path: Path) -> None:
 
 def test_pools_that_cannot_be(tmp_path: Path) -> None:
     wrong: Any = "some"
-    with pytest.raises(ValueError, match="A pool needs the method 'auto' or 'max-entropy' as it is, not 'nearest'"):
+    with pytest.raises(ValueError, match="A pool needs the default 'auto' or 'max-entropy', not 'nearest'"):
         rs.estimate_many(choices(), "store", "nearest", 1, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"There is no pool .* to keep: run with pool=True first"):
+    with pytest.raises(ValueError, match=r"There is no pool .* to reuse: run with pool=True first"):
         rs.estimate_many(choices(), "store", "max-entropy", 1, tmp_path / "out", pool="keep")
     assert not (tmp_path / "out").exists()
     with pytest.raises(ValueError, match="pool is 'some'"):

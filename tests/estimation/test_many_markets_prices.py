@@ -181,7 +181,7 @@ def test_a_pool_has_fewer_levels_than_its_markets_have_prices(tmp_path: Path) ->
     assert {item: len(found) for item, found in levels.levels.items()} == dict.fromkeys(WORTH, 12)
     rows = priced_rows({"York": 300}, {"York": [2.0 + 0.1 * step for step in range(13)]})
     (reason,) = fitted(rows, tmp_path / "one").failed.values()
-    assert "give fewer, such as price_levels=3" in reason
+    assert "group them into fewer, such as price_levels=3" in reason
 
 
 def test_the_shell_fits_asks_and_decides_markets_with_prices(tmp_path: Path) -> None:

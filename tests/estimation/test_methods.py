@@ -90,7 +90,7 @@ def test_every_kind_of_model_survives_a_file_and_answers_alike(name: str, tmp_pa
     with pytest.raises(ValueError, match=r"items|more than once"):
         loaded.relabel("abca")
     assert sum(segment.share for segment in loaded.segments()) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="does not know the item 'rum'"):
+    with pytest.raises(ValueError, match="has no item 'rum'"):
         loaded.predict(("tea", "rum"))
 
 
@@ -166,6 +166,19 @@ def test_a_tolerance_is_never_ignored() -> None:
     with pytest.raises(ValueError, match=r"set it in Nearest\(...\)"):
         rs.fit_within(COUNTS, 1.0, Nearest(), tolerance=0.25)
     assert getattr(pick(make_task(COUNTS, None, 0), 0.25), "tolerance_nats") == 0.25  # noqa: B009
+
+
+def test_a_name_takes_its_settings() -> None:
+    assert rs.estimate(COUNTS, method="latent-class", classes=2, starts=1).method == LatentClass(classes=2, starts=1)
+    assert make("nearest", 0.25, max_rankings=3) == Nearest(gap=0.25, max_rankings=3)
+    with pytest.raises(
+        ValueError, match="The method 'latent-class' has no setting 'clases': choose from classes, tried"
+    ):
+        rs.estimate(COUNTS, method="latent-class", clases=2)
+    with pytest.raises(ValueError, match="The method 'auto' has no setting 'classes': choose a method by its name"):
+        rs.estimate(COUNTS, classes=2)
+    with pytest.raises(ValueError, match=r"'classes' needs the name of a method: set it in Nearest\(...\)"):
+        rs.estimate(COUNTS, method=Nearest(), classes=2)
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,11 @@ def test_time_tests_on_the_next_period() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"holdout": "luck"}, "no holdout 'luck'"),
+        ({"holdout": "luck"}, "Unknown holdout 'luck'"),
         ({"folds": 1}, "folds is 1"),
         ({"folds": 50}, "at most 20 folds"),
         ({"holdout": "time"}, "a list of ChoiceCounts"),
-        ({"models": ["nonsense"]}, "no model 'nonsense': choose from max-entropy"),
+        ({"models": ["nonsense"]}, "Unknown model 'nonsense': choose from max-entropy"),
         ({"models": []}, "no model to compare"),
         ({"epsilon": 0.0}, "epsilon is 0.0"),
     ],
@@ -169,7 +169,7 @@ def of(rows: tuple[Row, ...]) -> Comparison:
 
 def test_verdicts_say_what_the_folds_allow() -> None:
     clear = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), b=folds_of(-1.5, -2.51, -3.49)))
-    assert clear.verdict == "a wins, clearly: behind it is b (0.5000 ± 0.0248)."  # 4.3027 * 0.01 / sqrt(3)
+    assert clear.verdict == "a predicts significantly better than b (0.5000 ± 0.0248)."  # 4.3027 * 0.01 / sqrt(3)
     assert repr(clear) == f"Comparison({clear.verdict})"
     table = clear.to_latex().splitlines()
     assert table[0] == r"\begin{tabular}{lrrrrrrr}"
@@ -178,8 +178,8 @@ def test_verdicts_say_what_the_folds_allow() -> None:
     assert all(line.endswith(r"\\") for line in (table[2], *table[4:6]))
     assert clear.winner == "a"
     noisy = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), b=folds_of(-1.5, -1.5, -3.1), c=folds_of(-9.0, -10.0, -11.0)))
-    assert noisy.verdict.startswith("a is ahead, but b (")
-    assert "is within noise of it. Clearly behind: c (8.0000 ± 0.0000)." in noisy.verdict
+    assert noisy.verdict.startswith("a is ahead, but not significantly ahead of b (")
+    assert ". Significantly behind: c (8.0000 ± 0.0000)." in noisy.verdict
     assert "only model" in of(rows_of(a=folds_of(-1.0))).verdict
     one_fold = of(rows_of(a=folds_of(-1.0), b=folds_of(-5.0), c=folds_of(-6.0)))
     assert "b (4.0000 ± nan) and c (5.0000 ± nan) are within noise" in one_fold.verdict
@@ -189,9 +189,9 @@ def test_verdicts_say_what_the_folds_allow() -> None:
 
 def test_a_uniform_guess_takes_part_and_the_first_sentence_says_when_nothing_beats_it() -> None:
     guess = of(rows_of(a=folds_of(-2.0, -2.1, -2.0), uniform=folds_of(-1.0, -1.0, -1.0)))
-    assert guess.verdict.startswith("A uniform guess predicts best, clearly: behind it is a (1.0333 ± ")
+    assert guess.verdict.startswith("A uniform guess predicts significantly better than a (1.0333 ± ")
     close = of(rows_of(a=folds_of(-1.5, -1.5, -3.1), uniform=folds_of(-1.0, -2.0, -3.0)))
-    assert close.verdict.startswith("No model predicts better than a uniform guess; a (0.0333 ± ")
+    assert close.verdict.startswith("No model predicts better than a uniform guess, but a (0.0333 ± ")
     near = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), uniform=folds_of(-1.5, -1.5, -3.1)))
     assert near.verdict.startswith("No model clearly beats a uniform guess. a is ahead, but uniform (")
     counts = sampled(1, 500)

@@ -195,8 +195,8 @@ def test_learners_that_do_not_fit_a_distance_say_so() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: learners.make("guess", 7), "no learner 'guess'"),
-        (lambda: learners.paper_method("MD_best", OFFERS), "no method 'MD_best' in the paper"),
+        (lambda: learners.make("guess", 7), "Unknown learner 'guess'"),
+        (lambda: learners.paper_method("MD_best", OFFERS), "Unknown method 'MD_best' of the paper"),
         (lambda: MirrorDescent(horizon=0), "horizon is 0"),
         (lambda: MirrorDescent(step=-1.0), "step is -1"),
         (lambda: DualAveraging(scale=0.0), "scale is 0"),

@@ -253,7 +253,7 @@ def test_observed_drops_and_merges() -> None:
 
 def test_wrong_arguments_are_named() -> None:
     counts = hard_cases()["one offer"]
-    with pytest.raises(ValueError, match="does not know the item 'z'"):
+    with pytest.raises(ValueError, match="has no item 'z'"):
         fit_mnl(counts).predict(("a", "z"))
     with pytest.raises(ValueError, match="smoothing is 0"):
         fit_markov_chain(counts, smoothing=0)

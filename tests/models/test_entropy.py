@@ -245,7 +245,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
     text = (tmp_path / "model.json").read_text()
     damage = {
-        text[:-20]: "is not a whole model file",
+        text[:-20]: "is not a complete model file",
         "{}": "is not a rankstream model",
         text.replace('"duals": [', '"duals": [1.0, '): "is a damaged model file",
         text.replace("entropy-model", "model"): "is not a rankstream model of this kind",
@@ -307,11 +307,11 @@ def test_stacking_trusts_the_guide_that_predicts() -> None:
 
 def test_bad_input_is_explained() -> None:
     counts = ChoiceCounts(Assortments([("tea", "pie")]), [3, 4])
-    with pytest.raises(ValueError, match="no prior 'flat'"):
+    with pytest.raises(ValueError, match="Unknown prior 'flat'"):
         entropy.fit_max_entropy(counts, "flat")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="other items"):
+    with pytest.raises(ValueError, match="different items"):
         entropy.fit_max_entropy(counts, laws.plackett_luce(("tea", "cake"), [1.0, 1.0]))
-    with pytest.raises(ValueError, match="does not know the item 'cake'"):
+    with pytest.raises(ValueError, match="has no item 'cake'"):
         entropy.fit_max_entropy(counts).model.predict(("tea", "cake"))
     with pytest.raises(ValueError, match="sum to"):
         laws.plackett_luce(("tea", "pie"), [[1.0, 1.0]], [0.5])

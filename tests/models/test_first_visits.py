@@ -88,6 +88,6 @@ def test_models_priors_and_tilts_draw_alike() -> None:
 
 def test_a_chain_that_cannot_go_on_is_refused() -> None:
     closed = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])  # from a and b never to c
-    with pytest.raises(ValueError, match="never comes to some of its items"):
+    with pytest.raises(ValueError, match="never reaches some of its items"):
         first_visits(np.array([1.0, 0.0, 0.0]), closed, np.random.default_rng(0))
     assert first_visits(np.array([0.0, 0.0, 1.0]), closed, np.random.default_rng(0))[0] == 2

@@ -29,7 +29,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_a_hostile_model_the_first_items_are_shown(large: Path) -> None:
     done = run("show", "model.json", "--top", "1", cwd=large)
     assert done.returncode == 0, done.stderr
-    assert "These are the 100 items chosen most; all 3,000 have a share in --json." in done.stdout
+    assert "Only the 100 most chosen of 3,000 items are shown; --json lists all." in done.stdout
     assert len(done.stdout.splitlines()) < 120
     assert max(map(len, done.stdout.splitlines())) < 300
 
@@ -37,7 +37,7 @@ def test_of_a_hostile_model_the_first_items_are_shown(large: Path) -> None:
 def test_hostile_models_are_compared_by_their_first_items(large: Path) -> None:
     done = run("drift", "model.json", "model.json", cwd=large)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "Compared by customer types that like one of the 100 most chosen items best.\n"
+    assert done.stderr == "Compared: customer types whose favourite is one of the 100 most chosen items.\n"
 
 
 def test_the_matrix_of_a_hostile_model_has_its_first_items(large: Path) -> None:
@@ -157,6 +157,6 @@ def test_the_three_numbers_of_a_certificate_fit_together(tmp_path: Path) -> None
     found = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
     assert found["distance"] - found["proven_least_distance"] == pytest.approx(found["gap"])
     text = run(*words, cwd=tmp_path).stdout
-    assert f"Distance from the observed shares {found['distance']:.4f} (l2): " in text
-    assert f"{found['proven_least_distance']:z.4f} of it is proven to be left by any ranking model" in text
-    assert f"at most the gap of {found['gap']:.4f} could still be gained." in text
+    assert f"Distance from the observed shares {found['distance']:.4f} (l2). " in text
+    assert f"No ranking model can be closer than {found['proven_least_distance']:z.4f} (proven)" in text
+    assert f"at most {found['gap']:.4f} could still be gained." in text

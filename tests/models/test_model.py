@@ -65,7 +65,7 @@ def test_with_prices_taking_nothing_is_added_and_an_item_that_is_sold_everywhere
 def test_predict_sums_to_one_and_refuses_unknown_items() -> None:
     assert MODEL.predict(("tea", "pie", "nothing")) == {"tea": 0.75, "pie": 0.25, "nothing": 0.0}
     assert MODEL.predict(["nothing"]) == {"nothing": 1.0}
-    with pytest.raises(ValueError, match="does not know the item 'rum'"):
+    with pytest.raises(ValueError, match="has no item 'rum'"):
         MODEL.predict(("tea", "rum"))
     with pytest.raises(ValueError, match="The offer is empty"):
         MODEL.predict(())
@@ -148,7 +148,7 @@ def test_damaged_files_are_refused(tmp_path: Path, change: dict[str, object], me
 def test_missing_files_are_said_to_be_missing(tmp_path: Path) -> None:
     for load in (RankingModel.load, load_model):
         for missing in (tmp_path / "none.json", tmp_path):
-            with pytest.raises(ValueError, match=f"There is no model file {re.escape(str(missing))}: name one"):
+            with pytest.raises(ValueError, match=f"There is no model file {re.escape(str(missing))}: give one"):
                 load(missing)
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(ValueError, match="is not a rankstream model"):
@@ -258,10 +258,10 @@ def test_what_is_noted_may_be_called_anything_that_a_file_can_hold(tmp_path: Pat
     assert model.about == facts
     assert pickle.loads(pickle.dumps(model)).about == facts
     assert pickle.loads(pickle.dumps(MODEL.relabel(ITEMS).note(**facts))).about == facts
-    with pytest.raises(ValueError, match=r"What was noted about the model cannot be saved \(.*bytes"):
+    with pytest.raises(ValueError, match=r"The model's notes cannot be saved \(.*bytes"):
         model.note(raw=b"").save(tmp_path / "other.json")
     assert not (tmp_path / "other.json").exists()
-    with pytest.raises(ValueError, match="says format 'rankstream-oracle', which is none of 'rankstream-model'"):
+    with pytest.raises(ValueError, match="has the format 'rankstream-oracle', which is none of 'rankstream-model'"):
         load_content(whole | {"format": "rankstream-oracle"}, tmp_path / "model.json")
 
 
@@ -282,7 +282,7 @@ def test_an_offer_that_a_model_never_comes_to_is_named(tmp_path: Path) -> None:
 def test_bad_models_are_refused() -> None:
     with pytest.raises(ValueError, match="contains 'rum', which is not among the items"):
         RankingModel(["a"], [("rum",)], [1.0])
-    with pytest.raises(ValueError, match="name a label twice"):
+    with pytest.raises(ValueError, match="include a label twice"):
         RankingModel(["a", "a"], [("a", "a")], [1.0])
     with pytest.raises(ValueError, match="at least 0 and sum to 1"):
         RankingModel("ab", ["ab", "ba"], [1.5, -0.5])

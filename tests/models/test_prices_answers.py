@@ -151,26 +151,26 @@ def test_models_without_prices_answer_as_before() -> None:
         lambda: model.elasticities({"tea": 3}),
         lambda: model.willingness("tea", 3, "pie"),
     ):
-        with pytest.raises(ValueError, match="The model does not know prices: give offers as lists of items"):
+        with pytest.raises(ValueError, match="The model has no prices: give offers as lists of items"):
             ask()
 
 
 BAD: list[tuple[str, tuple[Any, ...], str]] = [
-    ("predict", ({"tea": 2.9, "nothing": None},), "The price 2.9 of 'tea' is beyond its levels, which cover 3 to 4"),
+    ("predict", ({"tea": 2.9, "nothing": None},), "The price 2.9 of 'tea' is outside its levels, which cover 3 to 4"),
     ("predict", ({"tea": None, "nothing": None},), "The price of 'tea' is missing"),
     ("predict", ({"tea": float("nan")},), "The price of 'tea' is nan"),
     ("predict", ({"tea": -3},), "The price of 'tea' is -3"),
     ("predict", ({"tea": "3"},), "The price of 'tea' is '3', which is not a number"),
     ("predict", ({"tea": 3, "nothing": 1},), "The item 'nothing' has a price, but no levels"),
-    ("predict", ({"tea": 3, "rum": None},), "The model does not know the item 'rum': its items are 'tea', 'nothing'"),
+    ("predict", ({"tea": 3, "rum": None},), "The model has no item 'rum': its items are 'tea', 'nothing'"),
     ("predict", ({},), "The offer is empty"),
     ("demand", ("rum", {"nothing": None}), "The item 'rum' has no price levels in this model"),
     ("demand", ("nothing", {"tea": 3}), "The item 'nothing' has no price levels"),
     ("demand", ("tea", {"tea": 3, "nothing": None}), "The other items contain 'tea' itself"),
     ("demand", ("tea", {}), "The other items are {}: give their prices"),
     ("demand", ("tea", ["nothing"]), "give their prices"),
-    ("willingness", ("nothing", 3), "stands for leaving: name one that is sold"),
-    ("willingness", ("tea", 9), "The price 9 of 'tea' is beyond its levels"),
+    ("willingness", ("nothing", 3), "is the no-purchase option: choose an item that is sold"),
+    ("willingness", ("tea", 9), "The price 9 of 'tea' is outside its levels"),
     ("willingness", ("rum", 3), "The item 'rum' has no price levels"),
     ("elasticities", ({"nothing": None},), "No item of the offer has two price levels"),
 ]
@@ -185,7 +185,7 @@ def test_what_cannot_be_answered_is_one_sentence(name: str, words: tuple[Any, ..
 def test_willingness_needs_an_item_for_leaving() -> None:
     model = thresholds()
     other = rs.RankingModel.from_codes(model.items, model.orders, model.weights)
-    with pytest.raises(ValueError, match="No item of the model stands for leaving: name it by no_choice"):
+    with pytest.raises(ValueError, match="The model has no no-purchase option: set no_choice"):
         other.willingness("tea", 3.5)
     assert other.willingness("tea", 3.5, no_choice="nothing") == pytest.approx(0.7)
 

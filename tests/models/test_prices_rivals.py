@@ -86,9 +86,9 @@ def test_it_answers_at_prices_that_are_no_levels() -> None:
     worth = np.exp(2.0 - 0.8 * 3.2)
     assert model.probabilities(between) == pytest.approx([worth / (1 + worth), 1 / (1 + worth)], abs=2e-3)
     assert model.predict(("tea @ 9.99", "pie @ 2.50", "no"))["no"] > 0.2
-    with pytest.raises(ValueError, match=r"does not know the item 'rum @ 2\.00'"):
+    with pytest.raises(ValueError, match=r"has no item 'rum @ 2\.00'"):
         model.predict(("rum @ 2.00", "no"))
-    with pytest.raises(ValueError, match="does not know the item 'rum'"):
+    with pytest.raises(ValueError, match="has no item 'rum'"):
         model.predict(("rum", "no"))
 
 

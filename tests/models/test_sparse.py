@@ -87,7 +87,7 @@ def test_no_choice_is_kept_and_limits_are_checked() -> None:
     market = simulate.market(seed=5, n_items=5, n_test=5, n_offers=8)
     model = corrective.fit_nearest(market.assortments, market.frequencies()).model
     assert model.sparsify(0.05).no_choice_code == model.no_choice_code == 5
-    with pytest.raises(ValueError, match="Say how small"):
+    with pytest.raises(ValueError, match="Set the size"):
         model.sparsify()
     with pytest.raises(ValueError, match="max_rankings is 0"):
         model.sparsify(max_rankings=0)

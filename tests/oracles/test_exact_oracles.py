@@ -216,7 +216,7 @@ def test_sparse_offers_of_many_items_stay_small() -> None:
     costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
     assert oracle.n_states < 200
     assert oracle.cheapest(costs).exact
-    with pytest.raises(ValueError, match="65 items that hang together"):
+    with pytest.raises(ValueError, match="65 connected items"):
         LatticeOracle(Assortments([tuple(range(65)), (0, 1), (2, 3)]))
 
 

@@ -131,7 +131,7 @@ def test_bad_options_are_refused() -> None:
     offers = Assortments([("a", "b")])
     with pytest.raises(ValueError, match="must be 2 costs"):
         oracles.auto(offers).cheapest(np.zeros(3))
-    with pytest.raises(ValueError, match="no tie rule 'middle'"):
+    with pytest.raises(ValueError, match="Unknown tie rule 'middle'"):
         oracles.auto(offers, ties="middle")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="seed is -1"):
         oracles.auto(offers, seed=-1)

@@ -201,7 +201,7 @@ def test_budgets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bad_options_are_refused() -> None:
     offers = Assortments([("a", "b")])
-    with pytest.raises(ValueError, match="no tie rule 'middle'"):
+    with pytest.raises(ValueError, match="Unknown tie rule 'middle'"):
         SearchOracle(offers, ties="middle")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="seed is -1"):
         SearchOracle(offers, seed=-1)

@@ -80,7 +80,7 @@ def test_log_in_and_out(tmp_path: Path) -> None:
         assert (away.status_code, away.headers["Location"]) == (303, "/login?to=/markets/cafe")
         page_of(one.http.request("GET", "/login?to=/markets/cafe"))
         wrong = one.http.request("POST", "/login", content="token=rs_no_no", headers=FORM)
-        assert "not known" in page_of(wrong, 401).texts["p"][0]
+        assert "Unknown token" in page_of(wrong, 401).texts["p"][0]
         assert "Set-Cookie" not in wrong.headers
         assert one.http.request("POST", "/login", content=f"token={token}").status_code == 415
         assert one.http.request("POST", "/login", content="token=%D9%A0", headers=FORM).status_code == 401
@@ -149,7 +149,7 @@ def test_nothing_to_show_yet(tmp_path: Path) -> None:
         assert page_of(one.http.request("GET", "/markets/cafe"), 404).texts["h1"] == ["This cannot be shown"]
         assert page_of(one.http.request("GET", "/markets/a%20b"), 404).texts["h1"] == ["This cannot be shown"]
         one.send("cafe", CAFE)
-        assert "being learned" in "".join(page_of(one.http.request("GET", "/markets/cafe")).texts["p"])
+        assert "still being built" in "".join(page_of(one.http.request("GET", "/markets/cafe")).texts["p"])
 
 
 def test_two_hundred_markets_are_listed(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_market_that_forgets_has_intervals_of_what_it_remembers(tmp_path: Path
         one.settle("cafe", served="sparse", **settings)
         one.learn()
         assert bool(one.get("/cafe/certificate").json()["alarms"]) == ("detect" in settings)
-        assert "The model follows the change, as its settings say" in one.http.request("GET", "/markets/cafe").text
+        assert "The model follows the change: with its settings" in one.http.request("GET", "/markets/cafe").text
         texts: list[str] = []
 
         def is_there() -> bool:
@@ -129,7 +129,7 @@ def test_records_that_count_in_parts_have_no_intervals(tmp_path: Path) -> None:
         one.settle("cafe", served="sparse")
         one.learn()
         ticked = [key_of("tea"), key_of("pie")]
-        wait_for(lambda: "count in parts" in ask(one, "cafe", "what-if", on=ticked).text)
+        wait_for(lambda: "fractional counts" in ask(one, "cafe", "what-if", on=ticked).text)
         assert not re.search(r"\d to \d", ask(one, "cafe", "what-if", on=ticked).text)  # no cell has one
 
 
@@ -145,4 +145,4 @@ def test_a_market_that_is_too_large_for_refits_says_so(tmp_path: Path, monkeypat
         monkeypatch.setattr(one.service.refitting, "ask", lambda _: (503, "It died."))
         one.send("bar", CAFE)
         one.learn()
-        wait_for(lambda: "were given up" in ask(one, "bar", "what-if", on=ticked).text)
+        wait_for(lambda: "took too long" in ask(one, "bar", "what-if", on=ticked).text)

@@ -37,7 +37,7 @@ def test_tokens(folder: Path) -> None:
     found = json.loads(run("serve", "token", "list", "shop", "--json", cwd=folder).stdout)["tokens"]
     assert [one["markets"] for one in found] == [["cafe"], ["*"]]
     gone = run("serve", "token", "revoke", "shop", name, cwd=folder)
-    assert gone.stdout == f"The token {name} is worthless now.\n"
+    assert gone.stdout == f"The token {name} is revoked.\n"
     again = run("serve", "token", "revoke", "shop", name, cwd=folder)
     assert (again.returncode, f"There is no token '{name}'" in again.stderr) == (2, True)
     assert run("serve", "token", "create", "shop", "--market", "a/b", cwd=folder).returncode == 2
@@ -107,7 +107,7 @@ def test_run_hands_on_what_was_said(folder: Path, monkeypatch: pytest.MonkeyPatc
         "3",
     ]
     done = run("serve", "run", "shop", "--port", "0", *options, cwd=folder)
-    assert done.stdout == "Serving shop at http://127.0.0.1:1; Ctrl-C ends it.\n"
+    assert done.stdout == "Serving shop at http://127.0.0.1:1; press Ctrl-C to stop.\n"
     where, host, port, given, _ = taken[0]
     assert (str(where), host, port) == ("shop", "127.0.0.1", 0)
     assert (given.keep, given.new_markets, given.limits.offers, given.seed) == (30 * 86400.0, False, 5, 3)
@@ -123,7 +123,7 @@ def test_run_hands_on_what_was_said(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_file_in_the_place_of_the_folder(folder: Path) -> None:
     (folder / "file").write_text("")
     done = run("serve", "run", "file", cwd=folder)
-    assert (done.returncode, done.stderr) == (2, "rankstream: file is a file: name a folder.\n")
+    assert (done.returncode, done.stderr) == (2, "rankstream: file is a file: give a folder.\n")
 
 
 def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

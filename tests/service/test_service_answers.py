@@ -79,7 +79,7 @@ def test_a_model_that_was_just_replaced(cafe: Shop, monkeypatch: pytest.MonkeyPa
     assert error(cafe.get("/cafe/model"))[0] == 503
     assert error(cafe.post("/bar/predict", {"offers": [["tea", "pie"]]})) == (
         503,
-        "The model has just been replaced: ask again.",
+        "The model has just been replaced: try again.",
     )
 
 
@@ -102,11 +102,11 @@ def test_what_predictions_cannot_be_made(cafe: Shop) -> None:
     status, sentence = error(cafe.post("/cafe/predict", {"offers": [{"tea": 3.5}]}))
     assert (status, sentence) == (422, asking.NO_PRICES)
     status, sentence = error(cafe.post("/cafe/predict", {"offers": [["rum"]]}))
-    assert (status, "'rum', which the model does not know" in sentence) == (422, True)
+    assert (status, "'rum', which is not an item of the model" in sentence) == (422, True)
     assert error(cafe.post("/cafe/predict", {"offers": [[]]}))[0] == 422
     assert error(cafe.post("/cafe/predict", {"offers": []}))[0] == 422
     many = error(cafe.post("/cafe/predict", {"offers": [["tea"]] * 501}))
-    assert many == (413, "The question names 501 offers and may name 500: ask several times.")
+    assert many == (413, "The request has 501 offers and may have 500: split it.")
 
 
 def test_prices_go_to_models_that_know_them(tmp_path: Path) -> None:
@@ -178,11 +178,14 @@ def test_drift_between_halves(tmp_path: Path) -> None:
 
 def test_before_there_is_a_model(tmp_path: Path) -> None:
     with shop(tmp_path) as opened:
-        assert error(opened.get("/cafe/model")) == (404, "There is no such market: send choices to it first.")
+        assert error(opened.get("/cafe/model")) == (404, "Unknown market: send choices to it first.")
         assert error(opened.settle("cafe", window=10))[0] == 404
         opened.send("cafe", [TEA])
         for kind in ("model", "segments", "substitution", "certificate"):
-            assert error(opened.get(f"/cafe/{kind}")) == (503, "The market is being learned: ask again in a second.")
+            assert error(opened.get(f"/cafe/{kind}")) == (
+                503,
+                "This market's model is still being built. Try again in a second.",
+            )
         assert asking.Answerer(tmp_path).answer({"kind": "next_offer", "market": 1, "constraints": {}})[0] == 409
         assert asking.Answerer(tmp_path).answer({"kind": "predict"})[0] == 503
 
@@ -191,11 +194,11 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     with shop(tmp_path) as opened:
         opened.send("cafe", [TEA, {**TEA, "count": 0.5}, {**TEA, "count": 200_000}])
         for settings, reason in (
-            ({"half_life": 5, "window": 5}, "set one of the two"),
-            ({"half_life": "soon"}, "These settings do not go together"),
+            ({"half_life": 5, "window": 5}, "set one of them"),
+            ({"half_life": "soon"}, "These settings cannot be combined"),
             ({"half_life": "7d"}, "3 records of the market have no time"),
             ({"window": 10}, "1 records of the market have counts that are not whole"),
-            ({"no_choice": " "}, "no_choice is not the name of an item"),
+            ({"no_choice": " "}, "no_choice must be a name or null"),
             ({"half_life": 0}, "half_life is 0"),  # none of these could be learned with
             ({"half_life": -1e308}, "half_life is -1e+308"),
             ({"half_life": 1.7e308}, "it must be between"),
@@ -219,7 +222,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
         assert opened.get("").json()["markets"][1]["learned"] == 4
         opened.send("timed", [{**TEA, "time": 1.0}])
         assert opened.settle("timed", half_life="7d").status_code == 200
-        assert 'it has no "time"' in error(opened.send("timed", [TEA]))[1]
+        assert 'it has no readable "time"' in error(opened.send("timed", [TEA]))[1]
 
 
 def test_questions_that_wait_and_workers_that_die(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,10 +230,10 @@ def test_questions_that_wait_and_workers_that_die(cafe: Shop, monkeypatch: pytes
         raise ChildProcessError("The process died.")
 
     monkeypatch.setattr(cafe.service.quick, "ask", die)
-    assert error(cafe.get("/cafe/segments")) == (503, "The answer could not be computed: ask again later.")
+    assert error(cafe.get("/cafe/segments")) == (503, "The answer could not be computed: try again later.")
     monkeypatch.setattr(cafe.service.quick, "waiting", 8)
     answer = cafe.get("/cafe/segments")
-    assert error(answer) == (429, "8 questions wait for an answer: ask again later.")
+    assert error(answer) == (429, "8 requests are waiting for an answer: try again later.")
     assert answer.headers["Retry-After"] == "5"
 
 
@@ -254,7 +257,10 @@ def test_events(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert silence.startswith(":")
     monkeypatch.setattr(cafe.service, "limits", ServiceLimits(events=1))
     monkeypatch.setattr(cafe.service, "listeners", 1)
-    assert error(cafe.get("/cafe/events")) == (429, "1 listen to events already: close one, or ask later.")
+    assert error(cafe.get("/cafe/events")) == (
+        429,
+        "1 clients are already listening to events: close one, or try later.",
+    )
 
 
 def test_events_of_alarms_and_their_end(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,8 +197,8 @@ def test_a_market_that_needs_too_much_memory_is_tried_again(tmp_path: Path, monk
         with monkeypatch.context() as little:
             little.setattr(BackgroundLive, "observe", greedy)
             one.step(at_once=True)
-        assert "needs more memory than there is" in error(opened.get("/cafe/certificate"))[1]
-        assert "needs more memory than there is" in opened.http.request("GET", "/markets/cafe").text
+        assert "not enough memory" in error(opened.get("/cafe/certificate"))[1]
+        assert "not enough memory" in opened.http.request("GET", "/markets/cafe").text
         assert "cannot be learned" in opened.http.request("GET", "/").text
         assert not one.step(at_once=True)
         monkeypatch.setattr(learner, "STUCK_SECONDS", 0.0)
@@ -361,5 +361,5 @@ def test_a_log_of_no_version_is_a_sentence(tmp_path: Path) -> None:
     log.open_log(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / log.NAME)) as odd:
         odd.execute("PRAGMA user_version = -1")
-    with pytest.raises(ValueError, match="has version -1, which is none: restore a backup"):
+    with pytest.raises(ValueError, match="has version -1, which does not exist: restore a backup"):
         log.open_log(tmp_path)

@@ -142,7 +142,7 @@ def test_values_of_a_question_are_counted_before_they_are_parsed(opened: Shop, p
     answer = opened.http.request("POST", "/v1/markets/cafe/decide", content=body, headers=JSON)
     assert error(answer) == (413, "The question has more than 100,000 values or 25,000 lists: ask several times.")
     long = opened.http.request("POST", "/v1/markets/cafe/decide", content=" " * 1_000_001, headers=JSON)
-    assert error(long)[1] == "The question is larger than 1,000,000 bytes: ask about fewer items."
+    assert error(long)[1] == "The request is larger than 1,000,000 bytes: ask about fewer items."
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_items_of_a_market_are_limited(tmp_path: Path) -> None:
     with shop(tmp_path, limits=ServiceLimits(market_items=4)) as opened:
         assert opened.send("cafe", CAFE).status_code == 202
         answer = opened.send("cafe", [TEA, {"offered": ["tea", "soup"], "chosen": "soup"}])
-        assert error(answer) == (409, "The market would have more than 4 different items: use several markets.")
+        assert error(answer) == (409, "This market would have more than 4 different items: use several markets.")
         assert opened.send("cafe", [TEA]).json()["position"] == len(CAFE) + 1
     with shop(tmp_path, limits=ServiceLimits(market_items=4)) as opened:  # what is in the log counts
         assert error(opened.send("cafe", [{"offered": ["tea", "soup"], "chosen": "soup"}]))[0] == 409

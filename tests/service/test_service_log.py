@@ -170,7 +170,7 @@ def test_a_log_of_a_later_version_or_another_file_is_left_alone(tmp_path: Path) 
     log.open_log(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / log.NAME)) as new:
         new.execute(f"PRAGMA user_version = {log.VERSION + 1}")
-    with pytest.raises(ValueError, match="this rankstream reads up to 3: update it"):
+    with pytest.raises(ValueError, match="this rankstream reads up to 3: update rankstream"):
         log.open_log(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / log.NAME).write_text("this is a text" * 100)

@@ -80,7 +80,7 @@ def test_events_arrive(served: Served) -> None:
             if names >= {"records", "gap"}:
                 break
         assert names == {"records", "gap"}  # and not the end of the stream
-        with pytest.raises(ValueError, match=r"refused this \(404\): There is no such market"):
+        with pytest.raises(ValueError, match=r"answered 404: Unknown market"):
             next(client.events("nowhere"))
 
 
@@ -89,7 +89,7 @@ def test_a_second_server_on_the_folder_is_refused(served: Served) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        f"rankstream: Another process is writing to {served.folder}: stop that one first, or name another folder.\n"
+        f"rankstream: Another process is writing to {served.folder}: stop it first, or choose another folder.\n"
     )
 
 
@@ -142,7 +142,7 @@ def test_tokens_are_taken_while_it_runs(served: Served) -> None:
     try:
         with patient_client(served.url, made) as allowed, patient_client(served.url) as nobody:
             assert allowed.send("own", TEA) == 1
-            with pytest.raises(ValueError, match=r"refused this \(401\): This needs a token"):
+            with pytest.raises(ValueError, match=r"answered 401: This needs a token"):
                 nobody.send("own", TEA)
     finally:
         tokens.revoke(served.folder, made.split("_")[1])
@@ -217,7 +217,7 @@ def test_small_answers_are_sent_at_once() -> None:
 
 
 def test_an_address_that_is_taken_is_a_sentence(served: Served, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cannot be served \(Address already in use\): name another port"):
+    with pytest.raises(ValueError, match=r"is not available \(Address already in use\): choose another port"):
         running.run(tmp_path / "shop", "127.0.0.1", served.port, Options(), lambda _: None)
 
 

@@ -179,7 +179,7 @@ def test_no_page_of_another_site_can_send_choices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "shop.example", "::"])
 def test_other_addresses_need_tokens(tmp_path: Path, host: str) -> None:
-    with pytest.raises(ValueError, match="can be reached by others, and there are no tokens"):
+    with pytest.raises(ValueError, match="is open to others, and there are no tokens"):
         running.run(tmp_path / "shop", host, 0, Options(), lambda _: None)
 
 
@@ -198,7 +198,7 @@ def test_nothing_is_said_that_is_not_for_everybody(
 
         monkeypatch.setattr(opened.service, "row", fail)
         answer = opened.get("/cafe/certificate", **told)
-        assert error(answer) == (500, "The server failed over this request, and has noted it: ask again later.")
+        assert error(answer) == (500, "Internal server error. It is logged; try again later.")
         monkeypatch.setattr(opened.service.ingest, "store", fail)
         assert error(opened.send("cafe", [TEA], **told))[0] == 503
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -217,9 +217,12 @@ def test_unknown_addresses_and_methods(tmp_path: Path) -> None:
             assert f" {path}</code>" in page.text
         assert error(opened.http.request("GET", "/doc")) == (
             404,
-            "There is nothing at this address: see /openapi.json.",
+            "Not found: see /openapi.json for all endpoints.",
         )
-        assert error(opened.http.request("DELETE", "/healthz")) == (405, "This address takes another method.")
+        assert error(opened.http.request("DELETE", "/healthz")) == (
+            405,
+            "Method not allowed: see /openapi.json for all endpoints.",
+        )
         digits = "1" * 5000
         answer = opened.http.request(
             "POST", "/v1/markets/cafe/predict", content=f'{{"offers": [[{digits}]]}}',
@@ -296,7 +299,7 @@ def test_tokens_have_names_and_expire(tmp_path: Path, monkeypatch: pytest.Monkey
     known, now = tokens.Tokens(tmp_path), time.time()
     assert known.holder(f"Bearer {made}").may == {"read", "write"}
     monkeypatch.setattr(time, "time", lambda: now + 91 * 86_400)
-    with pytest.raises(RefusedError, match="This token has expired: make another"):
+    with pytest.raises(RefusedError, match="This token has expired: create another"):
         known.holder(f"Bearer {made}")
     known.close()
     assert "  Till 2  expired " in run("serve", "token", "list", ".", cwd=tmp_path).stdout

@@ -90,7 +90,7 @@ def test_matrix_games_are_solved_and_certified(learner: Any, seed: int) -> None:
     certificate = solver.certificate(state)
     assert certificate.lower <= value_of(matrix) <= certificate.upper
     assert certificate.gap <= learner.regret_bound(solver.distance, 2000) + 1e-9
-    with pytest.raises(ValueError, match="Rows has no rankings to make a model of"):
+    with pytest.raises(ValueError, match="Rows has no rankings for a model"):
         solver.model(state)
 
 

@@ -187,7 +187,7 @@ def test_nothing_comes_before_the_first_round() -> None:
     solver = make(Assortments([("a", "b")]))
     with pytest.raises(ValueError, match="no model before the first round"):
         solver.model(solver.init())
-    with pytest.raises(ValueError, match="nothing to certify before"):
+    with pytest.raises(ValueError, match="no certificate before"):
         solver.certificate(solver.init())
 
 
@@ -242,9 +242,9 @@ def test_forgetting_keeps_the_means_and_lets_new_rounds_count_more() -> None:
 
 def test_parts_made_for_other_assortments_are_refused() -> None:
     one, other = Assortments([("a", "b")]), Assortments([("b", "a")])
-    with pytest.raises(ValueError, match="LatticeOracle was made for other assortments"):
+    with pytest.raises(ValueError, match="LatticeOracle was created for other assortments"):
         Solver(one, distances.L2(one), learners.MirrorDescent(), oracles.auto(other))
-    with pytest.raises(ValueError, match="L2 was made for other assortments"):
+    with pytest.raises(ValueError, match="L2 was created for other assortments"):
         Solver(one, distances.L2(other), learners.MirrorDescent(), oracles.auto(one))
 
 

@@ -179,7 +179,7 @@ def test_what_is_wrong_is_said(change: Any, message: str, folders: dict[str, Pat
     done = follow(folder)
     assert done.returncode == 2
     assert done.stderr.startswith("rankstream: out/state.npz is a damaged checkpoint (")
-    assert done.stderr.endswith("): go back to an older one.\n")
+    assert done.stderr.endswith("): use an older one.\n")
     assert message in done.stderr
 
 
@@ -202,7 +202,7 @@ def test_what_detectors_and_oracles_remember_is_checked(
 ) -> None:
     path = tmp_path / "state.npz"
     rewrite(folders[kind] / "out" / "state.npz", path, change)
-    with pytest.raises(ValueError, match=rf"damaged checkpoint \(.*{message}.*\): go back to an older one"):
+    with pytest.raises(ValueError, match=rf"damaged checkpoint \(.*{message}.*\): use an older one"):
         Live.load(path)
 
 
@@ -214,5 +214,5 @@ def test_a_packed_archive_is_refused(folders: dict[str, Path], tmp_path: Path) -
     """Ten thousand zeros take a few bytes, and a billion not many more."""
     with np.load(folders["plain"] / "out" / "state.npz") as archive:
         np.savez_compressed(tmp_path / "state.npz", **{**archive, "zeros": np.zeros(10_000)})
-    with pytest.raises(ValueError, match=r"what is in it is larger than it is.*go back to an older one"):
+    with pytest.raises(ValueError, match=r"what is in it is larger than it is.*use an older one"):
         Live.load(tmp_path / "state.npz")

@@ -122,7 +122,7 @@ def test_a_resumed_detector_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     assert again.model == detector.model
     assert again.counts.tallies.tolist() == detector.counts.tallies.tolist()
     checkpoint.save(path, detector.served.solver, detector.served.state)
-    with pytest.raises(ValueError, match="no change detector"):
+    with pytest.raises(ValueError, match="without a change detector"):
         ChangeDetector.load(path)
 
 

@@ -221,7 +221,7 @@ def test_what_cannot_grow_says_so() -> None:
     larger = offers.extend([("a", "b")])
     solver = start(offers, "l2", LEARNERS["dual-averaging"])
     state = solver.step(solver.init(), [1, 0, 1, 0])
-    with pytest.raises(ValueError, match="do not begin with the old items and offers"):
+    with pytest.raises(ValueError, match="do not start with the old items and offers"):
         grow(solver, state, Assortments([("b", "n"), ("a", "n")]))
     state.learner = "mine"
     with pytest.raises(ValueError, match="DualAveraging cannot grow"):

@@ -238,12 +238,12 @@ def test_notes_are_kept_and_a_file_is_read_once(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 3.0}, "give both, or neither"),
-        ({"detect": True, "window": 5}, "leave window out"),
+        ({"threshold": 3.0}, "set detect as well, or leave it out"),
+        ({"detect": True, "window": 5}, "leave out window"),
         ({"detect": True, "half_life": "7d"}, "in choices: give a number"),
         ({"detect": True, "rounds": 0}, "rounds"),
         ({"rounds": 0}, "rounds"),
-        ({"window": 5, "half_life": 5}, "set one of the two"),
+        ({"window": 5, "half_life": 5}, "set one of them"),
     ],
 )
 def test_settings_that_do_not_fit_are_explained(settings: dict[str, Any], message: str) -> None:
@@ -272,7 +272,7 @@ def test_nothing_of_a_batch_is_counted_if_a_record_is_wrong(kind: str) -> None:
 def test_files_of_other_kinds_are_explained(tmp_path: Path) -> None:
     path = tmp_path / "state.npz"
     checkpoint.write(path, [], {})
-    with pytest.raises(ValueError, match="a checkpoint of another kind"):
+    with pytest.raises(ValueError, match="another kind of checkpoint"):
         Live.load(path)
     for damaged in ({"live": {"rounds": 3}}, {"watched": {"settings": {"records": 0, "odd": 1}}}):
         checkpoint.write(path, [], damaged)

@@ -119,7 +119,7 @@ def test_a_priced_market_that_outgrows_its_programs_keeps_the_order(
     assert live.run is not None
     assert live.counts is not None
     assert isinstance(live.run.solver.oracle, QuickOracle)
-    assert "have left" in live.remark
+    assert "were dropped" in live.remark
     assert live.counts.assortments.order == PriceLevels(LEVELS).order
     assert keeps_the_order(live)
     live.save(tmp_path / "state.npz")
@@ -178,16 +178,19 @@ def test_assortments_that_grow_keep_their_order(offers: Assortments, more: int) 
 @pytest.mark.parametrize(
     ("offered", "sentence"),
     [
-        ({"tea": 2.5, "nothing": None}, "the price 2.5 of 'tea' is beyond its levels, which cover 3 to 4: correct it"),
+        ({"tea": 2.5, "nothing": None}, "the price 2.5 of 'tea' is outside its levels, which cover 3 to 4: correct it"),
         ({"tea": None, "nothing": None}, "the price of 'tea' is missing: give a number, such as 3.50"),
         (("tea", "nothing"), "the price of 'tea' is missing: give a number, such as 3.50"),
         ({"tea": True, "nothing": None}, "the price of 'tea' is True, which is not a number"),
         (
             {"pie": 2.0, "nothing": None},
-            "the item 'pie' has a price, but no levels: leave the price out, or name one",
+            "the item 'pie' has a price, but no levels: leave out the price, or use one",
         ),
         (("tea @ 3.00", "tea @ 4.00"), "the offer has two prices of 'tea', 3.0 and 4.0: give one, or make two offers"),
-        (("tea @ 3.20", "nothing"), "the item 'tea @ 3.20' reads like one at a price that is not a level: name a lev"),
+        (
+            ("tea @ 3.20", "nothing"),
+            "the item 'tea @ 3.20' looks like an item at a price that is not a level: use a lev",
+        ),
     ],
 )
 def test_what_is_not_on_the_levels_is_refused_and_nothing_is_counted(offered: Any, sentence: str) -> None:
@@ -219,7 +222,7 @@ def test_models_of_a_stream_know_the_bins_of_its_levels() -> None:
 
 
 def test_prices_without_levels_and_labels_of_levels() -> None:
-    with pytest.raises(ValueError, match="has prices, and no price levels were given: give those of every item with a"):
+    with pytest.raises(ValueError, match="has prices, but no price levels were given: give those of every item with a"):
         Live().observe(Record({"tea": 3.0}, "tea"))
     live = Live(prices=LEVELS, served="sparse")
     live.observe([Record(("tea @ 3.50", "nothing"), "tea @ 3.50"), Record({"tea": 3.4, "nothing": None}, "tea")])

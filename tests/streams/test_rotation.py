@@ -173,7 +173,7 @@ def test_two_files_that_may_be_it_end_the_run(path: Path) -> None:
     for name in ("one", "two"):
         shutil.copyfile(path, path.with_name(name))
     os.truncate(path, 0)
-    with pytest.raises(LostSourceError, match=r"one and .*two may be what was read of it"):
+    with pytest.raises(LostSourceError, match=r"one and .*two may be its old file"):
         reader.poll()
 
 
@@ -211,7 +211,7 @@ def test_a_header_comes_again_with_every_file(tmp_path: Path) -> None:
     path.write_text("a;b,b\na;b,b\n")
     done = run("stream", "--served", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path)
     assert done.returncode == 2
-    assert "let every file begin with the same names of columns" in done.stderr
+    assert "start every file with the same column names" in done.stderr
 
 
 def test_a_source_that_was_replaced_by_a_longer_file_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None:

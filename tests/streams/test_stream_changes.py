@@ -23,7 +23,7 @@ def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
     changes = [change for line in told for change in line["changes"]]
     assert 2000 < changes[0]["record"] < 2700
     assert len(changes) == told[-1]["alarms"]
-    assert "the counts begin again" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
+    assert "the counts restart" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
     watched = Live.load(tmp_path / "json" / "state.npz")
     assert watched.records == 3000
     assert watched.counts is not None
@@ -48,10 +48,10 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
     source = tmp_path / "choices.jsonl"
     source.write_text("\n".join([*some_lines(30), '{"offered": "a;b", "chosen": "a", "count": 0.5}']) + "\n")
     for words, message in (
-        (["--detect", "--window", 9], "leave window out"),
-        (["--threshold", 9], "give both, or neither"),
+        (["--detect", "--window", 9], "leave out window"),
+        (["--threshold", 9], "set detect as well, or leave it out"),
         (["--detect"], "line 31: its count 0.5 is not a whole number"),
-        (["--detect", "--threshold", 9], "begun with threshold 15.0, not 9.0"),
+        (["--detect", "--threshold", 9], "started with threshold 15.0, not 9.0"),
         (["--window", 9], "begun with window None, not 9"),
     ):
         assert message in str(call(source, "--out", tmp_path / "out", "--to-end", *words).exception)
@@ -81,18 +81,18 @@ def test_choices_fade_by_the_time_of_the_records(option: str, kind: type[Forgett
         alone.observe(record.offered, record.chosen, time=record.time)
     np.testing.assert_allclose(live.counts.tallies, alone.tallies, rtol=1e-9)
     assert live.counts.observations < 20.0
-    assert "was begun with" in str(call(source, "--out", out, option, "3d", "--to-end").exception)
+    assert "was started with" in str(call(source, "--out", out, option, "3d", "--to-end").exception)
 
 
 def test_what_fades_by_time_needs_one(tmp_path: Path) -> None:
     source = tmp_path / "choices.jsonl"
     source.write_text("\n".join([*dated(some_lines(3), 1.0), *some_lines(1)]) + "\n")
     told = call(source, "--out", tmp_path / "a", "--half-life", "1d", "--to-end")
-    assert 'line 4: it has no "time" that can be read' in str(told.exception)
+    assert 'line 4: it has no readable "time"' in str(told.exception)
     for words, message in (
         (("--half-life", "7 parsecs"), "neither a number of choices nor a time"),
         (("--half-life", "0"), "neither a number of choices nor a time"),
         (("--window", "2.5"), "window is 2.5: it must be a whole number"),
-        (("--detect", "--half-life", "1d"), "the half-life is that of a copy, in choices"),
+        (("--detect", "--half-life", "1d"), "the half-life is in choices"),
     ):
         assert message in str(call(source, "--out", tmp_path / "b", *words).exception)

@@ -113,10 +113,10 @@ def test_prices_with_decimal_commas_are_those_of_the_file(kind: str, tmp_path: P
 def test_a_till_that_could_mean_two_things_is_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "choices.csv"
     path.write_text("offered,chosen,date\ntea;pie,tea,02/03/2026\n")
-    assert 'no "time" that can be read' in stream(tmp_path, "--half-life", "7d").stderr
+    assert 'no readable "time"' in stream(tmp_path, "--half-life", "7d").stderr
     assert stream(tmp_path, "--half-life", "7d", "--dates", "mdy").returncode == 0
     assert Live.load(tmp_path / "out" / "state.npz").notes["reading"]["dates"] == "mdy"
-    assert "begun with dates mdy, not dmy" in stream(tmp_path, "--dates", "dmy").stderr
+    assert "started with dates mdy, not dmy" in stream(tmp_path, "--dates", "dmy").stderr
     with pytest.raises(ValueError, match="decimal is ';': choose one of"):
         LineReader("choices.csv", decimal=";")
 
@@ -154,14 +154,14 @@ def test_what_is_offered_to_all_may_be_said_once() -> None:
     reader = LineReader("-", columns="offered=tea;pie")
     assert not reader.begin(b'{"chosen": "tea"}', "-")
     assert reader.record(b'{"chosen": "tea"}\n') == rs.Record(("tea", "pie"), "tea")
-    with pytest.raises(ValueError, match="name 'ranking': in JSON lines there are offered, chosen, count, time"):
+    with pytest.raises(ValueError, match="name 'ranking': JSON Lines has offered, chosen, count, time"):
         LineReader("-", columns="ranking=x").begin(b"{", "-")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("observation,item,chosen\n1,tea,1\n", "a table of the format 'long', of which one row is not one choice"),
+        ("observation,item,chosen\n1,tea,1\n", "a table of the format 'long', where a row is not a choice"),
         ("offer_id,chosen\n1,tea\n", "has no column"),
         ("offered,price\ntea,1\n", "has no column 'chosen'"),
         ("offered,chosen\ntea;pie,tea,3\n", "line 2: there are more values than columns"),
@@ -195,10 +195,10 @@ def test_a_pipe_is_read_as_it_looks(tmp_path: Path) -> None:
 GOOD = '{"offered": ["a", "b", 1], "chosen": "a", "time": 1700000000}'
 POISON = {
     '{"offered": ["a", "\\ud800"], "chosen": "a", "time": 1700000000}': "half a character",
-    '{"offered": ["1", 1], "chosen": 1, "time": 1700000000}': "holds an item twice",
+    '{"offered": ["1", 1], "chosen": 1, "time": 1700000000}': "lists an item twice",
     '{"offered": ["1", "a"], "chosen": "a", "time": 1700000000}': "its item '1' looks like 1, seen earlier",
-    '{"offered": ["", "a"], "chosen": "a", "time": 1700000000}': "names an empty item",
-    '{"offered": ["a"], "chosen": "a", "chosen": "a", "time": 1700000000}': "names a key twice",
+    '{"offered": ["", "a"], "chosen": "a", "time": 1700000000}': "has an empty item",
+    '{"offered": ["a"], "chosen": "a", "chosen": "a", "time": 1700000000}': "has a key twice",
     '{"offered": ["a"], "chosen": "a", "time": 1700000000123}': "more than a day ahead of the clock",
     '{"offered": ["a"], "chosen": "a", "time": "2924-01-01"}': "more than a day ahead of the clock",
     '{"offered": ["a"], "chosen": "a", "count": 0.5, "time": 1700000000}': "a window counts whole choices",
@@ -232,7 +232,7 @@ def test_a_time_that_nobody_needs_may_be_anything(tmp_path: Path) -> None:
 
 def test_a_packed_source_is_refused(tmp_path: Path) -> None:
     (tmp_path / "choices.csv.gz").write_bytes(b"x")
-    assert "a packed file does not grow" in stream(tmp_path, source="choices.csv.gz").stderr
+    assert "is compressed and cannot grow" in stream(tmp_path, source="choices.csv.gz").stderr
 
 
 def test_rounds_that_would_never_end_are_refused(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     first.wait()
     assert second.returncode == 2
     assert second.stderr == (
-        "rankstream: Another process is writing to out: end it first, or name another folder with --out.\n"
+        "rankstream: Another process is writing to out: stop it first, or choose another folder with --out.\n"
     )
     assert stream(tmp_path, source="choices.jsonl").returncode == 0  # what was killed keeps no lock
 
@@ -290,7 +290,7 @@ def test_a_terminal_that_is_closed_ends_it_with_everything_saved(tmp_path: Path)
     if not child:
         os.chdir(tmp_path)
         os.execv(sys.executable, [sys.executable, "-c", PRINTS_WHAT_IT_LEARNS, *words])
-    read_until(terminal, b"Going on after 1 record")
+    read_until(terminal, b"Resuming after 1 record")
     with (tmp_path / "choices.jsonl").open("a") as file:
         file.write(GOOD + "\n")
     read_until(terminal, b"2 records learned\r\n")  # with its end: a print that is cut off is an error
@@ -308,7 +308,7 @@ def test_rejects_overwrite_neither_data_nor_output(tmp_path: Path) -> None:
     words = ("fit", "choices.csv", "-o", "model.json", "--on-error", "skip", "--rejects")
     for name in ("choices.csv", "hard.csv", "soft.csv", "model.json", "./model.json"):
         done = run(*words, name, cwd=tmp_path)
-        assert (done.returncode, "name a file for the rejects alone" in done.stderr) == (2, True)
+        assert (done.returncode, "choose a separate file for the rejects" in done.stderr) == (2, True)
     with pytest.raises(ValueError, match="The rejects would overwrite"):
         rs.read(data, on_error="skip", rejects=tmp_path / "hard.csv")
     assert data.read_text() == "offered,chosen\ntea;pie,tea\n"

@@ -17,7 +17,7 @@ from rankstream.oracles.protocol import Oracle
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a model.
+    """A proof of how good a model is.
 
     ``lower <= min over all ranking models of D(x, p) <= upper = D(x_bar, p)`` for the frequencies p it was asked for,
     whatever the data did on the way; ``gap`` is their difference, and bounds how far the model is from the best one.
@@ -77,7 +77,7 @@ def certify(
     truth: Vec | None = None,
     seen: Mask | None = None,
 ) -> Certificate:
-    """The certificate after some rounds, at the mean frequencies or at others on request: one oracle call.
+    """Return the certificate after some rounds, at the mean frequencies or at others on request: one oracle call.
 
     Where the distance has a ``trivial_dual``, the better of its bound and the mean dual's counts.
 

@@ -21,7 +21,7 @@ def guaranteed_gap(
     data_errors: ArrayLike | None = None,
     of_norm: bool = False,
 ) -> float:
-    """A bound on D(x_bar, p) - min D(x, p) after a number of rounds, whatever the data are.
+    """Return a bound on D(x_bar, p) - min D(x, p) after a number of rounds, whatever the data are.
 
     It is the learner's regret bound (Theorems OMD, s-OMD, s-FTL) plus the data error of Theorem 2; for naive
     Frank-Wolfe it is the rate of Freund and Grigas (Appendix F), in which the data errors are divided by the smoothing.
@@ -71,7 +71,7 @@ def rounds_needed(
     of_norm: bool = False,
     most: int = 10**15,
 ) -> int:
-    """The first number of rounds at which the guarantee is at most ``epsilon``, with constant data.
+    """Return the first number of rounds at which the guarantee is at most ``epsilon``, with constant data.
 
     The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too. A learner with a fixed
     step has a guarantee that may rise again later.
@@ -135,7 +135,7 @@ def data_error_bound(distance: Distance, round_weights: ArrayLike, data_errors: 
 def naive_frank_wolfe_bound(
     learner: NaiveFrankWolfe, distance: Distance, rounds: int, data_errors: ArrayLike | None = None
 ) -> float:
-    """The rate of Freund and Grigas, 2 D^2 / (a (T + 3)) + 4 D / (a (T + 1)(T + 2)) * sum of (t + 1) |p_t - p|.
+    """Return the rate of Freund and Grigas, 2 D^2 / (a (T + 3)) + 4 D / (a (T + 1)(T + 2)) * sum of (t + 1) |p_t - p|.
 
     D is the diameter of the choice probabilities and a the smoothing, whose place under the data errors is why data
     must converge fast enough. Their bound 2 L D^2 / (k + 4) is for the point after k + 1 answers, so T = k + 1 here,
@@ -159,7 +159,7 @@ def smoothing_error(distance: Distance) -> float:
 
 
 def translate_to_norm(distance: Distance, bound: float) -> float:
-    """A bound on the suboptimality of a smoothed or squared norm as one of the norm itself."""
+    """Return a bound on the suboptimality of a smoothed or squared norm as one of the norm itself."""
     if isinstance(distance, HighNorm) and distance.squared:
         return sqrt(2.0 * bound)
     return bound + smoothing_error(distance)

@@ -208,7 +208,7 @@ def fit_bound(
     items: int = 16,
     enough: float = 0.999,
 ) -> FitBound:
-    """A proven lower bound on min over ranking models of |x - p|_2, from cuts that hold all models.
+    """Return a proven lower bound on min over ranking models of |x - p|_2, from cuts that hold all models.
 
     A ``Proof`` that is asked once: it also stops when the bound no longer rises.
 

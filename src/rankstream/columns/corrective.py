@@ -61,7 +61,7 @@ def fit_nearest(
     whole_number("max_rounds", max_rounds, least=1)
     number_between("tolerance", tolerance, 0.0)
     if stop not in ("mae", "gap"):
-        raise ValueError(f"There is no stopping rule {stop!r}: choose 'mae' or 'gap'.")
+        raise ValueError(f"Unknown stopping rule {stop!r}: choose 'mae' or 'gap'.")
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
     norm = _supported(distances.make(distance, assortments))
@@ -75,7 +75,7 @@ def fit_nearest(
         raise ValueError(f"The oracle {oracle!r} has no method cheapest: leave it out, or see oracles.Oracle.")
     for part in (norm, oracle):
         if getattr(part, "assortments", assortments) != assortments:
-            raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
+            raise ValueError(f"The {type(part).__name__} was created for other assortments: create it for these.")
     goal = Goal(stop, tolerance)
     if prove and isinstance(norm, HighNorm) and is_slow(oracle):
         search, nearest = search_and_prove(norm, target, oracle, goal, max_rounds, watch)
@@ -171,6 +171,6 @@ def with_fewer(found: Estimate[RankingModel], target: Target, distance: Distance
 def _supported(distance: Distance) -> PlainNorm:
     known = isinstance(distance, L1 | LInf | HighNorm) and not distance.smoothing
     if not known or (isinstance(distance, HighNorm) and distance.q != 2.0):
-        given = f"not for this {type(distance).__name__}: use one of those, or another method"
-        raise ValueError(f"The fully corrective engine is for l1, l2 and l-infinity without smoothing, {given}.")
+        given = f"but not this {type(distance).__name__}: use one of those, or another method"
+        raise ValueError(f"The fully corrective engine supports l1, l2 and l-infinity without smoothing, {given}.")
     return cast(PlainNorm, distance)

@@ -70,7 +70,7 @@ def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = No
         shown = restrict(data, seen_offers(data))
         return Observed(data.assortments, shown.assortments, shown.frequencies(), shown.totals)
     if assortments is None:
-        raise ValueError("Frequencies alone do not say what was offered: give ChoiceCounts, or assortments= as well.")
+        raise ValueError("Frequencies do not include the offers: give ChoiceCounts, or add assortments=.")
     return Observed(assortments, assortments, assortments.check_frequencies(data), np.ones(assortments.n_offers))
 
 

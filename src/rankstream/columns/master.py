@@ -46,7 +46,7 @@ def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ba
         return Ball(each, np.zeros(size, dtype=np.int64), np.ones(1))
     if norm == "linf":
         return Ball(each, np.arange(size), np.ones(size))
-    raise ValueError(f"There is no column generation for the norm {norm!r}: choose 'l1' or 'linf'.")
+    raise ValueError(f"Column generation does not support the norm {norm!r}: choose 'l1' or 'linf'.")
 
 
 class GrowingProgram:

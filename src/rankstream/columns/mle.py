@@ -42,8 +42,8 @@ class KullbackLeibler:
             offers = self.observed.assortments
             item, offer = offers.items[offers.members[place]], offers.offers[offers.owner[place]]
             raise ValueError(
-                f"The choice {item!r} of the offer {offer!r} is impossible for rankings that keep the order, which has "
-                "another item of the offer before it: correct the record, or leave out the order."
+                f"The choice {item!r} of the offer {offer!r} contradicts the order, which ranks another item "
+                "of the offer first: correct the record, or leave out the order."
             )
 
     @cached_property
@@ -237,7 +237,7 @@ def fit_mle(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> MaximumLikelihood:
-    """The distribution over rankings of maximum likelihood (Appendix B.2), proven up to ``tolerance`` nats per choice.
+    """Fit the likeliest distribution over rankings (Appendix B.2), proven up to ``tolerance`` nats per choice.
 
     The gap rests on the pricing problem: with q as shares of all observations, log-likelihoods per observation differ
     by at most log(max over rankings of sum of q a / x), by Jensen's inequality, and that is 0 exactly at the optimum
@@ -274,7 +274,7 @@ def fit_mle(
     started = perf_counter()
     if not isinstance(counts, ChoiceCounts):
         raise ValueError(
-            f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies do not weigh offers."
+            f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies lack the number of choices."
         )
     number_between("tolerance", tolerance, 0.0)
     number_between("budget", budget, 0.0)

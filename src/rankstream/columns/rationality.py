@@ -124,7 +124,7 @@ class Rationality:
 
 
 def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "random", seed: int = 0) -> Rationality:
-    """Test whether any distribution over rankings (any random utility) can have made these choices.
+    """Test whether any distribution over rankings (any random utility model) can explain these choices.
 
     The naive bootstrap is invalid at the boundary of the set X of ranking models, where truths with few rankings lie.
     ``p_value`` comes from a stretched one: noise is drawn at the nearest point x of X, stretched by kappa, and the

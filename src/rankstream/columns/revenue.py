@@ -67,7 +67,7 @@ def revenue_range(
     ties: Ties = "random",
     seed: int = 0,
 ) -> Range:
-    """Worst and best expected revenue of an offer, over all distributions over rankings that fit (Appendix B.1).
+    """Return the lowest and highest expected revenue of an offer over all ranking models that fit (Appendix B.1).
 
     Column generation gives the exact answer, where the authors sample constraints or approximate them: the offer is one
     more assortment, whose costs are the margins.
@@ -142,7 +142,7 @@ def probability_range(
     ties: Ties = "random",
     seed: int = 0,
 ) -> Range:
-    """The smallest and the largest share that an item of an offer can have; see ``revenue_range``.
+    """Return the smallest and largest share of an item over all ranking models that fit; see ``revenue_range``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def probability_range(
     """
     labels = as_offer("The offer", offer)
     if plain(item) not in labels:
-        raise ValueError(f"The item {item!r} is not in the offer {labels!r}: ask for one that is.")
+        raise ValueError(f"The item {item!r} is not in the offer {labels!r}: choose one that is.")
     return revenue_range(
         data,
         labels,

@@ -138,7 +138,7 @@ class Assortments:
         for number, offer in enumerate(self.offers):
             for item in offer:
                 if item not in self._code:
-                    raise ValueError(f"Offer {number} contains {item!r}, which is not among the items: add it there.")
+                    raise ValueError(f"Offer {number} contains {item!r}, which is not among the items: add it.")
         sizes = [len(offer) for offer in self.offers]
         self.indptr = _frozen(np.concatenate([[0], np.cumsum(sizes)]))
         self.members = _frozen([self._code[item] for offer in self.offers for item in offer])
@@ -158,12 +158,12 @@ class Assortments:
 
     @property
     def n_items(self) -> int:
-        """How many items there are, offered or not."""
+        """Number of items, offered or not."""
         return len(self.items)
 
     @property
     def n_offers(self) -> int:
-        """How many offers there are (the paper's m)."""
+        """Number of offers (the paper's m)."""
         return len(self.offers)
 
     @property
@@ -197,14 +197,14 @@ class Assortments:
         return Places(self.place)
 
     def code(self, item: Label) -> int:
-        """The number of an item."""
+        """Return the number of an item."""
         try:
             return self._code[plain(item)]
         except (KeyError, TypeError):
             raise ValueError(f"Unknown item {item!r}: the items are {_listed(self.items)}.") from None
 
     def coordinate(self, offer: Iterable[Label], item: Label) -> int:
-        """The coordinate of an item in an offer, whose items may be named in any order.
+        """Return the coordinate of an item in an offer, whose items may be named in any order.
 
         Where the same offer was given twice, the first one answers.
         """
@@ -217,7 +217,7 @@ class Assortments:
         return place[chosen]
 
     def place(self, offer: Iterable[Label]) -> dict[Label, int]:
-        """The coordinates of an offer's items, which may be named in any order."""
+        """Return the coordinates of an offer's items, which may be named in any order."""
         labels = as_offer("The offer", offer)
         number = self.number(labels)
         if number is None:
@@ -230,11 +230,11 @@ class Assortments:
         return {item: start + k for k, item in enumerate(self.offers[number])}
 
     def number(self, offer: Iterable[Label]) -> int | None:
-        """The number of an offer, whose items may be named in any order; None if it is not among these."""
+        """Return the number of an offer, whose items may be named in any order; None if it is not among these."""
         return self._numbers.find(frozenset(offer), self.offers)
 
     def vertex(self, ranking: ArrayLike) -> Vec:
-        """The vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
+        """Return the vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
         from rankstream.data.vertex_kernels import vertex  # compiled, and not needed to read or ask a model
 
         order = whole_numbers("A ranking's codes", ranking)
@@ -276,7 +276,7 @@ class Assortments:
         return grown
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:
-        """The vector as floats of its own, or a ValueError that names what is wrong with it."""
+        """Return a copy of the vector as floats, or raise a ValueError that names what is wrong."""
         values = np.array(frequencies, dtype=np.float64)
         if values.shape != (self.n_coordinates,):
             raise ValueError(
@@ -332,15 +332,15 @@ def as_offer(name: str, offer: Iterable[Label]) -> tuple[Label, ...]:
         return labels
     labels = tuple(plain(item) for item in labels)
     if not labels:
-        raise ValueError(f"{name} is empty: name at least one item.")
+        raise ValueError(f"{name} is empty: list at least one item.")
     for item in labels:
         if not isinstance(item, Hashable):
             raise ValueError(f"{name} contains {item!r}, which cannot be an item: use text, numbers or tuples.")
         if isinstance(item, float) and isnan(item):
-            raise ValueError(f"{name} contains NaN: name every item.")
+            raise ValueError(f"{name} contains NaN: give every item a name.")
     if len(set(labels)) < len(labels):
         twice = next(item for item in labels if labels.count(item) > 1)
-        raise ValueError(f"{name} contains {twice!r} more than once: name each item once.")
+        raise ValueError(f"{name} contains {twice!r} more than once: list each item once.")
     return labels
 
 

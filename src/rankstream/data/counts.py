@@ -27,7 +27,7 @@ class Target:
 
 
 class ChoiceCounts:
-    """How often each item was chosen from each offer: the only mutable data.
+    """How often each item was chosen from each offer. The only mutable data.
 
     Only one thread at a time may add choices or read while another adds. Give every thread counts of its own and add
     them up with ``+``, or share a ``Live``, which has a lock.
@@ -60,7 +60,7 @@ class ChoiceCounts:
         self.observe_coordinates(self.coordinates(offered, chosen), count)
 
     def coordinates(self, offered: Any, chosen: Any) -> Codes:
-        """The coordinates of one record, or of many, as ``observe`` reads them."""
+        """Return the coordinates of one record, or of many, as ``observe`` reads them."""
         if not isinstance(chosen, list | np.ndarray) and (
             self._is_item(chosen) or isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable)
         ):
@@ -148,13 +148,13 @@ class ChoiceCounts:
 
     @property
     def observations(self) -> float:
-        """How many choices were counted."""
+        """Number of choices counted."""
         total = float(self._totals.sum())
         return int(total) if total.is_integer() else total
 
     @property
     def totals(self) -> Vec:
-        """How many choices were counted for each offer."""
+        """Number of choices counted for each offer."""
         return self._totals.copy()
 
     @property
@@ -163,13 +163,13 @@ class ChoiceCounts:
         return self._totals.copy()
 
     def frequencies(self) -> Vec:
-        """The empirical choice frequencies p (paper, equation 1); NaN for offers that nobody has been shown yet."""
+        """Return the empirical choice frequencies p (paper, equation 1); NaN for offers without choices."""
         totals = self._totals[self.assortments.owner]
         shares: Vec = np.divide(self._tallies, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
         return shares
 
     def digest(self) -> str:
-        """A short text that is the same for the same choices from the same offers, whatever their order."""
+        """Return a short hash of the offers and tallies, whatever their order."""
         offers = self.assortments
         parts = []
         for number, offer in enumerate(offers.offers):
@@ -178,7 +178,7 @@ class ChoiceCounts:
         return blake2b("".join(sorted(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def target(self) -> Target:
-        """The frequencies, with the offers not seen yet marked so that estimation can leave them out."""
+        """Return the frequencies, with the offers not seen yet marked so that estimation can leave them out."""
         if self._totals.min() > 0:
             return Target(self._tallies / self._totals[self.assortments.owner], None, self.observations)
         seen = (self._totals > 0)[self.assortments.owner]
@@ -189,14 +189,14 @@ class ChoiceCounts:
 
         >>> ChoiceCounts(Assortments([("tea", "nothing")]), [2.5, 1]).require_whole("An interval")
         Traceback (most recent call last):
-        ValueError: An interval needs whole choices, each counted once, and a tally is 2.5: count without weights.
+        ValueError: An interval needs whole choices, each counted once, but a tally is 2.5: count without weights.
         """
         needs = f"{purpose} needs whole choices, each counted once"
         if self.forgets:
-            raise ValueError(f"{needs}, and {type(self).__name__} forget: count all of them in ChoiceCounts.")
+            raise ValueError(f"{needs}, but {type(self).__name__} forget: use ChoiceCounts.")
         fractions = self._tallies[self._tallies != np.floor(self._tallies)]
         if fractions.size:
-            raise ValueError(f"{needs}, and a tally is {fractions[0]:g}: count without weights.")
+            raise ValueError(f"{needs}, but a tally is {fractions[0]:g}: count without weights.")
 
     def extend(
         self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
@@ -208,15 +208,15 @@ class ChoiceCounts:
         return grown
 
     def copy(self) -> "ChoiceCounts":
-        """Counts of their own with the same tallies."""
+        """Return a copy with the same tallies."""
         return ChoiceCounts(self.assortments, self.tallies)
 
     def memory(self) -> dict[str, Any]:
-        """All that is remembered, as arrays: what a checkpoint saves."""
+        """Return the whole state as arrays, for a checkpoint."""
         return {"tallies": self._tallies.copy(), "totals": self._totals.copy()}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         self._tallies = np.array(memory["tallies"], dtype=np.float64)
         self._totals = np.array(memory["totals"], dtype=np.float64)
 

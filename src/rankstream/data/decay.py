@@ -47,7 +47,7 @@ class ForgettingCounts(ChoiceCounts):
         where, amounts = self._checked(coordinates, count)
         if self.by == "observations":
             if time is not None:
-                raise ValueError(f"{self!r} forgets by observations: make it with by='time', or give no time.")
+                raise ValueError(f"{self!r} forgets by observations: create it with by='time', or leave out the time.")
             self._take(where, amounts, np.zeros(where.size))
             return
         if time is None:
@@ -74,7 +74,7 @@ class ForgettingCounts(ChoiceCounts):
         return grown
 
     def copy(self) -> Self:
-        """Counts of their own that remember the same."""
+        """Return a copy that remembers the same."""
         twin = self._like(self.assortments)
         twin.remember(self.memory())
         return twin
@@ -207,12 +207,12 @@ class DecayingCounts(ForgettingCounts):
         self._squares += np.bincount(offers.owner[where], weights=squares, minlength=offers.n_offers)
 
     def memory(self) -> dict[str, Any]:
-        """All that is remembered, as arrays."""
+        """Return the whole state as arrays."""
         named = {"tallies": self._tallies, "totals": self._totals, "squares": self._squares}
         return {**{name: array.copy() for name, array in named.items()}, "now": np.array(self.now)}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         super().remember(memory)
         self._squares = np.array(memory["squares"], dtype=np.float64)
         self.now = float(memory["now"])
@@ -276,12 +276,12 @@ class WindowCounts(ForgettingCounts):
         self._totals = np.add.reduceat(self._tallies, offers.indptr[:-1])
 
     def memory(self) -> dict[str, Any]:
-        """All that is remembered, as arrays."""
+        """Return the whole state as arrays."""
         named = {"where": self._where, "amounts": self._amounts, "times": self._times}
         return {**{name: array.copy() for name, array in named.items()}, "now": np.array(self.now)}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         self._where = np.array(memory["where"], dtype=np.int64)
         self._amounts, self._times = (np.array(memory[name], dtype=np.float64) for name in ("amounts", "times"))
         self.now = float(memory["now"])

@@ -102,7 +102,7 @@ class DriftReport:
             more = f" and {len(named) - 3} more" if len(named) > 3 else ""
             return f"Tastes changed: {names}{more}{' at equal offers' * self.given_offers}."
         if self.moved:
-            return f"Choices changed in {_offers(len(self.moved), self.tested)}, with no item behind it."
+            return f"Choices changed in {_offers(len(self.moved), self.tested)}, but no item changed across offers."
         if not self.tested and not self.tested_items:
             if not self.movements:
                 return "No offer occurs in both periods, so nothing could be compared."
@@ -115,7 +115,7 @@ class DriftReport:
         return "No evidence that tastes changed: one model explains all of these choices."
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         names = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
         own = ("level", "control", "changed", "verdict", "tested", "tested_items", "given_offers")
         return {
@@ -211,7 +211,7 @@ def drift_report(
     if not 0.0 < number_between("level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")
     if control not in ("holm", "fdr"):
-        raise ValueError(f"There is no control {control!r}: choose 'holm' or 'fdr'.")
+        raise ValueError(f"Unknown control {control!r}: choose 'holm' or 'fdr'.")
     for counts in (before, after):
         if not counts.forgets:
             counts.require_whole("A test for drift")
@@ -280,7 +280,7 @@ def _cells(then: Tables, now: Tables, shared: list[frozenset[Label]]) -> tuple[I
 def _taken_off(before: ChoiceCounts, after: ChoiceCounts, now: Tables, then: Tables) -> Tables:
     """What came after the first snapshot."""
     if before.forgets or after.forgets:
-        raise ValueError("Counts that forget do not include what they were: compare periods that share no choices.")
+        raise ValueError("Counts that forget lack their earlier choices: compare periods that share no choices.")
     rest: Tables = {}
     for key in {**now, **then}:
         new, old = now.get(key, {}), then.get(key, {})

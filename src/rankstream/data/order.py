@@ -36,7 +36,7 @@ class Precedence:
 
     @cached_property
     def chains(self) -> tuple[Codes, ...] | None:
-        """The items of each chain, best first, if any two items that hang together are comparable; else None."""
+        """The items of each chain, best first, if any two connected items are comparable; else None."""
         firsts, seconds = (set(column) for column in self.pairs.T.tolist())
         if len(firsts) < len(self.pairs) or len(seconds) < len(self.pairs):
             return None  # an item with two next ones, or two before it
@@ -115,7 +115,7 @@ class Precedence:
         """Refuse rankings, rows of codes, of which one is not admissible."""
         if self.above.size and orders.size and not self.respects(orders).all():
             wrong = orders[int(np.argmin(self.respects(orders)))].tolist()
-            raise ValueError(f"The ranking {wrong} does not keep the order: use an oracle that does (oracles.auto).")
+            raise ValueError(f"The ranking {wrong} violates the order: use an oracle that keeps it (oracles.auto).")
 
     def among(self, codes: Codes) -> list[list[int]]:
         """The neighbours that are left of the order among some of the items."""
@@ -143,7 +143,7 @@ def precedence(code: Mapping[Label, int], order: Order) -> Precedence:
     for one, other in check_pairs(order):
         for item in (one, other):
             if item not in code:
-                raise ValueError(f"The order names {item!r}, which is not among the items: add it there.")
+                raise ValueError(f"The order names {item!r}, which is not among the items: add it.")
         after[code[one]].add(code[other])
     sequence = _sorted(after, list(code))
     size = len(after) if any(after) else 0
@@ -176,7 +176,7 @@ def check_pairs(order: Any) -> list[tuple[Label, Label]]:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ValueError(f"The order contains {pair!r}: give pairs of items, the better one first.")
         if pair[0] == pair[1]:
-            raise ValueError(f"The order puts {pair[0]!r} before itself: name two items in every pair.")
+            raise ValueError(f"The order puts {pair[0]!r} before itself: use two different items in every pair.")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -191,7 +191,7 @@ def refuse_order(order: Pairs, name: str, instead: str) -> None:
     """Refuse an order, for what cannot keep one; ``instead`` is the remedy."""
     if order:
         one, other = order[0]
-        raise ValueError(f"{name} cannot keep an order, such as {one!r} before {other!r}: {instead}.")
+        raise ValueError(f"{name} does not support an order of the items, such as {one!r} before {other!r}: {instead}.")
 
 
 def _sorted(after: list[set[int]], labels: list[Label]) -> list[int]:
@@ -210,7 +210,7 @@ def _sorted(after: list[set[int]], labels: list[Label]) -> list[int]:
                 ready.append(other)
     if len(sequence) < len(after):
         circle = " before ".join(repr(labels[item]) for item in _cycle(after, {i for i, n in enumerate(waiting) if n}))
-        raise ValueError(f"The order goes in a circle, {circle}: leave out one of these pairs.")
+        raise ValueError(f"The order has a cycle, {circle}: remove one of these pairs.")
     return sequence
 
 

@@ -71,7 +71,7 @@ class PriceLevels:
 
     @classmethod
     def occurring(cls, prices: Mapping[Any, Iterable[Any]], most: int = MOST_LEVELS) -> "PriceLevels":
-        """A level for every price that occurs; of an item, there may be at most ``most``.
+        """Return a level for every price that occurs; of an item, there may be at most ``most``.
 
         >>> PriceLevels.occurring({"tea": [3, 3.5, 3, 3.5]})
         PriceLevels(tea: 3.00, 3.50)
@@ -112,7 +112,7 @@ class PriceLevels:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> "PriceLevels | None":
-        """The levels that labels such as ``tea @ 3.50`` name; None where none of them does.
+        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does.
 
         >>> PriceLevels.from_labels(["tea @ 3.50", "nothing", "tea @ 3.00"])
         PriceLevels(tea: 3.00, 3.50)
@@ -153,33 +153,33 @@ class PriceLevels:
         return tuple((self._text[item, low], self._text[item, high]) for item, (low, high) in pairs)
 
     def of(self, label: Label) -> tuple[Label, float | None]:
-        """The item and the price of a label; a label without a price is an item itself."""
+        """Return the item and the price of a label; a label without a price is an item itself."""
         return self._labels.get(label, (label, None)) if isinstance(label, str) else (label, None)
 
     def level(self, item: Label, price: Any) -> float:
-        """The level that a price of an item belongs to."""
+        """Return the level that a price of an item belongs to."""
         if item not in self.levels:
             known = ", ".join(map(repr, self.levels))
             raise ValueError(
-                f"The item {item!r} has a price, but no levels: leave the price out, or name one of {known}."
+                f"The item {item!r} has a price, but no levels: leave out the price, or use one of {known}."
             )
         value, prices = check_price(item, price), self.levels[item]
         ends = self.bins.get(item) or (prices[0], *((a + b) / 2.0 for a, b in pairwise(prices)), prices[-1])
         room = PRICE_ROUNDING * max(ends[-1], 1.0)
         if not ends[0] - room <= value <= ends[-1] + room:
             raise ValueError(
-                f"The price {value:g} of {item!r} is beyond its levels, which cover {ends[0]:g} to {ends[-1]:g}: "
+                f"The price {value:g} of {item!r} is outside its levels, which cover {ends[0]:g} to {ends[-1]:g}: "
                 "correct it, or give a level for it."
             )
         return prices[bisect_left(ends[1:-1], value - room)]
 
     def label(self, item: Label, price: Any) -> str:
-        """The label of an item at the level that a price belongs to."""
+        """Return the label of an item at the level that a price belongs to."""
         level = self.level(plain(item), price)
         return self._text[plain(item), level]
 
     def offer(self, prices: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> tuple[Label, ...]:
-        """The labels of an offer, given the price of each item in it; None for those without a price."""
+        """Return the labels of an offer, given the price of each item in it; None for those without a price."""
         pairs = list(prices.items() if isinstance(prices, Mapping) else prices)
         seen: dict[Label, Any] = {}
         labels: list[Label] = []
@@ -198,7 +198,7 @@ class PriceLevels:
 
     @classmethod
     def from_content(cls, content: Iterable[Sequence[Any]]) -> "PriceLevels":
-        """The levels that ``to_content`` described."""
+        """Return the levels that ``to_content`` described."""
         rows = list(content)
         return cls({item: prices for item, prices, _ in rows}, {item: bins for item, _, bins in rows if bins})
 
@@ -251,7 +251,7 @@ def _levels(item: Label, prices: Any) -> tuple[float, ...]:
         raise ValueError(f"The item {item!r} has no levels: give a price, or leave the item out if it has none.")
     for one, other in pairwise(found):
         if one == other:
-            raise ValueError(f"The level {one:g} of {item!r} is there twice: name each level once.")
+            raise ValueError(f"The level {one:g} of {item!r} is listed twice: remove one.")
     return tuple(found)
 
 

@@ -30,11 +30,11 @@ class MixedMNL:
     mixture: Vec
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The true choice probability of every coordinate."""
+        """Return the true choice probability of every coordinate."""
         column = {item: number for number, item in enumerate(self.items)}
         for item in {item for offer in assortments.offers for item in offer}:
             if item not in column:
-                raise ValueError(f"The market does not know the item {item!r}: offer the items of ``truth.items``.")
+                raise ValueError(f"The market has no item {item!r}: offer the items of ``truth.items``.")
         codes = np.array([column[item] for offer in assortments.offers for item in offer])
         attraction = self.utilities[:, codes]
         totals = np.add.reduceat(attraction, assortments.indptr[:-1], axis=1)
@@ -52,7 +52,7 @@ class Market:
     seed: int
 
     def frequencies(self) -> Vec:
-        """The true choice probabilities of the training offers: what the static setting hands to the solver."""
+        """Return the true choice probabilities of the training offers: what the static setting hands to the solver."""
         return self.truth.probabilities(self.assortments)
 
     def stream(self, per_round: int = 200, first: int = 2000) -> Iterator[ChoiceCounts]:
@@ -66,7 +66,7 @@ class Market:
             yield counts
 
     def blocks(self, per_round: int = 200, first: int = 2000, rounds: int = 256) -> Iterator[tuple[Vec, Vec]]:
-        """The same stream, many rounds at a time: a row of frequencies for each, and the observations they rest on.
+        """Yield the same stream, many rounds at a time: a row of frequencies each, and their observations.
 
         >>> frequencies, observations = next(market(seed=1).blocks(rounds=3))
         >>> observations.tolist()
@@ -80,7 +80,7 @@ class Market:
             totals = np.add.reduceat(counts, indptr, axis=1)
             if not totals.all():
                 unseen = int(np.flatnonzero(totals[0] == 0)[0])
-                raise ValueError(f"After {totals[0].sum()} choices nobody has seen offer {unseen}: raise first.")
+                raise ValueError(f"After {totals[0].sum()} choices nobody has been shown offer {unseen}: raise first.")
             before = counts[-1]
             yield counts / totals[:, owner], totals.sum(axis=1).astype(np.float64)
 
@@ -107,7 +107,7 @@ def market(
     items: Sequence[Label] | None = None,
     unseen: bool = False,
 ) -> Market:
-    """The paper's simulated market: a mixture of logits, and random offers of up to half the items.
+    """Return the paper's simulated market: a mixture of logits, and random offers of up to half the items.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def market(
 
 
 def mixed_mnl(items: Sequence[Label], segments: int, spread: float, generator: np.random.Generator) -> MixedMNL:
-    """A random ground truth: four favourites per segment get attraction L * U(0, 1), the others U(0, 1) / 10."""
+    """Return a random ground truth: four favourites per segment get attraction L * U(0, 1), the others U(0, 1) / 10."""
     n_all = len(items) + 1
     utilities = generator.uniform(size=(segments, n_all))
     for row in utilities:
@@ -198,7 +198,7 @@ def random_offers(
             "ask for fewer, or for larger ones."
         )
     if sizes not in ("subsets", "sizes"):
-        raise ValueError(f"There is no way {sizes!r} of drawing offers: choose 'subsets' or 'sizes'.")
+        raise ValueError(f"Unknown way {sizes!r} to draw offers: choose 'subsets' or 'sizes'.")
     by_size = np.array([comb(len(items), size) for size in range(1, most + 1)], dtype=np.float64)
     if sizes == "sizes":
         by_size[:] = 1.0

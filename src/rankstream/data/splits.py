@@ -32,7 +32,7 @@ def splits(
     (('tea', 'pie'),) (('pie', 'cake'),)
     """
     if holdout not in WAYS:
-        raise ValueError(f"There is no holdout {holdout!r}: choose one of {', '.join(map(repr, WAYS))}.")
+        raise ValueError(f"Unknown holdout {holdout!r}: choose one of {', '.join(map(repr, WAYS))}.")
     whole_number("folds", folds, least=2)
     if holdout == "time":
         return _by_time(counts)

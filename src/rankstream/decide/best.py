@@ -37,7 +37,7 @@ def best_offer(
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
 ) -> Decision:
-    """The offer of the highest expected margin per customer, less listing costs, among all that are feasible.
+    """Find the feasible offer with the highest expected margin per customer, less listing costs.
 
     Of a model with price levels, an offer has each item at one level or not at all. Constraints may then name an item,
     "tea", whatever its price, or one of its levels, "tea @ 3.50".

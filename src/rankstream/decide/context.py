@@ -23,7 +23,7 @@ def counted(number: float, noun: str) -> str:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near an offer is to the offers in the data.
+    """How close an offer is to the offers in the data.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Nearness:
 
     @property
     def words(self) -> str:
-        """The same in a sentence.
+        """The result in one sentence.
 
         >>> Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words
         'Never shown: the nearest offer in the data differs in 3 items. It has 6 items; offers in the data had 8 to 12.'
@@ -103,7 +103,7 @@ class Context:
     refits: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         near, names = self.nearness, ("present_value", "present_shown", "gain", "gain_interval", "refits")
         content: dict[str, Any] = {name: None if self.present is None else getattr(self, name) for name in names}
         content["present"] = None if self.present is None else [str(item) for item in self.present]

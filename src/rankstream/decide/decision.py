@@ -24,7 +24,7 @@ class RunnerUp:
 
 @dataclass(frozen=True)
 class Lead:
-    """How much the offer is worth beyond the runner-up, and the ends of an interval of that."""
+    """How much more the offer is worth than the runner-up, with an interval."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ class Lead:
 
     @property
     def is_noise(self) -> bool:
-        """Whether the data do not show which of the two is better."""
+        """Whether the difference is not significant."""
         return self.low <= 0.0
 
 
@@ -109,7 +109,7 @@ class Decision:
 
     @cached_property
     def by_size(self) -> dict[int, float]:
-        """The best value for each number of items that is feasible: the worth of shelf space.
+        """The best value for each number of items that is feasible: the value of shelf space.
 
         Known with the offer where all offers were looked at, else by more searches when it is first asked for, for as
         long as the budget was; sizes that are not done by then are left out.
@@ -122,11 +122,11 @@ class Decision:
         return not callable(self.sizes) or self.sizes_quick or "by_size" in self.__dict__
 
     def explain(self) -> str:
-        """What each item of the offer adds, and what the nearest rejected item would have cost, in sentences."""
+        """Explain what each item of the offer adds, and what the closest rejected items would have cost."""
         return "\n".join(explanation(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         content: dict[str, Any] = {
             "offer": [str(item) for item in self.offer],
             "value": self.value,
@@ -172,20 +172,20 @@ class Units:
     currency: str = ""
 
     def amount(self, value: float, form: str = ".4g") -> str:
-        """A value without saying per how many."""
+        """Return a value without saying per how many."""
         return f"{self.customers * value:{form}}{self.currency and ' '}{self.currency}"
 
     def change(self, value: float) -> str:
-        """A difference, with its sign."""
+        """Return a difference, with its sign."""
         return self.amount(value, "+.3g")
 
     def per(self, value: float) -> str:
-        """A value, and per how many."""
+        """Return a value, and per how many."""
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
     def ends(self, ends: tuple[float, float] | None) -> str:
-        """An interval in brackets, where there is one."""
+        """Return an interval in brackets, where there is one."""
         return "" if ends is None else f" [{self.customers * ends[0]:.4g}, {self.customers * ends[1]:.4g}]"
 
 
@@ -199,9 +199,9 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
     around = found.context
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)
-        gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} against the present offer"
+        gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} compared with the present offer"
         lines.append(
-            "This is the present offer." if same else f"{gain}, which is worth {units.amount(around.present_value)}."
+            "This is the present offer." if same else f"{gain}, which earns {units.amount(around.present_value)}."
         )
         if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
             lines[-1] += " The data do not show that it is better."
@@ -219,7 +219,7 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.2g')} less"
         if found.lead is not None:
             text += units.ends((found.lead.low, found.lead.high))
-            text += ": the data do not show which is better" if found.lead.is_noise else ": a lead beyond noise"
+            text += ": the data do not show which is better" if found.lead.is_noise else ": a significant lead"
         lines.append(f"{text}.")
     return lines
 
@@ -254,9 +254,9 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
         item = problem.items[code]
         share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
         alone = not problem.nothing >= 0 and inside.size == 1
-        what = "is all there is" if alone else f"adds {units.amount(adds[place], '.3g')}"
+        what = "is the whole offer" if alone else f"adds {units.amount(adds[place], '.3g')}"
         if problem.state[code] > 0:
-            what += " (it must be there)"
+            what += " (required)"
         lines.append(f"{item} {what}: {100 * share:.1f} % of customers take it.")
     return lines + _rejected(found, units)
 

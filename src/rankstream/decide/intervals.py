@@ -42,7 +42,7 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
     if isinstance(model, RankingModel | PricedModel) and isinstance(noted, str):
         method = noted  # the only kinds that several methods make
     if method is None:
-        raise ValueError(f"It is not known how a {type(model).__name__} is fitted: give a Bootstrap instead of counts.")
+        raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     def asked(done: int, total: int) -> bool:
         enough = watch(f"refitted {done} of {total} times")
@@ -109,7 +109,7 @@ def check_items(problem: OfferProblem, other: Any) -> None:
     """Refuse data or models of other items than the decision's."""
     known = other.assortments.items if isinstance(other, ChoiceCounts) else other.items
     if set(known) != set(problem.items):
-        raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
+        raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
 
 
 def spread(replicates: Vec, value: float) -> float:

@@ -58,7 +58,7 @@ class OfferChange:
         return f"Offering {self.comes} instead of {self.goes}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         told = {
             name: value if value is None else str(value) for name, value in (("comes", self.comes), ("goes", self.goes))
         }

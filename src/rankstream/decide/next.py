@@ -59,7 +59,7 @@ class NextOffer:
     fit: EntropyFit | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         decision = None if self.decision is None else self.decision.to_json()
         return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision}
 
@@ -83,7 +83,7 @@ def next_offer(
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
 ) -> NextOffer:
-    """Which offer to show to the next batch of customers.
+    """Choose the offer to show to the next batch of customers.
 
     Call it once for every batch, not for every customer, each time with another seed; then count the choices from its
     ``menu`` (``counts.extend([menu])`` where the offer is new).
@@ -109,7 +109,7 @@ def next_offer(
     optimism : float
         How many standard deviations "ucb" adds.
     budget : float
-        Seconds for the search.
+        Time limit of the search, in seconds.
     seed : int
         What is redrawn.
     start : NextOffer, optional
@@ -125,7 +125,7 @@ def next_offer(
 
     """
     if how not in ("thompson", "greedy", "ucb"):
-        raise ValueError(f"There is no way {how!r} to the next offer: choose 'thompson', 'greedy' or 'ucb'.")
+        raise ValueError(f"Unknown way {how!r} to choose the next offer: use 'thompson', 'greedy' or 'ucb'.")
     whole_number("redraws", redraws, least=2)
     number_between("optimism", optimism, 0.0)
     held = counts if isinstance(counts, ChoiceCounts) else getattr(counts, "counts", None)
@@ -184,7 +184,7 @@ class _Learner:
         """A model of these counts."""
         if not self.dense:
             if self.method is None:
-                raise ValueError("The method 'auto' changes with the data: name one, such as 'max-entropy'.")
+                raise ValueError("The method 'auto' changes with the data: choose a fixed one, such as 'max-entropy'.")
             return self.method.model(Task(counts.assortments, counts, self.seed, self.watch))
         if counts.assortments.order:
             self.last = self._in_order(counts)

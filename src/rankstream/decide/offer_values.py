@@ -25,7 +25,7 @@ def value(
     listing_costs: Numbers | None = None,
     no_choice: Label | None = None,
 ) -> Any:
-    """A pandas data frame with a row per offer: its items, what it earns, what listing costs, and what is left.
+    """Return a pandas data frame with a row per offer: its items, what it earns, what listing costs, and what is left.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> V
             for item in offers[number]:
                 if item not in gain:
                     raise ValueError(
-                        f"The offer {offers[number]!r} contains {item!r}, which the model does not know: leave it out."
+                        f"The offer {offers[number]!r} contains {item!r}, which the model lacks: leave it out."
                     )
         rows = Assortments([offers[number] for number in numbers], model.items)
         earned = model.probabilities(rows) * margins[rows.members]

@@ -74,7 +74,7 @@ class SafeOffer:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         return {
             "offer": [str(item) for item in self.offer], "low": self.low, "expected": self.expected,
             "bound": self.bound, "proven": self.proven, "scenarios": self.scenarios, "feasible": self.feasible,
@@ -99,7 +99,7 @@ def safe_offer(
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
 ) -> SafeOffer:
-    """The offer whose worst case over all ranking models in a region around the data is best, beside the best offer.
+    """Find the offer with the best worst case over all ranking models close to the data, beside the best offer.
 
     By scenarios: the best offer against the worst models so far, then the worst model for that offer, until the
     two meet. It is cautious: use it beside ``best_offer``, to see what caution costs.
@@ -143,7 +143,7 @@ def safe_offer(
     whole_number("max_scenarios", max_scenarios, least=1)
     fitted = estimate(counts, seed=seed).model if model is None else model
     if set(fitted.items) != set(counts.assortments.items):
-        raise ValueError("The counts are over other items than the model: give those that it was fitted to.")
+        raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
     problem = make_problem(fitted, margins, **constraints)
     if too_many := most_decided(problem):
         raise ValueError(f"A safe offer can decide about {too_many}: use must= or never= for some.")

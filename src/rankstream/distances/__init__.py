@@ -66,7 +66,7 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
         if smoothing:
             raise ValueError("The distance 'kl' takes no smoothing: its floor keeps it bounded.")
         return KL(assortments, weights)
-    raise ValueError(f"There is no distance {name!r}: choose one of {NAMES}.")
+    raise ValueError(f"Unknown distance {name!r}: choose one of {NAMES}.")
 
 
 def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
@@ -103,7 +103,7 @@ def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "
     Where choices have all but faded they are at least 1e-100, the smallest that distances take.
     """
     if kind not in ("root", "share"):
-        raise ValueError(f"There is no kind {kind!r} of weights: choose 'root' or 'share'.")
+        raise ValueError(f"Unknown kind of weights {kind!r}: choose 'root' or 'share'.")
     totals = counts.totals
     if not totals.any():
         raise ValueError("There are no observations to take weights from: observe some choices first.")

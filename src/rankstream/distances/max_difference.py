@@ -30,7 +30,7 @@ class MaxDifference(Bilinear):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind not in ("entropy", "euclidean"):
-            raise ValueError(f"There is no potential {self.kind!r}: choose 'entropy' or 'euclidean'.")
+            raise ValueError(f"Unknown potential {self.kind!r}: choose 'entropy' or 'euclidean'.")
 
     @property
     def _entropic(self) -> bool:

@@ -41,7 +41,7 @@ def fit_within(
     timeout: float | None = None,
     errors: bool = False,
 ) -> Estimate[Any]:
-    """``estimate`` in about ``budget`` CPU seconds; Ctrl-C ends it early, with the model so far.
+    """Run ``estimate`` for about ``budget`` CPU seconds. Ctrl-C stops early, with the model so far.
 
     Parameters
     ----------

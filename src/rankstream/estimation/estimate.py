@@ -30,6 +30,7 @@ def estimate(
     *,
     method: str | Method = "auto",
     seed: int = 0,
+    **settings: Any,
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
 
@@ -41,10 +42,12 @@ def estimate(
         With assortments: one vector of frequencies, counts, a table with a row of frequencies per round (a stream known
         in advance), or an iterable that is asked for one round at a time, as its source may be live.
     method : str or settings
-        ``"auto"`` picks (see ``methods.pick``); or a name such as ``"nearest"``, or settings such as
-        ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` says what was used.
+        ``"auto"`` picks (see ``methods.pick``). Or a name such as ``"nearest"``, or settings such as
+        ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` is what was used.
     seed : int
-        Ties between rankings, and the random starts of priors.
+        Random seed for ties between rankings and for starting points.
+    **settings
+        Settings of a method that is given by its name, such as ``gap=1e-6``.
 
     Counts leave offers that nobody has seen out of distance, error and certificate, and weigh the others by their
     observations. Frequencies without counts are taken as exact. Choices that contradict an order of the items cannot be
@@ -54,17 +57,17 @@ def estimate(
     >>> fit = estimate(counts)
     >>> fit.method.name, round(fit.model.predict(("tea", "pie", "nothing"))["nothing"], 1)
     ('max-entropy', 0.4)
-    >>> sparse = estimate(counts, method="nearest")
+    >>> sparse = estimate(counts, method="nearest", gap=1e-3)
     >>> len(sparse.model.rankings), sparse.certificate.gap <= 1e-3
     (3, True)
 
     """
-    return run_task(make_task(assortments, data, seed), method)
+    return run_task(make_task(assortments, data, seed), method, **settings)
 
 
-def run_task(task: Task, method: str | Method, tolerance: float | None = None) -> Estimate[Any]:
+def run_task(task: Task, method: str | Method, tolerance: float | None = None, **settings: Any) -> Estimate[Any]:
     """Fit a task by a method; ``estimate`` and ``fit_within`` end here."""
-    chosen = make(method, tolerance) or pick(task, tolerance)
+    chosen = make(method, tolerance, **settings) or pick(task, tolerance)
     began = perf_counter()
     LOG.info("fitting by %s: %d offers of %d items", chosen.name, task.assortments.n_offers, task.assortments.n_items)
     with one_blas_thread():

@@ -159,7 +159,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         items = self._items_with(X)
         if rows[0].shape[1] > len(items):
             outside = len(self.items_)
-            raise ValueError(f"Position {outside}, none of these, was not among the first batch's choices: fit again.")
+            raise ValueError(f"Position {outside}, for none of these, was not chosen in the first batch: fit again.")
         counts, _ = count_availability(*rows, before=None if first else self.counts_, make=self._counts)
         self._play(counts, items, len(rows[1]))
         if len(items) > self.n_features_in_ and hasattr(self, "feature_names_in_"):
@@ -197,7 +197,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         self.n_rounds_, self.converged_ = run.state.round, run.converged
 
     def predict_proba(self, X: Any) -> Vec:
-        """The choice probability of every item in every row, a column per entry of ``classes_``; unavailable ones 0."""
+        """Return choice probabilities: a row per offer, a column per entry of ``classes_``; 0 if unavailable."""
         return self._shares(X)[:, sorted_order(self.items_)]
 
     def _shares(self, X: Any) -> Vec:
@@ -208,7 +208,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return table[row_of]
 
     def predict_interval(self, X: Any, interval: float = 0.95, replicates: int = 100) -> tuple[Vec, Vec]:
-        """The low and the high ends of intervals around ``predict_proba``, by a bootstrap (``Bootstrap``).
+        """Return the low and the high ends of intervals around ``predict_proba``, by a bootstrap (``Bootstrap``).
 
         That refits the model to simulated choices, ``replicates`` times, with the first call after a fit; more calls
         with as many replicates are quick. It needs choices that all count the same: no ``half_life``, no fractional
@@ -230,7 +230,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
             available = self._available(matrix, False)
         elif names and names != self.items_[: len(names)]:
             validate_data(self, X, reset=False)
-            raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: name the same items.")
+            raise ValueError(f"The columns {names} of X are not those of the fit, {self.items_}: use the same items.")
         else:
             available = self._available(validate_data(self, X, reset=False), self._outside)
         rows, row_of = np.unique(available, axis=0, return_inverse=True)
@@ -244,12 +244,12 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return table
 
     def predict(self, X: Any) -> Any:
-        """The likeliest choice of every row: column names, or positions where columns have no names."""
+        """Return the likeliest choice of every row: column names, or positions where columns have no names."""
         best = self._shares(X).argmax(axis=1)
         return as_array(self.items_)[best]
 
     def log_likelihood(self, X: Any, y: Any, epsilon: float = 0.0) -> Vec:
-        """The log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
+        """Return the log-probability of every choice, with ``epsilon`` of the uniform distribution mixed in."""
         check_is_fitted(self, "model_")
         number_between("epsilon", epsilon, 0.0, 1.0)
         available, chosen, _ = self._read(X, y, None, reset=False)
@@ -262,7 +262,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return logs
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """The mean log-likelihood of the choices; see ``epsilon``."""
+        """Return the mean log-likelihood of the choices; see ``epsilon``."""
         logs = self.log_likelihood(X, y, self.epsilon)
         return float(np.average(logs, weights=row_weights(sample_weight, X)))
 

@@ -35,7 +35,7 @@ GAP = 1e-2
 
 
 class Bootstrap(PriceIntervals):
-    """Models refitted to simulated data, and how much their predictions differ from the model's.
+    """Bootstrap refits of a model, for standard errors and intervals of its predictions.
 
     Every replicate draws as many choices from each offer as were counted (of counts that forget: as many as make its
     frequencies as certain, ``effective_totals``) with the model's own probabilities, and is
@@ -125,7 +125,7 @@ class Bootstrap(PriceIntervals):
             self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
 
     def spread(self, assortments: Assortments) -> tuple[Vec, Vec, Vec]:
-        """For every coordinate of any offers: the share, its standard error, and the shift of the replicates' mean."""
+        """Return share, standard error, and shift of the replicates' mean, for every coordinate of any offers."""
         return self._spread(lambda model: model.probabilities(assortments))
 
     def _spread(self, measure: Callable[[ChoiceModel], Vec]) -> tuple[Vec, Vec, Vec]:
@@ -133,12 +133,12 @@ class Bootstrap(PriceIntervals):
         return value, table.std(axis=0, ddof=1), table.mean(axis=0) - value
 
     def table(self, measure: Callable[[ChoiceModel], Vec]) -> Vec:
-        """Any numbers that can be asked of a model: a row for each replicate."""
+        """Evaluate a function of a model for each replicate: one row each."""
         with shared_programs():  # replicates are of the same offers, and are asked the same
             return np.array([measure(model) for model in self.models])
 
     def bounds(self, assortments: Assortments, interval: float = 0.95) -> tuple[Vec, Vec, Vec]:
-        """For every coordinate of any offers: the share, and the ends of its interval."""
+        """Return the share and its interval for every coordinate of any offers."""
         share, reach = self.model.probabilities(assortments), _quantile(interval) * self.errors(assortments)
         return share, np.maximum(0.0, share - reach), np.minimum(1.0, share + reach)
 
@@ -180,7 +180,7 @@ class Bootstrap(PriceIntervals):
         return value, np.maximum(low, value - reach), np.minimum(high, value + reach)
 
     def errors_of(self, measure: Callable[[ChoiceModel], Vec], variance: Variance | None = None) -> Vec:
-        """What those intervals are made of."""
+        """Return the error behind each interval of ``bounds_of``."""
         value, error, shift = self._spread(measure)
         spread = error**2 + shift**2
         return np.sqrt(self.misfit.stretched(spread) if variance is None else variance(value, spread))
@@ -188,7 +188,7 @@ class Bootstrap(PriceIntervals):
     def substitution(
         self, offer: Iterable[Label] | None = None, interval: float = 0.95, gone: Iterable[Label] | None = None
     ) -> Substitution:
-        """Where each item's buyers go when it is gone, with the ends of the intervals of these parts.
+        """Return what each item's buyers take when it is gone, with intervals.
 
         >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
         >>> moves = Bootstrap(counts, "mnl", replicates=20).substitution()
@@ -209,7 +209,7 @@ class Bootstrap(PriceIntervals):
         interval: float = 0.95,
         gone: Iterable[Label] | None = None,
     ) -> dict[tuple[Label, ...], Share]:
-        """The customer types by their first one or two choices, largest first, with the ends of their intervals.
+        """Return the customer types by their first one or two choices, largest first, with the ends of their intervals.
 
         Of a model with price levels, they are those at usual prices.
         Whole rankings have none: many mixtures of rankings give the same choices, and data do not say which it is.
@@ -248,7 +248,7 @@ class Bootstrap(PriceIntervals):
         return measure, known, lambda share, spread: self.misfit.of_types(share, spread, first)
 
     def predict(self, offer: Iterable[Label], interval: float = 0.95, *, forced: bool = False) -> dict[Label, Share]:
-        """The shares of one offer, seen before or not, with the ends of their intervals; also of items at prices.
+        """Return the shares of one offer with intervals, for offers seen or not, and for items at prices.
 
         As a model's own ``predict`` does, this adds a missing no-choice item unless ``forced``.
         """
@@ -261,7 +261,7 @@ class Bootstrap(PriceIntervals):
         return {item: Share(*row) for item, row in zip(single, zip(*columns, strict=True), strict=True)}
 
     def standard_errors(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The standard deviations of the replicates' shares of one offer."""
+        """Return the standard deviations of the replicates' shares of one offer."""
         single = as_offer("The offer", offer)
         return dict(zip(single, self.spread(Assortments([single]))[1].tolist(), strict=True))
 
@@ -277,7 +277,7 @@ def predict_interval(
     replicates: int = 100,
     seed: int = 0,
 ) -> dict[Label, Share]:
-    """The predicted shares of one offer with their intervals, in one call; for several offers, keep a ``Bootstrap``.
+    """Predict the shares of one offer with intervals. For several offers, keep a ``Bootstrap``.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class PriceIntervals(ABC):
 
     @abstractmethod
     def bounds(self, assortments: Assortments, interval: float = 0.95) -> tuple[Vec, Vec, Vec]:
-        """For every coordinate of any offers: the share, and the ends of its interval."""
+        """Return the share and its interval for every coordinate of any offers."""
 
     @abstractmethod
     def bounds_of(
@@ -43,17 +43,17 @@ class PriceIntervals(ABC):
         """Any numbers that can be asked of a model, and the ends of their intervals."""
 
     def predict_at(self, offer: Mapping[Any, Any], interval: float = 0.95) -> dict[Label, Share]:
-        """The shares of an offer of items at prices, under the items' own names, with the ends of their intervals."""
+        """Return the shares of an offer of items at prices, by item, with intervals."""
         around = nearby_offers(require_levels(self.model), self.model.items, offer)
         return dict(zip(around.items, self._shares(around, interval), strict=True))
 
     def demand(self, item: Label, others: Mapping[Any, Any], interval: float = 0.95) -> dict[float, Share]:
-        """The share of an item at each of its price levels beside others, with the ends of its interval."""
+        """Return the share of an item at each of its price levels beside others, with the ends of its interval."""
         offers = demand_offers(self.model, item, others)
         return {price: self._shares(around, interval)[0] for price, around in offers.items()}
 
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None, interval: float = 0.95) -> Share:
-        """The share of customers for whom an item at a price beats leaving, with the ends of its interval."""
+        """Return the share of customers for whom an item at a price beats leaving, with the ends of its interval."""
         leave = getattr(self.model, "no_choice", None) if no_choice is None else no_choice
         return self.predict_at(leaving_offer(self.model, item, price, leave), interval)[item]
 

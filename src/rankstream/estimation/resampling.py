@@ -38,7 +38,7 @@ def sizes_of(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec
             )
         sizes = counts.effective_totals
     elif sizes.shape != counts.totals.shape or not (sizes > 0.0)[counts.totals > 0.0].all():
-        raise ValueError("The sizes are not a number above 0 for each offer with choices: give one for each.")
+        raise ValueError("The sizes must be numbers above 0, one for each offer with choices.")
     places = {frozenset(offer): place for place, offer in enumerate(data.assortments.offers)}
     totals, squares = np.zeros(len(places)), np.zeros(len(places))
     for offer, total, size in zip(counts.assortments.offers, counts.totals.tolist(), sizes.tolist(), strict=True):

@@ -88,7 +88,7 @@ class Task:
             self.stream()  # which says so where the data are nothing of the kind
             raise ValueError(
                 f"The method {method!r} needs one ChoiceCounts or frequency vector, not a stream: use method "
-                "'primal-dual', or fit again when the data have moved."
+                "'primal-dual', or fit again when the data have changed."
             )
 
 
@@ -107,10 +107,10 @@ def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: 
     """Counts alone, or assortments and data, as a task."""
     if isinstance(assortments, ChoiceCounts):
         if data is not None:
-            raise ValueError("Counts know their offers: give the counts alone, or assortments and data.")
+            raise ValueError("Counts include their offers: give the counts alone, or assortments and data.")
         return Task(assortments.assortments, assortments, seed)
     if data is None:
-        raise ValueError("There are no data: give counts alone, or assortments and data.")
+        raise ValueError("No data given: pass counts alone, or assortments and data.")
     return Task(assortments, data, seed)
 
 

@@ -89,7 +89,7 @@ def compare(
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
-    'No model clearly beats a uniform guess. markov-chain is ahead, but mnl (0.00... ± 0.0...) and uniform (0.04...'
+    'No model clearly beats a uniform guess. markov-chain is ahead, but not significantly ahead of mnl (0.00...'
 
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
@@ -165,10 +165,10 @@ def _named(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, Fi
         known = MODELS | PRICED
         for name in names:
             if name not in known:
-                raise ValueError(f"There is no model {name!r}: choose from {', '.join(known)}.")
+                raise ValueError(f"Unknown model {name!r}: choose from {', '.join(known)}.")
         fits = {name: partial(known[name], seed=seed) for name in names}
     if not fits:
-        raise ValueError("There is no model to compare: name at least one.")
+        raise ValueError("There is no model to compare: give at least one.")
     return fits
 
 

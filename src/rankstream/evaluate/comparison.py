@@ -185,14 +185,14 @@ def _verdict(rows: Sequence[Row]) -> str:
     far = [row for row in others if not row.within_noise]
     guess = best.name == "uniform"
     if not near:
-        sentence = "A uniform guess predicts best, clearly" if guess else f"{best.name} wins, clearly"
-        return f"{sentence}: behind it {_are(far)} {_listed(far)}."
+        sentence = "A uniform guess" if guess else best.name
+        return f"{sentence} predicts significantly better than {_listed(far)}."
     if guess:
-        sentence = f"No model predicts better than a uniform guess; {_listed(near)} {_are(near)} within noise of it."
+        sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {_are(near)} close."
     else:
         warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
-        sentence = f"{warning}{best.name} is ahead, but {_listed(near)} {_are(near)} within noise of it."
-    return sentence + (f" Clearly behind: {_listed(far)}." if far else "")
+        sentence = f"{warning}{best.name} is ahead, but not significantly ahead of {_listed(near)}."
+    return sentence + (f" Significantly behind: {_listed(far)}." if far else "")
 
 
 def _are(rows: Sequence[Row]) -> str:

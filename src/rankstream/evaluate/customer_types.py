@@ -52,7 +52,7 @@ class TypeChanges:
 def type_changes(
     before: RankingModel, after: RankingModel, offers: Iterable[Iterable[Label]], least: float = 0.01
 ) -> TypeChanges:
-    """Compare the customer types of two models, those being one type who choose alike from all the offers.
+    """Compare the customer types of two models; a type chooses alike from all the offers.
 
     A type appeared if its share before was less than a tenth of that after, and vanished the other way round. This
     describes the two models; it is not a test. Many mixtures of types give the same choice probabilities, so types can
@@ -81,7 +81,7 @@ def type_changes(
 def favourite_changes(
     before: Predicts, after: Predicts, no_choice: Label | None = None, least: float = 0.01, most: int | None = None
 ) -> TypeChanges:
-    """Compare the customer types of two models of any kind, those being one type whose first two favourites agree.
+    """Compare the customer types of two models of any kind; a type shares its first two favourites.
 
     The favourites are those among the items that both models know, at the first model's usual prices where items have
     prices. Shares are exact, and nothing is drawn: who has a second favourite is who takes it once the first is gone.
@@ -109,7 +109,7 @@ def favourite_changes(
     number_between("least", least, 0.0, 1.0)
     shared = [item for item in everything(before) if item in set(after.items)]
     if len(shared) < 2:
-        raise ValueError(f"The models share {len(shared)} items: compare models that know the same ones.")
+        raise ValueError(f"The models share {len(shared)} items: compare models with the same items.")
     gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}
     then, now = (
         {one.ranking: one.share for one in first_two(substitution(model, shared, gone), no_choice)}
@@ -134,7 +134,7 @@ def _types(model: RankingModel, assortments: Assortments) -> dict[bytes, tuple[t
     """By what they choose: the heaviest ranking of the offered items, and the share of all who choose so."""
     for item in assortments.items:
         if item not in model.items:
-            raise ValueError(f"A model does not know the item {item!r}: name offers of items that both models know.")
+            raise ValueError(f"One of the models has no item {item!r}: use offers of items that both models have.")
     code = {item: number for number, item in enumerate(assortments.items)}
     codes = np.array([code.get(item, -1) for item in model.items])
     found: dict[bytes, tuple[tuple[Label, ...], float]] = {}

@@ -59,7 +59,7 @@ def make(name: str | Learner[Any], horizon: int) -> Learner[Any]:
             raise ValueError(f"{name!r} is neither the name of a learner nor a learner: see learners.make.")
         return name
     if name not in BY_NAME:
-        raise ValueError(f"There is no learner {name!r}: choose one of {', '.join(map(repr, BY_NAME))}.")
+        raise ValueError(f"Unknown learner {name!r}: choose one of {', '.join(map(repr, BY_NAME))}.")
     return BY_NAME[name](horizon)
 
 
@@ -97,7 +97,7 @@ def match(
     player = make(learner, horizon)
     if not isinstance(distance, str):
         if smoothing is not None:
-            raise ValueError("Smoothing goes with the name of a distance: set it on the distance object instead.")
+            raise ValueError("smoothing works with the name of a distance only: set it on the distance object instead.")
         return distance, player
     plain = distances.make(distance, assortments, 0.0 if smoothing is None else smoothing, weights)
     if smoothing is None and player.needs_smoothing and not plain.smooth:
@@ -117,9 +117,7 @@ def paper_method(
     (0.1, StronglyConvexMirrorDescent(power=1.0))
     """
     if name not in PAPER_METHODS:
-        raise ValueError(
-            f"There is no method {name!r} in the paper: choose one of {', '.join(map(repr, PAPER_METHODS))}."
-        )
+        raise ValueError(f"Unknown method {name!r} of the paper: choose one of {', '.join(map(repr, PAPER_METHODS))}.")
     if norm != "linf" and not re.fullmatch(r"l\d+(\.\d+)?", norm):
         raise ValueError(f"The paper's methods are for l_q norms such as 'l1', 'l2' and 'linf', not for {norm!r}.")
     form, learner = PAPER_METHODS[name]

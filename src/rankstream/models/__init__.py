@@ -1,4 +1,4 @@
-"""What answers with probabilities: rankings, maximum entropy, logit, classes, chain; and what can be asked."""
+"""Choice models: rankings, maximum entropy, logit, latent classes, Markov chain; and their answers."""
 
 from rankstream._core import old_names
 

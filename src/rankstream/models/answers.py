@@ -21,7 +21,7 @@ OUTSIDE_NAMES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
-    """Where an item's buyers go when it is gone.
+    """What an item's buyers take when it is gone.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Substitution:
     interval_name: str = "intervals"
 
     def gains(self, item: Label) -> dict[Label, float]:
-        """Who gains when an item goes, largest part first."""
+        """Return what buyers of an item take when it is gone, largest share first."""
         row = self.shares[self.items.index(item)]
         order = [int(place) for place in np.argsort(-row, kind="stable") if self.items[place] != item]
         return {self.items[place]: float(row[place]) for place in order}
@@ -73,7 +73,7 @@ class Substitution:
         return rows
 
     def among(self, kept: Iterable[Label]) -> "Substitution":
-        """The rows and columns of some items alone, in the same order."""
+        """Return the rows and columns of some items alone, in the same order."""
         wanted = set(kept)
         places = [place for place, item in enumerate(self.items) if item in wanted]
         both = np.ix_(places, places)

@@ -27,7 +27,7 @@ from rankstream.models.shrinkage import shrink_prediction
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What a file can raise whose content was changed by somebody else."""
 BEGINNING = '{"format'
-NO_MODEL = "is not a rankstream model: if it is a file of choices, make a model of it with 'rankstream fit'."
+NO_MODEL = "is not a rankstream model: if it is a file of choices, fit a model to it with 'rankstream fit'."
 
 
 class Model(ABC):
@@ -43,16 +43,16 @@ class Model(ABC):
 
     @property
     def no_choice(self) -> Label | None:
-        """The item that stands for taking nothing, if there is one."""
+        """The no-purchase option, if there is one."""
         return None if self.no_choice_code is None else self.items[self.no_choice_code]
 
     @abstractmethod
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate, for any offers of the model's items."""
+        """Return the choice probability of every coordinate, for any offers of the model's items."""
 
     @abstractmethod
     def relabel(self, items: Iterable[Label]) -> Self:
-        """The same model with other names for its items."""
+        """Return the same model with other names for its items."""
 
     @abstractmethod
     def to_content(self) -> dict[str, Any]:
@@ -61,12 +61,12 @@ class Model(ABC):
     @classmethod
     @abstractmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """The model that ``to_content`` described; anything that is wrong with it is a ValueError or KeyError."""
+        """Return the model that ``to_content`` described; raise ValueError or KeyError if it is damaged."""
 
     def predict(
         self, offer: Iterable[Label], *, forced: bool = False, seen: Literal["model", "shrink"] = "model"
     ) -> dict[Label, float]:
-        """The choice probabilities of one offer, seen before or not; they sum to 1.
+        """Return the choice probabilities of one offer, seen before or not; they sum to 1.
 
         If the model has an outside option, such as "nothing", and the offer lacks it, it is added: customers can always
         take nothing. With ``forced=True`` they have to take one of the items named.
@@ -104,7 +104,7 @@ class Model(ABC):
         return [labels[pick] for pick in picks]
 
     def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go when it is gone from an offer (of everything, if none is given).
+        """Return what each item's buyers take when it is gone from an offer (default: all items).
 
         Of a model with price levels, everything is every item at its usual price. With ``gone`` only the rows of
         these items are computed.
@@ -117,7 +117,7 @@ class Model(ABC):
         return levels_of(self)
 
     def demand(self, item: Label, others: Mapping[Any, Any]) -> dict[float, float]:
-        """A demand curve: the share of an item at each of its price levels, beside other items at their prices.
+        """Return a demand curve: the share of an item at each of its price levels, beside other items at their prices.
 
         >>> from rankstream import RankingModel
         >>> rankings = [("tea @ 3.00", "no", "tea @ 4.00"), ("tea @ 3.00", "tea @ 4.00", "no")]
@@ -132,7 +132,7 @@ class Model(ABC):
         return elasticities(self, offer)
 
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None) -> float:
-        """The share of customers for whom an item at a price beats leaving.
+        """Return the share of customers for whom an item at a price beats leaving.
 
         ``no_choice`` is the item that stands for leaving, where the model does not know it.
         """
@@ -140,21 +140,21 @@ class Model(ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where the model comes from, as far as whoever made it noted that; it is saved with the model."""
+        """Facts about the fit that ``note`` added, such as data and method; saved with the model."""
         kept: dict[str, Any] = self.__dict__.get("_about", {})
         return kept
 
     def note(self, /, **facts: Any) -> Self:
-        """Remember facts about the model, such as the method and the data it was fitted to; returns the model."""
+        """Add facts to ``about``, such as the method and the data of the fit, and return the model."""
         object.__setattr__(self, "_about", {**self.about, **facts})
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON: first to a temporary name, then renamed, so that no half file is ever there."""
+        """Write the model as JSON, to a temporary file that is then renamed, so it is never half written."""
         write_whole(path, self.to_text())
 
     def to_text(self) -> str:
-        """The JSON that ``save`` writes."""
+        """Return the JSON that ``save`` writes."""
         for item in self.items:
             if not can_be_saved(item):
                 raise ValueError(
@@ -165,7 +165,7 @@ class Model(ABC):
         try:
             text = json.dumps(content, ensure_ascii=False)
         except TypeError as error:
-            raise ValueError(f"What was noted about the model cannot be saved ({error}): note plain values.") from None
+            raise ValueError(f"The model's notes cannot be saved ({error}): use plain values.") from None
         return text + "\n"
 
     @classmethod
@@ -175,10 +175,10 @@ class Model(ABC):
 
     @classmethod
     def read(cls, content: Mapping[str, Any], path: str | os.PathLike[str]) -> Self:
-        """The model of a file that was parsed already, or what is wrong with it."""
+        """Return the model of a file that was parsed already, or what is wrong with it."""
         found = content.get("format")
         if found != cls.FORMAT:
-            raise ValueError(f"{path} is not a rankstream model of this kind: it says format {found!r}.")
+            raise ValueError(f"{path} is not a rankstream model of this kind: its format is {found!r}.")
         version = content.get("version")
         if type(version) is not int or version < 1:
             raise ValueError(f"{path} is a damaged model file (its version is {version!r}): save the model again.")
@@ -192,7 +192,7 @@ class Model(ABC):
                 model = cls.from_content(content)
             about = content.get("about", {})
             if not isinstance(about, dict):
-                raise ValueError("what it says about itself is not a table")
+                raise ValueError("its notes are not a table")
         except DAMAGE as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__
             raise ValueError(f"{path} is a damaged model file ({reason}): save the model again.") from None
@@ -202,7 +202,7 @@ class Model(ABC):
 def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The parsed JSON of a model file."""
     if not Path(path).is_file():
-        raise ValueError(f"There is no model file {path}: name one that 'rankstream fit' or save() wrote.")
+        raise ValueError(f"There is no model file {path}: give one that 'rankstream fit' or save() wrote.")
     try:
         text = Path(path).read_text(encoding="utf-8")
         content = json.loads(text)
@@ -213,7 +213,7 @@ def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not BEGINNING.startswith(begun):
             raise ValueError(f"{path} {NO_MODEL}") from None
         raise ValueError(
-            f"{path} is not a whole model file ({error}): it may be truncated, save the model again."
+            f"{path} is not a complete model file ({error}): it may be truncated, save the model again."
         ) from None
     if not isinstance(content, dict) or not str(content.get("format")).startswith("rankstream-"):
         raise ValueError(f"{path} {NO_MODEL}")
@@ -225,7 +225,7 @@ def check_items(items: Any) -> None:
     if not (isinstance(items, list) and items and all(can_be_saved(item) for item in items)):
         raise ValueError("its items are not a list of text, whole numbers, true, false and null")
     if len(set(items)) < len(items):
-        raise ValueError("its items name a label twice")
+        raise ValueError("its items include a label twice")
 
 
 def can_be_saved(item: Label) -> bool:

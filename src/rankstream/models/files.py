@@ -97,6 +97,6 @@ def model_in(content: dict[str, Any], path: str | os.PathLike[str]) -> Any:
     kind = KINDS.get(str(content["format"]).removeprefix("rankstream-"))
     if kind is None:
         known = ", ".join(f"'rankstream-{name}'" for name in KINDS)
-        raise ValueError(f"{path} says format {content['format']!r}, which is none of {known}: update rankstream.")
+        raise ValueError(f"{path} has the format {content['format']!r}, which is none of {known}: update rankstream.")
     module, name = kind.place.split(":")
     return getattr(import_module(f"rankstream.models.{module}"), name).read(content, path)

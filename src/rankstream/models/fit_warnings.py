@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 CUT_SHORT = (
-    "The fit was cut short: the model is less accurate than it could be, and depends on the speed of the machine. "
-    "Fit again with a larger budget or timeout."
+    "The fit stopped early: the model is less accurate than it could be, and depends on the speed "
+    "of the machine. Fit again with a larger budget or timeout."
 )
 
 

@@ -25,7 +25,7 @@ def by_name(model: Any) -> Names:
     found: Names = {}
     for item in model.items:
         if found.setdefault(str(item).strip(), item) is not item:
-            raise ValueError(f"The model has two items that read {item!s}: ask it from Python, where they differ.")
+            raise ValueError(f"The model has two items that print as {item!s}: use Python, where they differ.")
     return found
 
 
@@ -54,7 +54,7 @@ def find_item(name: Any, names: Names, who: str) -> Any:
         known = ", ".join(map(repr, list(names)[:MAX_LISTED_NAMES]))
         known += f" and {len(names) - MAX_LISTED_NAMES:,} more" if len(names) > MAX_LISTED_NAMES else ""
         near = did_you_mean(word[:100], names)
-        raise ValueError(f"{who} {word[:100]!r}, which the model does not know{near}: it knows {known}.")
+        raise ValueError(f"{who} {word[:100]!r}, which is not an item of the model{near}: its items are {known}.")
     return names[word]
 
 
@@ -98,7 +98,7 @@ def prices_in(text: str, model: Any) -> dict[Any, Any]:
     for name, cell in pairs_in(words, ";"):
         item = find_item(name, names, f"The offer {text!r} names")
         if item in found:
-            raise ValueError(f"The offer {text!r} has {name!r} twice: give each item one price.")
+            raise ValueError(f"The offer {text!r} lists {name!r} twice: give each item one price.")
         found[item] = price_in(name, cell)
     return found
 

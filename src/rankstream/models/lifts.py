@@ -42,9 +42,7 @@ class ClosedOffers:
 def chains_of(offers: Assortments) -> Chains:
     """The chains of the order as codes, best first; a ValueError where the order is not made of chains."""
     if offers.chains is None:
-        raise ValueError(
-            "The order is not made of chains, one item after another, which maximum entropy needs: use 'nearest'."
-        )
+        raise ValueError("Maximum entropy needs an order made of chains, one item after another: use 'nearest'.")
     return tuple(tuple(chain.tolist()) for chain in offers.chains)
 
 

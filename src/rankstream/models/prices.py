@@ -76,7 +76,7 @@ def require_levels(model: Any) -> PriceLevels:
     levels = levels_of(model)
     if levels is None:
         raise ValueError(
-            "The model does not know prices: give offers as lists of items, or fit it to choices read with prices."
+            "The model has no prices: give offers as lists of items, or fit it to choices read with prices."
         )
     return levels
 
@@ -85,7 +85,7 @@ def _require_levels_of(model: Any, item: Label) -> PriceLevels:
     levels = require_levels(model)
     if item not in levels.levels:
         known = ", ".join(map(repr, levels.items))
-        raise ValueError(f"The item {item!r} has no price levels in this model: those with some are {known}.")
+        raise ValueError(f"The item {item!r} has no price levels in this model: items with price levels are {known}.")
     return levels
 
 
@@ -190,14 +190,14 @@ def nearby_offers(levels: PriceLevels, items: Iterable[Label], offer: Offer) -> 
     ((('tea @ 3.00', 'no'), ('tea @ 4.00', 'no')), [0.75, 0.25])
     """
     if not offer:
-        raise ValueError("The offer is empty: name at least one item.")
+        raise ValueError("The offer is empty: list at least one item.")
     levels.offer(offer)  # or a sentence about what is wrong with it
     known = set(items)
     sides = [_sides(levels, plain(item), price) for item, price in offer.items()]
     unknown = next((side[0][0] for side in sides if side[0][0] not in known), None)
     if unknown is not None:
         names = ", ".join(dict.fromkeys(repr(levels.of(label)[0]) for label in items))
-        raise ValueError(f"The model does not know the item {unknown!r}: its items are {names}.")
+        raise ValueError(f"The model has no item {unknown!r}: its items are {names}.")
     between = tuple(plain(item) for item, side in zip(offer, sides, strict=True) if len(side) > 1)
     if len(between) > MAX_ITEMS_BETWEEN_LEVELS:
         raise ValueError(
@@ -257,9 +257,9 @@ def leaving_offer(model: Any, item: Label, price: Any, no_choice: Label | None) 
     """An offer of an item at a price and of leaving."""
     leave = model.no_choice if no_choice is None else no_choice
     if leave is None:
-        raise ValueError("No item of the model stands for leaving: name it by no_choice, such as 'nothing'.")
+        raise ValueError("The model has no no-purchase option: set no_choice, such as 'nothing'.")
     if item == leave:
-        raise ValueError(f"The item {item!r} stands for leaving: name one that is sold.")
+        raise ValueError(f"The item {item!r} is the no-purchase option: choose an item that is sold.")
     _require_levels_of(model, item)
     return {item: price, leave: None}
 
@@ -304,7 +304,7 @@ def elasticities(
     around = nearby_offers(levels, model.items, offer)
     steps = elasticity_steps(levels, offer)
     if not steps:
-        raise ValueError("No item of the offer has two price levels: an elasticity compares two.")
+        raise ValueError("No item of the offer has two price levels, which an elasticity needs.")
     at = {plain(item): price for item, price in offer.items()}
     sides = {
         item: tuple(nearby_offers(levels, model.items, at | {item: price}) for price in prices)

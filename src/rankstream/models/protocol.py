@@ -15,7 +15,7 @@ class Predicts(Protocol):
         """The items it knows."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate."""
+        """Return the choice probability of every coordinate."""
 
 
 @runtime_checkable
@@ -23,4 +23,4 @@ class ChoiceModel(Predicts, Protocol):
     """Anything that answers with choice probabilities: a RankingModel, an EntropyModel, a logit, or yours."""
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer; they sum to 1."""
+        """Return the choice probabilities of one offer; they sum to 1."""

@@ -49,29 +49,27 @@ class RankingModel(Model):
         try:
             orders = [[code[item] for item in ranking] for ranking in rankings]
         except KeyError as error:
-            raise ValueError(
-                f"A ranking contains {error.args[0]!r}, which is not among the items: add it there."
-            ) from None
+            raise ValueError(f"A ranking contains {error.args[0]!r}, which is not among the items: add it.") from None
         self._set(labels, orders, weights, no_choice_code)
 
     @classmethod
     def from_codes(
         cls, items: Iterable[Label], orders: ArrayLike, weights: ArrayLike, no_choice_code: int | None = None
     ) -> "RankingModel":
-        """A model from item codes instead of labels: one row per ranking, best first."""
+        """Return a model from item codes instead of labels: one row per ranking, best first."""
         model = cls.__new__(cls)
         model._set(tuple(items), orders, weights, no_choice_code)
         return model
 
     def _set(self, items: tuple[Label, ...], orders: Any, weights: ArrayLike, no_choice_code: int | None) -> None:
         if len(set(items)) < len(items):
-            raise ValueError(f"The items {items!r} name a label twice: name each once.")
+            raise ValueError(f"The items {items!r} include a label twice: list each once.")
         every = list(range(len(items)))
         if not _are_permutations(orders, len(items)):
             for row in orders:
                 if sorted(row) != every:
                     raise ValueError(
-                        f"The ranking {list(row)} does not order all {len(items)} items exactly once: name each once."
+                        f"The ranking {list(row)} does not order all {len(items)} items exactly once: list each once."
                     )
         if no_choice_code is not None and no_choice_code not in every:
             raise ValueError(f"The no-choice code {no_choice_code} is not that of an item: give 0 to {len(items) - 1}.")
@@ -96,13 +94,11 @@ class RankingModel(Model):
         return [tuple(self.items[code] for code in order) for order in self.orders.tolist()]
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate: the paper's x, for any offers of the model's items."""
+        """Return the choice probability of every coordinate: the paper's x, for any offers of the model's items."""
         code = {item: number for number, item in enumerate(self.items)}
         for item in {assortments.items[number] for number in assortments.members.tolist()}:
             if item not in code:
-                raise ValueError(
-                    f"The model does not know the item {item!r}: its items are {', '.join(map(repr, code))}."
-                )
+                raise ValueError(f"The model has no item {item!r}: its items are {', '.join(map(repr, code))}.")
         here = np.array([code.get(item, -1) for item in assortments.items])[assortments.members]
         starts = assortments.indptr[:-1]
         out = np.zeros(assortments.n_coordinates)
@@ -115,7 +111,7 @@ class RankingModel(Model):
         return out
 
     def describe(self, top: int = 10) -> list[str]:
-        """The heaviest rankings as readable lines, cut after the no-choice item.
+        """Return the heaviest rankings as readable lines, cut after the no-choice item.
 
         >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice_code=1).describe()
         ['100.0 %  tea > (nothing)']
@@ -141,13 +137,13 @@ class RankingModel(Model):
         return segments(self.items, self.orders, self.weights, self.no_choice_code, top, asked)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, a row per ranking: its weight, and the items by place."""
+        """Return a pandas data frame, a row per ranking: its weight, and the items by place."""
         frames = optional("pandas", "A data frame of rankings")
         columns = {f"place {place + 1}": [row[place] for row in self.rankings] for place in range(len(self.items))}
         return frames.DataFrame({"weight": self.weights, **columns})
 
     def to_preflib(self, voters: int = 1_000_000) -> str:
-        """The model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
+        """Return the model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
         return preflib(self.items, self.orders, self.weights, whole_number("voters", voters, least=1))
 
     def frontier(self, assortments: Assortments | None = None) -> "Frontier":
@@ -166,7 +162,7 @@ class RankingModel(Model):
         max_rankings: int | None = None,
         assortments: Assortments | None = None,
     ) -> "RankingModel":
-        """A model with fewer rankings and new weights: the smallest within a tolerance, or the best of a size.
+        """Return a model with fewer rankings and new weights: the smallest within a tolerance, or the best of a size.
 
         The error is that of ``frontier``; with both limits the number of rankings comes first.
 
@@ -187,7 +183,7 @@ class RankingModel(Model):
         return Assortments(assortments.offers, self.items)  # the codes must be the model's
 
     def relabel(self, items: Iterable[Label]) -> "RankingModel":
-        """The same model with other names for its items."""
+        """Return the same model with other names for its items."""
         same = RankingModel.from_codes(tuple(items), self.orders, self.weights, self.no_choice_code)
         return same.note(**self.about)
 
@@ -202,7 +198,7 @@ class RankingModel(Model):
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> "RankingModel":
-        """The model that ``to_content`` described."""
+        """Return the model that ``to_content`` described."""
         code = content["no_choice"]
         if code is not None and type(code) is not int:
             raise ValueError(f"its no-choice item is {code!r}, not the number of an item")

@@ -28,7 +28,7 @@ class Frontier:
     weights: tuple[Vec, ...]
 
     def pick(self, tolerance: float | None = None, max_rankings: int | None = None) -> int:
-        """The smallest mixture within the tolerance, or the most accurate with ``max_rankings`` rankings.
+        """Return the smallest mixture within the tolerance, or the most accurate with ``max_rankings`` rankings.
 
         With both, the number of rankings comes first; a tolerance out of reach gives the most accurate one.
         """
@@ -89,7 +89,7 @@ def fewer(
 ) -> tuple[Codes, Vec]:
     """The rankings and weights that ``Frontier.pick`` picks, heaviest first."""
     if tolerance is None and max_rankings is None:
-        raise ValueError("Say how small the model should be: give a tolerance, max_rankings, or both.")
+        raise ValueError("Set the size of the model: give a tolerance, max_rankings, or both.")
     least = 0.0 if tolerance is None else number_between("tolerance", tolerance, 0.0)
     most = None if max_rankings is None else whole_number("max_rankings", max_rankings, least=1)
     found = frontier(offers, orders, weights, least, most)

@@ -54,7 +54,7 @@ class MilpOracle:
         for one, other in forced:
             codes = assortments.code(one), assortments.code(other)
             if codes[0] == codes[1]:
-                raise ValueError(f"The item {one!r} cannot be ranked before itself: name two items.")
+                raise ValueError(f"The item {one!r} cannot be ranked before itself: use two different items.")
             self._add_row([(*codes, 1.0)], [], 1.0, 1.0)
 
     def _build(self) -> None:
@@ -96,7 +96,7 @@ class MilpOracle:
         self._highs.addRow(low, high, len(columns), np.array(columns, np.int32), np.array(values))
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """A cheapest ranking; the bound is the solver's own, or the value where they meet within its precision."""
+        """Return a cheapest ranking, with the solver's bound (or the value, within its precision)."""
         vector = finite_costs(self.assortments, costs)
         n_pairs = len(self._pairs)
         columns = np.arange(n_pairs, n_pairs + vector.size, dtype=np.int32)

@@ -38,14 +38,14 @@ class Oracle(Protocol):
     """
 
     def cheapest(self, costs: Vec) -> Answer:
-        """A cheapest ranking for one cost per coordinate."""
+        """Return a cheapest ranking for one cost per coordinate."""
 
 
 class Explained(Oracle, Protocol):
     """An oracle that says why it was chosen."""
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
 
 
 def beginnings(assortments: Assortments, length: int) -> list[tuple[int, ...]]:
@@ -69,7 +69,7 @@ class TableOracle(TieRule, ABC):
         """For every beginning, the cheapest ranking that has it; each bound is that of the whole problem."""
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking, proven: bound and value are equal."""
+        """Return the cheapest ranking, proven: bound and value are equal."""
         return self.beginning_with([()], costs)[0]
 
     def _read(
@@ -98,7 +98,7 @@ class TableOracle(TieRule, ABC):
         return self.beginning_with(beginnings(self.assortments, 1), costs)
 
     def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """The same for every pair of items that may come first, in the order of ``itertools.permutations``."""
+        """Return the same for every pair of items that may come first, in the order of ``itertools.permutations``."""
         return self.beginning_with(beginnings(self.assortments, 2), costs)
 
 
@@ -142,7 +142,7 @@ class CountingOracle:
         self.seconds = 0.0
 
     def cheapest(self, costs: Vec) -> Answer:
-        """The other oracle's answer."""
+        """Return the other oracle's answer."""
         start = time.perf_counter()
         answer = self.oracle.cheapest(costs)
         self.seconds += time.perf_counter() - start
@@ -160,7 +160,7 @@ class CachingOracle:
         self._answers: OrderedDict[bytes, Answer] = OrderedDict()
 
     def cheapest(self, costs: Vec) -> Answer:
-        """The remembered answer, or the other oracle's."""
+        """Return the remembered answer, or the other oracle's."""
         key = np.ascontiguousarray(costs, dtype=np.float64).tobytes()
         if key in self._answers:
             self.hits += 1

@@ -66,7 +66,7 @@ class ComponentsOracle(TieRule):
         return [oracle for oracle, _, _ in self._parts]
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The groups' cheapest rankings, one after the other."""
+        """Return the groups' cheapest rankings, one after the other."""
         vector = finite_costs(self.assortments, costs)
         above: list[int] = []
         below: list[int] = []
@@ -97,7 +97,7 @@ class ComponentsOracle(TieRule):
 
 
 def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Explained:
-    """The fastest exact oracle for these assortments, or beyond those a search with a proven bound; see ``explain``.
+    """Return the fastest exact oracle for these assortments, or a search with a proven bound; see ``explain``.
 
     A table of all sets of items is used as far as memory and threads go: it may take half of the memory that is free,
     and have 2**26 sets for each thread (at most 2**30). So a problem of more than 26 items may get another oracle on
@@ -112,7 +112,7 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Expl
 
 
 def explain(assortments: Assortments) -> str:
-    """Which oracle ``auto`` picks for these assortments here and now, and why.
+    """Say which oracle ``auto`` picks for these assortments, and why.
 
     >>> explain(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     'LatticeOracle: exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family).

@@ -25,7 +25,7 @@ class TieRule:
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
         if ties not in TIE_RULES:
-            raise ValueError(f"There is no tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")
+            raise ValueError(f"Unknown tie rule {ties!r}: choose one of {', '.join(map(repr, TIE_RULES))}.")
         if whole_number("seed", seed) >= 2**63:
             raise ValueError(f"The seed {seed} is too large: it must be below 2**63.")
         self.assortments, self.ties, self.seed = assortments, ties, seed

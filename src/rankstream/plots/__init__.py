@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: every function draws on given axes and returns them."""
+"""Charts with matplotlib: every function draws on given axes and returns them."""
 
 import lazy_loader
 

@@ -24,7 +24,7 @@ def value_by_size(found: Decision, axes: "Axes") -> "Axes":
     for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
         picked = [place for place, size in enumerate(sizes) if (size == own) == mine]
         axes.scatter([sizes[p] for p in picked], [worth[p] for p in picked], color=colour, label=label, zorder=2)
-    axes.set(xlabel="number of items", ylabel="value per customer", title="The worth of shelf space")
+    axes.set(xlabel="number of items", ylabel="value per customer", title="The value of shelf space")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="lower right")

@@ -22,7 +22,7 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import Pages
 from rankstream.service.page.routes import HEADERS, page_routes
 
-SENTENCES = {404: "There is nothing at this address: see /openapi.json.", 405: "This address takes another method."}
+SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000
 
 
@@ -98,7 +98,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     where, sentence = ".".join(str(part)[:50] for part in first["loc"]), first["msg"].removeprefix("Value error, ")
     if where == "path.market" and first["type"] == "value_error":
         return refusal(RefusedError(422, sentence))
-    return refusal(RefusedError(422, f"The request is wrong at {where}: {sentence}."))
+    return refusal(RefusedError(422, f"Invalid request at {where}: {sentence}."))
 
 
 async def _http(_: Request, error: Exception) -> JSONResponse:

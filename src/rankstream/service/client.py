@@ -20,7 +20,7 @@ Choice = Record | Mapping[str, Any]
 
 
 class Client:
-    """Talks to a service that ``rankstream serve run`` has started.
+    """A client of a service that ``rankstream serve run`` has started.
 
     What cannot be reached, and what answers that it is busy, is tried again, after a while that grows; batches carry a
     key, so that they count once however often they are sent. What is refused is a ValueError with the service's own
@@ -58,14 +58,14 @@ class Client:
         try:
             import httpx
         except ImportError:
-            raise ValueError('A client needs httpx, which is not installed: pip install ".[serve]".') from None
+            raise ValueError('The client needs httpx: run pip install ".[serve]" in the checkout.') from None
         self.url, self.retries = url.rstrip("/"), retries
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._failures = (httpx.TransportError,)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class Client:
         self.close()
 
     def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:
-        """Send records, or dicts such as {"offered": ["tea", "pie"], "chosen": "tea"}; the position behind the last.
+        """Send records, or dicts such as {"offered": ["tea", "pie"], "chosen": "tea"}; return the log position.
 
         Where the market has price levels, what is offered is a mapping from items to prices.
         They are on the service's disk when this returns. Give a ``key`` of your own where the same batch may be sent
@@ -89,13 +89,13 @@ class Client:
         return int(self._asked("POST", f"{_market(market)}/choices", body, headers)["position"])
 
     def predict(self, market: str, offers: Iterable[Iterable[Label]]) -> list[dict[str, float]]:
-        """The shares of offers, in their order; offers may be mappings from items to prices."""
+        """Return the shares of offers, in their order; offers may be mappings from items to prices."""
         return [one["shares"] for one in self.predictions(market, offers)["predictions"]]
 
     def predictions(
         self, market: str, offers: Iterable[Iterable[Label]], interval: float | None = None
     ) -> dict[str, Any]:
-        """Predictions with what the service says of them; with intervals of a confidence level, such as 0.95."""
+        """Return predictions with their model and, at a confidence level such as 0.95, intervals."""
         content: dict[str, Any] = {"offers": [_offered(offer) for offer in offers]}
         content |= {} if interval is None else {"interval": interval}
         return self._asked("POST", f"{_market(market)}/predict", json.dumps(content))
@@ -103,13 +103,13 @@ class Client:
     def decide(
         self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
     ) -> dict[str, Any]:
-        """The offer that earns most; constraints as for ``rs.decide.best_offer``, ``costs`` among them."""
+        """Return the offer that earns most; constraints and ``costs`` as for ``rs.decide.best_offer``."""
         return self._decision("decide", market, margins, constraints)
 
     def next_offer(
         self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
     ) -> dict[str, Any]:
-        """The offer to try next; constraints as for ``rs.decide.next_offer``."""
+        """Return the offer to try next; constraints as for ``rs.decide.next_offer``."""
         return self._decision("next-offer", market, margins, constraints)
 
     def _decision(self, kind: str, market: str, margins: Any, constraints: dict[str, Any]) -> dict[str, Any]:
@@ -118,30 +118,30 @@ class Client:
         return found
 
     def markets(self) -> list[dict[str, Any]]:
-        """All markets that the token may read, and how far they are."""
+        """Return all markets that the token may read, with their progress."""
         found: list[dict[str, Any]] = self._asked("GET", "/v1/markets")["markets"]
         return found
 
     def model(self, market: str) -> Any:
-        """The served model, to be asked here."""
+        """Download the published model."""
         return model_in(self._asked("GET", f"{_market(market)}/model"), "the model")
 
     def segments(self, market: str, top: int = 10) -> list[dict[str, Any]]:
-        """The largest customer types."""
+        """Return the largest customer types."""
         found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/segments?top={int(top)}")["segments"]
         return found
 
     def substitution(self, market: str) -> list[dict[str, Any]]:
-        """Each item's share of everything, and who gains when it is gone."""
+        """Return each item's share if all are offered, and what sells instead when it is gone."""
         found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/substitution")["items"]
         return found
 
     def drift(self, market: str, last: int = 20_000) -> dict[str, Any]:
-        """What changed between the earlier and the later half of the latest records."""
+        """Test what changed between the earlier and the later half of the latest records."""
         return self._asked("GET", f"{_market(market)}/drift?last={int(last)}")
 
     def certificate(self, market: str) -> dict[str, Any]:
-        """What is proven about the served model."""
+        """Return the certificate of the published model."""
         return self._asked("GET", f"{_market(market)}/certificate")
 
     def settings(self, market: str, changes: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Client:
         return self._asked("PUT", place, json.dumps(given)) if given else self._asked("GET", place)
 
     def events(self, market: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Names and contents of events as they happen: records, gap, alarm; it ends with the service."""
+        """Yield names and contents of events as they happen: records, gap, alarm. It ends with the service."""
         with self._http.stream("GET", f"{_market(market)}/events", timeout=None) as answer:
             if answer.status_code != 200:
                 answer.read()
@@ -190,8 +190,8 @@ def _raise(status: int, content: bytes) -> None:
     try:
         sentence = str(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError):
-        sentence = "The service did not say why."
-    raise ValueError(f"The service refused this ({status}): {sentence}")
+        sentence = "The service gave no reason."
+    raise ValueError(f"The service answered {status}: {sentence}")
 
 
 def _market(name: str) -> str:

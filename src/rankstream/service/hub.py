@@ -64,7 +64,7 @@ class Options:
 
 
 class Service:
-    """Everything that a server needs of a folder; the folder must be this process's own."""
+    """All state of one running service. Only one process may open a folder."""
 
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder, self.options, self.limits = folder, options, options.limits
@@ -133,7 +133,7 @@ class Service:
         """The market of that name."""
         row = self._from_log(lambda: market_row(self.reading, name))
         if row is None:
-            raise RefusedError(404, "There is no such market: send choices to it first.")
+            raise RefusedError(404, "Unknown market: send choices to it first.")
         return row
 
     def _from_log(self, read: Callable[[], R]) -> R:
@@ -153,7 +153,7 @@ class Service:
         if found is None and problem is not None:
             raise RefusedError(503, problem)
         if found is None and self.published.learned(row) < row.records:
-            raise RefusedError(503, "The market is being learned: ask again in a second.", Retry_After="1")
+            raise RefusedError(503, "This market's model is still being built. Try again in a second.", Retry_After="1")
         if found is None:
             raise RefusedError(409, "The market has no model yet: send more choices.")
         return found
@@ -174,7 +174,7 @@ class Service:
         return [self.facts(row) for row in self._from_log(lambda: market_rows(self.reading))]
 
     def facts(self, row: MarketRow) -> MarketFacts:
-        """How far a market is."""
+        """Progress of one market: records received, processed and dropped."""
         published = self.published.of(row)
         known: dict[str, Any] = {"offers": 0, "items": 0, "kind": None} if published is None else published.facts
         return MarketFacts(
@@ -201,7 +201,7 @@ class Service:
         try:
             status, content = await asyncio.wrap_future(worker.submit(question))
         except ChildProcessError:
-            raise RefusedError(503, "The answer could not be computed: ask again later.", Retry_After="1") from None
+            raise RefusedError(503, "The answer could not be computed: try again later.", Retry_After="1") from None
         if status != 200:
             raise RefusedError(status, content)
         return content

@@ -18,7 +18,7 @@ MAX_WAIT_SECONDS = 0.5
 MAX_REMEMBERED = 1000
 """Offers whose intervals are remembered, of all markets together."""
 NOT_YET = "not yet"
-GIVEN_UP = "none: the refits were given up; they are tried again with the next model"
+GIVEN_UP = "not available: computing them took too long; the next model tries again"
 Key = tuple[int, float, tuple[tuple[Any, ...], ...]]
 
 

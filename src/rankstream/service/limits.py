@@ -9,20 +9,20 @@ PRICED_WAYS = 20
 
 REFUSALS: dict[str, tuple[Any, ...]] = {
     "body": (413, "The request is larger than {most:,} bytes: send fewer records at once."),
-    "question": (413, "The question is larger than {most:,} bytes: ask about fewer items."),
+    "question": (413, "The request is larger than {most:,} bytes: ask about fewer items."),
     "bodies": (429, "The server is reading other large requests: send this again later.", 1),
     "records": (413, "The batch has {number:,} records and may have {most:,}: send several batches."),
-    "offers": (409, "The market would have more than {most:,} different offers: send these to another market."),
+    "offers": (409, "This market would have more than {most:,} different offers: send these to another market."),
     "offers_at_prices": (
-        409, "The market would have more than {most:,} offers at different prices: round prices to a few.",
+        409, "This market would have more than {most:,} offers at different prices: round prices to a few.",
     ),
-    "market_items": (409, "The market would have more than {most:,} different items: use several markets."),
+    "market_items": (409, "This market would have more than {most:,} different items: use several markets."),
     "markets": (409, "There are {most:,} markets already: purge one first, or raise the limit."),
-    "waiting": (429, "{most:,} batches wait to be written: send this again later.", 1),
-    "events": (429, "{most:,} listen to events already: close one, or ask later.", 10),
-    "asked": (413, "The question names {number:,} offers and may name {most:,}: ask several times."),
+    "waiting": (429, "{most:,} batches are waiting to be written: send this again later.", 1),
+    "events": (429, "{most:,} clients are already listening to events: close one, or try later.", 10),
+    "asked": (413, "The request has {number:,} offers and may have {most:,}: split it."),
     "login": (413, "The form is larger than {most:,} bytes: use the form of the page."),
-    "questions": (429, "{most:,} questions wait for an answer: ask again later.", 5),
+    "questions": (429, "{most:,} requests are waiting for an answer: try again later.", 5),
 }  # fmt: skip
 """For each limit the status of HTTP, the sentence, and in how many seconds to try again."""
 
@@ -49,13 +49,13 @@ class ServiceLimits:
     label: int = 200
     """Characters of an item's name."""
     offers: int = 2_000
-    """Different offers of a market."""
+    """Different offers, by market."""
     markets: int = 100
     """Markets."""
     events: int = 50
     """Listeners to events at once."""
     waiting: int = 200
-    """Batches that wait to be written."""
+    """Batches waiting to be written."""
     asked: int = 500
     """Offers of one question for predictions."""
     questions: int = 8

@@ -27,7 +27,7 @@ class Metrics:
             "rankstream_requests", "Requests by route and status.", ("route", "status"), registry=self.registry
         )
         self.seconds = Histogram(
-            "rankstream_request_seconds", "How long requests took.", ("route",), buckets=SECONDS, registry=self.registry
+            "rankstream_request_seconds", "Duration of requests.", ("route",), buckets=SECONDS, registry=self.registry
         )
         self.records = Counter("rankstream_records", "Records acknowledged by this process.", registry=self.registry)
         self.registry.register(self)
@@ -35,15 +35,15 @@ class Metrics:
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """What is looked up when it is asked for."""
         markets, restarts, waiting, listeners = self.look()
-        yield CounterMetricFamily("rankstream_learner_restarts", "Times the learner was started again.", restarts)
-        yield GaugeMetricFamily("rankstream_batches_waiting", "Batches that wait to be written.", waiting)
-        yield GaugeMetricFamily("rankstream_event_listeners", "Listeners to events.", listeners)
+        yield CounterMetricFamily("rankstream_learner_restarts", "Number of learner restarts.", restarts)
+        yield GaugeMetricFamily("rankstream_batches_waiting", "Batches waiting to be written.", waiting)
+        yield GaugeMetricFamily("rankstream_event_listeners", "Clients listening to events.", listeners)
         for name, words in (
-            ("records", "Records of a market."),
-            ("learned", "Records of a market that are learned."),
-            ("offers", "Different offers of a market."),
-            ("items", "Items of a market."),
-            ("model_age", "Seconds since the served model was current."),
+            ("records", "Records received, by market."),
+            ("learned", "Records processed, by market."),
+            ("offers", "Different offers, by market."),
+            ("items", "Items, by market."),
+            ("model_age", "Age of the published model in seconds, by market."),
         ):
             family = GaugeMetricFamily(f"rankstream_market_{name}", words, labels=("market",))
             for market in markets:
@@ -53,7 +53,7 @@ class Metrics:
             yield family
         stuck = GaugeMetricFamily(
             "rankstream_market_stuck",
-            "1 where a market cannot be learned: its page says what to do.",
+            "1 if a market cannot be learned; its page says what to do.",
             labels=("market",),
         )
         for market in markets:

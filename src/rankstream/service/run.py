@@ -127,13 +127,13 @@ def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[s
     """
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)  # what customers choose is nobody else's business
-    with own_folder(folder, remedy="stop that one first, or name another folder"):
+    with own_folder(folder, remedy="stop it first, or choose another folder"):
         service = Service(folder, options)
         try:
             if not is_loopback(host) and not service.tokens.any:
                 raise ValueError(
-                    f"{host} can be reached by others, and there are no tokens: make one with 'rankstream serve token "
-                    f"create {folder} --market NAME --may write,read', or serve on 127.0.0.1."
+                    f"{host} is open to others, and there are no tokens: create one with 'rankstream serve "
+                    f"token create {folder} --market NAME --may write,read', or serve on 127.0.0.1."
                 )
             with listening(host, port) as (listener, address):
                 _serve(service, listener, address, ready)
@@ -165,7 +165,7 @@ def listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         try:
             listener.bind(where)
         except OSError as error:
-            raise ValueError(f"{host}:{port} cannot be served ({error.strerror}): name another port.") from None
+            raise ValueError(f"{host}:{port} is not available ({error.strerror}): choose another port.") from None
         listener.listen(1024)
         name = f"[{where[0]}]" if kind == socket.AF_INET6 else where[0]
         yield listener, f"http://{name}:{listener.getsockname()[1]}"

@@ -39,19 +39,19 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
     """
     unknown = [name for name in content if name not in DEFAULTS]
     if unknown:
-        raise RefusedError(422, f"There is no setting {unknown[0][:50]!r}: choose among {', '.join(DEFAULTS)}.")
+        raise RefusedError(422, f"Unknown setting {unknown[0][:50]!r}: choose among {', '.join(DEFAULTS)}.")
     settings = {**DEFAULTS, **content}
     settings["seed"] = seed if settings["seed"] is None else settings["seed"]
     settings["no_choice"] = _item(settings["no_choice"])
     if not isinstance(settings["detect"], bool):
-        raise RefusedError(422, "detect is not true or false: give one of the two.")
+        raise RefusedError(422, "detect must be true or false.")
     try:
         if settings["price_levels"] is not None:
             settings["price_levels"] = as_json(settings["price_levels"])
         live = live_settings(settings)
         make_counts(PROBE, live.half_life, live.window)  # a reach of nothing is not known before the first record
     except (ValueError, TypeError, OverflowError) as error:
-        raise RefusedError(422, f"These settings do not go together: {error}") from None
+        raise RefusedError(422, f"These settings cannot be combined: {error}") from None
     return settings
 
 
@@ -73,7 +73,7 @@ def _item(nothing: Any) -> str | None:
             return None if nothing is None else text(nothing)
     except BadRecordError as error:
         raise RefusedError(422, f"no_choice is not the name of an item: {error}") from None
-    raise RefusedError(422, "no_choice is not the name of an item: give a text, or null.")
+    raise RefusedError(422, "no_choice must be a name or null.")
 
 
 def for_live(settings: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: in
     live = live_settings(settings)
     if live.timed and untimed:
         raise RefusedError(
-            409, f"{untimed:,} records of the market have no time: let it forget by choices, not by time."
+            409, f"{untimed:,} records of the market have no time: set the half-life or window in choices."
         )
     if (live.window is not None or live.detect) and uneven:
         raise RefusedError(
@@ -112,7 +112,7 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
             live.levels.of(Record(offered, next(iter(offered))))
         except ValueError as error:
             raise RefusedError(
-                409, f"An offer of the market does not fit to these price levels: {error}. Use another market."
+                409, f"An offer of the market does not match these price levels: {error}. Use another market."
             ) from None
 
 

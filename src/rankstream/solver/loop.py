@@ -100,10 +100,10 @@ class Solver:
     def __post_init__(self) -> None:
         for part in (self.distance, self.oracle):
             if getattr(part, "assortments", self.assortments) != self.assortments:
-                raise ValueError(f"The {type(part).__name__} was made for other assortments: make it for these.")
+                raise ValueError(f"The {type(part).__name__} was created for other assortments: create it for these.")
 
     def init(self) -> State:
-        """The state before the first round."""
+        """Return the state before the first round."""
         size = self.assortments.n_coordinates
         sums = Sums(np.zeros(size), np.zeros(size), np.zeros_like(self.distance.start()))
         return State(self.learner.init(self.distance), sums)
@@ -137,11 +137,11 @@ class Solver:
         return state
 
     def model(self, state: State) -> RankingModel:
-        """The weighted average of the answers so far, heaviest ranking first."""
+        """Return the weighted average of the answers so far, heaviest ranking first."""
         if not state.round:
             raise ValueError("There is no model before the first round: call step first.")
         if not isinstance(self.assortments, Assortments):
-            raise ValueError(f"{type(self.assortments).__name__} has no rankings to make a model of: read state.sums.")
+            raise ValueError(f"{type(self.assortments).__name__} has no rankings for a model: read state.sums.")
         found = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
         orders = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64)
         weights = np.array([weight for _, weight in found]) / state.sums.total_weight
@@ -158,7 +158,7 @@ class Solver:
         It does not disturb the run, unless the oracle itself learns from being asked, as ``SearchOracle`` does.
         """
         if not state.round:
-            raise ValueError("There is nothing to certify before the first round: call step first.")
+            raise ValueError("There is no certificate before the first round: call step first.")
         at, seen = None, state.seen
         if data is not None:
             target = as_target(self.assortments, data)
@@ -176,7 +176,7 @@ class Solver:
     def snapshot(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
     ) -> Snapshot:
-        """The model and its certificate."""
+        """Return the model and its certificate."""
         return Snapshot(self.model(state), self.certificate(state, data, truth))
 
 
@@ -195,7 +195,7 @@ def make_solver(
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
     if learner == "fully-corrective":
-        raise ValueError(f"The learner {learner!r} plays no rounds one by one: use it with estimate.")
+        raise ValueError(f"The learner {learner!r} does not work round by round: use it with estimate.")
     if oracle is None:
         oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
     if not hasattr(oracle, "cheapest"):

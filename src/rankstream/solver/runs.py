@@ -95,7 +95,7 @@ class Run:
     def __post_init__(self) -> None:
         number_between("tolerance", self.tolerance, 0.0)
         if self.stop not in ("mae", "gap"):
-            raise ValueError(f"There is no stopping rule {self.stop!r}: choose 'mae' or 'gap'.")
+            raise ValueError(f"Unknown stopping rule {self.stop!r}: choose 'mae' or 'gap'.")
         if self.certify_every is not None:
             whole_number("certify_every", self.certify_every, least=1)
         if self.certify_every is None and self.stop == "gap":

@@ -1,4 +1,4 @@
-"""Models that go on: live, growth, reweighing, change detection, checkpoints."""
+"""Models that keep learning: live models, growth, reweighting, change detection, checkpoints."""
 
 from rankstream._core import old_names
 

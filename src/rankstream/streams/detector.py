@@ -41,7 +41,7 @@ class Alarm:
 
 
 class ChangeDetector:
-    """A model of all choices since the market last changed, which notices by itself when it changes again.
+    """A model of all choices since the market last changed, which detects the next change itself.
 
     A copy of the model forgets fast. Each choice is predicted by both before either has learned from it, and the
     logarithm of the ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once it
@@ -111,12 +111,12 @@ class ChangeDetector:
 
     @property
     def model(self) -> RankingModel:
-        """The served model."""
+        """The published model."""
         return self._begun.solver.model(self.served.state)
 
     @property
     def certificate(self) -> Certificate:
-        """What is proven about it, at its counts."""
+        """The certificate of the model, at its counts."""
         return self._begun.solver.certificate(self.served.state, self.counts)
 
     @property
@@ -126,7 +126,7 @@ class ChangeDetector:
         return self.served
 
     def observe(self, offered: Any, chosen: Any) -> list[Alarm]:
-        """Take in one record, or many in their order; returns the alarms they raised."""
+        """Count one record, or many in their order, and return the alarms they raised."""
         return self.observe_coordinates(self.counts.coordinates(offered, chosen))
 
     def observe_coordinates(self, coordinates: ArrayLike) -> list[Alarm]:
@@ -214,7 +214,7 @@ class ChangeDetector:
         self._log_ratio: Vec = np.where(known, fast - served, 0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, from which ``load`` goes on exactly."""
+        """Write everything to one file, from which ``load`` resumes exactly."""
         write(path, *self.packed())
 
     def packed(self) -> tuple[list[Packed], dict[str, Any]]:
@@ -234,7 +234,7 @@ class ChangeDetector:
         """Read what ``save`` wrote."""
         runs, more = read_runs(path, Parts())
         if "detector" not in more or len(runs) != 2:
-            raise ValueError(f"{path} holds a run, but no change detector: read it with checkpoint.load.")
+            raise ValueError(f"{path} contains a run without a change detector: read it with checkpoint.load.")
         with explained(path):
             return cls.unpacked(runs, more)
 

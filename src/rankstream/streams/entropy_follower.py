@@ -61,7 +61,7 @@ class EntropyFollower:
     def model(self) -> EntropyModel:
         """The model of the last refresh."""
         if self.fit is None or not isinstance(self.fit.model, EntropyModel):
-            raise ValueError(f"There is no maximum-entropy model before {MIN_CHOICES} choices: ask for the sparse one.")
+            raise ValueError(f"There is no maximum-entropy model before {MIN_CHOICES} choices: use the sparse one.")
         return self.fit.model
 
     def knows(self, offers: Assortments) -> bool:

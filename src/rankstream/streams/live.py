@@ -35,7 +35,7 @@ __all__ = ["Live", "Record"]
 
 
 class Live:
-    """A model that follows choices as they arrive: batches of records in, a current model out.
+    """A model that learns from choices as they arrive: batches of records in, an up-to-date model out.
 
     Offers and items join when a record names them. Offers weigh by how often they were made, as in ``estimate``. Time
     and memory do not grow with the number of records. ``save`` writes all to a file, from which ``load`` goes on.
@@ -59,7 +59,7 @@ class Live:
         After how many choices one weighs half; or after which time ("7d"), if every record has its own. With ``detect``
         it is that of the detector's copy, in choices; 500 without it.
     window : int, timedelta or str, optional
-        How many of the latest choices count, or those of which time. Not with ``detect``.
+        Use only the latest N choices, or those of the last 7d. Not with ``detect``.
     detect : bool or DetectorSettings
         Whether to look for changes, and how; what is given here besides takes its place in the settings.
     threshold : float, optional
@@ -137,7 +137,7 @@ class Live:
 
     @locked
     def observe(self, batch: Record | Iterable[Record]) -> None:
-        """Count a record, or a batch of them, and learn; nothing is counted if a record is wrong."""
+        """Learn from a record or a batch. If a record is wrong, nothing of the batch is counted."""
         records = [batch] if isinstance(batch, Record) else list(batch)
         for number, record in enumerate(records):
             try:
@@ -156,11 +156,11 @@ class Live:
         self.records += len(records)
 
     def at_levels(self, record: Record) -> Record:
-        """The record with its items at their price levels, as it is counted; or a ValueError."""
+        """Return the record with its items at their price levels, as it is counted; or a ValueError."""
         return self._levels.of(record)
 
     def own_item(self, item: Label) -> Label:
-        """The own name of an item that may be at a price level."""
+        """Return the name of an item without its price level."""
         return self._levels.own(item)
 
     @property
@@ -241,12 +241,12 @@ class Live:
 
     @property
     def restarted(self) -> int | None:
-        """The choice at which a change last made the model begin again; None where none has."""
+        """The choice at which a detected change last restarted the model; None without one."""
         return None if self.detector is None else self.detector.restarted
 
     @property
     def remark(self) -> str:
-        """What it costs the model that the market has outgrown its programs or its memory; empty if it has not."""
+        """What limits the model in a market that has grown too large; empty otherwise."""
         return (self._pace if self.detector is None else self.detector.pace).remark(self.run)
 
     @property
@@ -256,17 +256,17 @@ class Live:
 
     @property
     def rankings(self) -> int:
-        """How many rankings the model has."""
+        """Number of rankings in the model."""
         return 0 if self.run is None else len(self.run.state.weights)
 
     @property
     @locked
     def model(self) -> Model:
-        """The model now; it knows the price levels, where there are some."""
+        """The current model, with price levels if there are any."""
         return self.noted(self.dense.model if self.serves == "max-entropy" else self.sparse)
 
     def noted(self, model: Model) -> Model:
-        """A model of these choices, which remembers the price levels and usual prices, where there are some."""
+        """Return a model of these choices, which remembers the price levels and usual prices, where there are some."""
         if self.prices is None:
             return model
         usual = [] if self.counts is None else most_frequent_prices(self.counts, self.prices)
@@ -275,19 +275,19 @@ class Live:
     @property
     @locked
     def sparse(self) -> RankingModel:
-        """The mixture of rankings that the paper's solver has made so far."""
+        """The sparse model: the current mixture of rankings of the paper's solver."""
         run, _ = self._begun()
         return run.solver.model(run.state)
 
     @property
     def serves(self) -> str:
-        """Which of the two ``model`` is now."""
+        """The kind of ``model`` now: "max-entropy" or "sparse"."""
         return "max-entropy" if self.counts and self.dense.knows(self.counts.assortments) else "sparse"
 
     @property
     @locked
     def certificate(self) -> Certificate:
-        """What is proven about the model, at the counts as they are: its distance, and the least of any model's."""
+        """The certificate of the model at the current counts."""
         run, counts = self._begun()
         proven = self.proof.sharpen(run.solver.certificate(run.state, counts), run, counts, self.records)
         return proven if self.serves == "sparse" else self.dense.certify(proven, run.solver.distance, counts)
@@ -300,12 +300,12 @@ class Live:
 
     @locked
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
-        """Write everything to one file, whole or not at all; ``notes`` of your own, as JSON takes them, come along."""
+        """Write everything to one file, atomically, with your own JSON ``notes``."""
         self.notes = self.notes if notes is None else notes
         write_live(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
-        """Read what ``save`` wrote, in this version or an earlier one: it goes on bit for bit."""
+        """Read what ``save`` wrote, in this version or an earlier one, and resume bit for bit."""
         live: Live = read_live(cls, path)
         return live

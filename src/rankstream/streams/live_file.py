@@ -40,7 +40,7 @@ def read_live(kind: Any, path: str | os.PathLike[str]) -> Any:
     runs, notes = read_runs(path, Parts())
     plain, watched, dense, waiting, pace, prices = (notes.pop(name, None) for name in OWN)
     if not isinstance(plain, dict) and not isinstance(watched, dict):
-        raise ValueError(f"{path} is a checkpoint of another kind: name one that 'rankstream stream' wrote.")
+        raise ValueError(f"{path} is another kind of checkpoint: choose one that 'rankstream stream' wrote.")
     with explained(path):
         levels = None if prices is None else PriceLevels.from_content(prices)
         settings = plain if isinstance(plain, dict) else watched["settings"]

@@ -125,18 +125,18 @@ class LiveSettings:
 def with_detector(settings: DetectorSettings, window: Any, given: dict[str, Any]) -> DetectorSettings:
     """The settings with those that were given in their places, or what is wrong with them."""
     if window is not None:
-        raise ValueError("With a change detector the counts begin again when the market changes: leave window out.")
+        raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
     if isinstance(given["half_life"], timedelta):
-        raise ValueError("With a change detector the half-life is that of a copy, in choices: give a number.")
+        raise ValueError("With a change detector the half-life is in choices: give a number.")
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
 def without_detector(half_life: Any, window: Any, threshold: float | None) -> int | timedelta | None:
     """The window, whole where it is of choices, or what is wrong with the three."""
     if threshold is not None:
-        raise ValueError("The threshold is the evidence that a change detector takes: give both, or neither.")
+        raise ValueError("threshold is the evidence that a change detector needs: set detect as well, or leave it out.")
     if half_life is not None and window is not None:
-        raise ValueError("Counts forget either with a half-life or beyond a window: set one of the two.")
+        raise ValueError("half_life and window cannot be combined: set one of them.")
     if isinstance(window, int | float):
         return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
     span: timedelta | None = window

@@ -101,18 +101,18 @@ class StreamPace:
         if run is not None and is_quick(run):
             size = run.solver.assortments.n_coordinates
             until = (
-                f"until {size:,} choices have paid for it"
+                f"until {size:,} more choices arrive"
                 if size <= MAX_PROGRAM_COORDINATES
                 else f"beyond {MAX_PROGRAM_COORDINATES:,} coordinates"
             )
             said.append(
-                f"The market has grown to {size:,} coordinates: a quick search stands in for the oracle {until}, the "
-                f"gap is wide, and {self.block(run):,} choices are learned from at a time."
+                f"The market has grown to {size:,} coordinates: a quick search replaces the oracle {until}. "
+                f"The gap is wide, and the model learns {self.block(run):,} choices at a time."
             )
         if self.left:
             said.append(
-                f"{self.left:,} offers of fewest choices have left, as there are more than {MAX_COORDINATES:,} "
-                "coordinates: use a half-life, a window, or fewer different offers."
+                f"The {self.left:,} offers with the fewest choices were dropped, because there are more than "
+                f"{MAX_COORDINATES:,} coordinates: use a half-life, a window, or fewer different offers."
             )
         return " ".join(said)
 

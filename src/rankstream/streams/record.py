@@ -36,11 +36,11 @@ def check_record(record: Record, timed: bool, detect: bool) -> None:
     if record.chosen not in record.offered:
         raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
     if timed and record.time is None:
-        raise ValueError('it has no "time" that can be read, by which choices fade: write 2024-05-16T12:30')
+        raise ValueError('it has no readable "time", which the forgetting needs: write 2024-05-16T12:30')
     if detect and not (float(record.times).is_integer() and 0 <= record.times <= MAX_DETECTED_COUNT):
         raise ValueError(
-            f"its count {record.times:g} is not a whole number up to {MAX_DETECTED_COUNT:,}: a change is looked "
-            "for choice by choice"
+            f"its count {record.times:g} is not a whole number up to {MAX_DETECTED_COUNT:,}: change "
+            "detection goes choice by choice"
         )
 
 
@@ -112,7 +112,7 @@ class RecordLevels:
         labels = levels.offer(pairs)
         for label in labels:
             if levels.of(label)[1] is None and PriceLevels.from_labels([label]) is not None:
-                raise ValueError(f"The item {label!r} reads like one at a price that is not a level: name a level.")
+                raise ValueError(f"The item {label!r} looks like an item at a price that is not a level: use a level.")
         named = {plain(item): label for (item, _), label in zip(pairs, labels, strict=True)}
         return labels, named | {label: label for label in labels}
 
@@ -132,8 +132,8 @@ class RecordLevels:
 def without_levels(offered: Mapping[Any, Any]) -> ValueError:
     """What is wrong with prices where no levels are known."""
     return ValueError(
-        f"its offer {shown(dict(offered))} has prices, and no price levels were given: give those of every item with a "
-        "price, or leave prices out"
+        f"its offer {shown(dict(offered))} has prices, but no price levels were given: give those of "
+        "every item with a price, or leave out prices"
     )
 
 

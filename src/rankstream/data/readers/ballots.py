@@ -36,12 +36,12 @@ def ballot_of(
     tiers = [_tier(part) for part in parts_of(value, separator)]
     names = [name for tier in tiers for name in tier]
     if not any(names):
-        raise BadRecordError("empty", "the ranking is empty: name somebody.")
+        raise BadRecordError("empty", "the ranking is empty: list at least one candidate.")
     if "" in names or not all(tiers):
         remedy = f"write it as {f' {separator} '.join('abc')!r}"
         raise BadRecordError("ranking", f"the ranking {value!r} has an empty place: {remedy}.")
     if len(set(names)) < len(names):
-        raise BadRecordError("repeated item", f"the ranking {value!r} names a candidate twice: name each once.")
+        raise BadRecordError("repeated item", f"the ranking {value!r} lists a candidate twice: list each once.")
     for name in names:
         if items is not None and name not in items:
             raise BadRecordError("unknown item", f"the item {name!r} is not among the {len(items)} items: add it.")
@@ -53,8 +53,8 @@ def _check_marks(words: str, separator: str, others: Sequence[str]) -> None:
         if mark in words and (separator not in words or mark == ">"):
             raise BadRecordError(
                 "ranking",
-                f"the ranking {words!r} contains {mark!r}: say separator={mark!r} if that joins its names, or "
-                f"separator={separator!r} if it does not.",
+                f"the ranking {words!r} contains {mark!r}: set separator={mark!r} if that separates its "
+                f"names, or separator={separator!r} if it does not.",
             )
 
 
@@ -141,8 +141,7 @@ def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
     if cells > MAX_BALLOT_CELLS:
         raise ValueError(
             f"{what} of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, beyond "
-            f"{MAX_BALLOT_CELLS:,}: say by separator what joins names if these are whole rankings, or ask for fewer "
-            "offers."
+            f"{MAX_BALLOT_CELLS:,}: set separator if these are whole rankings, or ask for fewer offers."
         )
 
 

@@ -56,7 +56,7 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
         roles["offer_id"] = roles.pop("offered")
     many = roles.get("item", roles.get("offered"))
     if "offer_id" not in roles or many is None:
-        raise ValueError(f"{source.name} does not say what is in the offers: call its columns {number!r} and 'item'.")
+        raise ValueError(f"{source.name} does not list the offers' items: rename columns to {number!r} and 'item'.")
     columns, alone = (roles["offer_id"], many), "item" in roles
     quick = _distinct(source, columns)
     if quick is not None:
@@ -79,7 +79,7 @@ def _held(rows: Iterable[RawRow], separator: str, alone: bool) -> Contents:
     for row in rows:
         label = text(row.cells[0])
         if label == "":
-            raise BadRecordError("empty", "the offer has no number: give it one.")
+            raise BadRecordError("empty", "the offer has no id: add one.")
         held[label].update(labels_of([row.cells[1]] if alone else row.cells[1], separator))
     return _shared(held)
 

@@ -76,7 +76,7 @@ def recognise(
     ('tea', 'pie')
     """
     if format is not None and format not in NEEDED:
-        raise ValueError(f"There is no format {format!r}: the formats are {', '.join(NEEDED)}.")
+        raise ValueError(f"Unknown format {format!r}: the formats are {', '.join(NEEDED)}.")
     check_names(name, columns)
     named: dict[str, Any] = dict(parsed(given) if isinstance(given, str) else given or {})
     wanted, always = named.pop("items", None), _always(named)
@@ -91,7 +91,7 @@ def recognise(
     n_items = max(len(items), len(costs.beside(None)) and len(items) + 1)  # as some may have a price alone
     found = _found(name, columns, known, n_items, "transactions" if always and format is None else format)
     if found == "wide" and not items and not costs.asked:
-        raise ValueError(f"{name} has no columns for its items: have one of 0 and 1 for each item.")
+        raise ValueError(f"{name} has no columns for its items: add one of 0 and 1 for each item.")
     raw = tuple(known[role] for role in NEEDED[found] if role != "count" and known[role])
     by_number = found in ("transactions", "counts") and (numbered or by_id)
     naming = True if "chosen_item" in roles and roles["chosen"] == roles["chosen_item"] else None
@@ -122,7 +122,7 @@ def _always(named: dict[str, Any]) -> tuple[str, ...] | None:
         return None
     offered = tuple(map(text_or_nothing, named.pop("offered")))
     if not all(offered) or len(set(offered)) < len(offered):
-        raise ValueError(f"The items offered to all are {list(offered)}: name each once, and none ''.")
+        raise ValueError(f"The items offered to all are {list(offered)}: list each once, without empty names.")
     return offered
 
 
@@ -131,11 +131,11 @@ def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     codes: dict[str, str] = {}
     for column, code in items.items():
         if text_or_nothing(item_name(column)) == "":
-            remedy = "name it, or say by items which columns are items"
+            remedy = "rename it, or list the columns of items: columns='items=...'"
             raise ValueError(f"{name} has a column called {shown(column)}, which is not a name: {remedy}.")
         for word in {code, item_name(column), column}:
             if codes.setdefault(word, item_name(column)) != item_name(column) or word == "":
-                raise ValueError(f"{name} has two items called {shown(word)}: give each a code of its own.")
+                raise ValueError(f"{name} has two items called {shown(word)}: give each its own code.")
     if len(set(map(item_name, items))) < len(items):
         raise ValueError(f"{name} has two columns for one item among {listed_names(list(items))}: name one of them.")
     return codes
@@ -155,7 +155,7 @@ def _found(
         return found
     if not columns:
         raise ValueError(
-            f"{name} has no records: begin a CSV file with the names of its columns, JSON lines with '{{'."
+            f"{name} has no records: a CSV file starts with the names of its columns, JSON Lines with '{{'."
         )
     has = listed_names(columns)
     likely = ("transactions", "counts", "long", "rankings")
@@ -163,7 +163,7 @@ def _found(
     missing = missing or _missing(nearest, roles)
     named = ",".join(f"{role}=..." for role in missing)
     remedy = f"rename columns to {' and '.join(NEEDED[nearest])}, or map them: columns='{named}'"
-    raise ValueError(f"{name} has no column {missing[0]!r} but {has}: {remedy}.")
+    raise ValueError(f"{name} has no column {missing[0]!r} (it has {has}): {remedy}.")
 
 
 def _missing(format: str | None, roles: Mapping[str, str]) -> list[str]:  # noqa: A002

@@ -54,7 +54,7 @@ def read_markets(
     found.skipped = problems.total
     found.unused, found.notes = find_unused(job) if look else (), job.notes
     if not found.markets and not found.failed:
-        raise ValueError(f"{job.source.name} has no records that can be used: give it some.")
+        raise ValueError(f"{job.source.name} has no usable records: correct it, or give another file.")
     return found
 
 
@@ -101,7 +101,7 @@ class _MarketJob(Job):
         for column, part in zip(self.split.by, market, strict=True):
             if part == "":
                 raise ValueError(
-                    f"{self.source.name} has records without a value in {column!r}: give each one, or leave these out."
+                    f"{self.source.name} has records without a value in {column!r}: fill it in, or remove them."
                 )
         return market
 
@@ -179,18 +179,18 @@ def parts_of_folder(folder: str | os.PathLike[str], by: Sequence[str]) -> list[P
 
     >>> parts_of_folder("examples/no such folder", ["store"])
     Traceback (most recent call last):
-    ValueError: There are no files of choices in examples/no such folder: name a folder with Parquet or CSV files.
+    ValueError: There are no files of choices in examples/no such folder: give a folder with Parquet or CSV files.
     """
     paths = list(_files(Path(folder)))
     if not paths:
-        raise ValueError(f"There are no files of choices in {folder}: name a folder with Parquet or CSV files.")
+        raise ValueError(f"There are no files of choices in {folder}: give a folder with Parquet or CSV files.")
     keys = tuple(column for column in by if any(f"{column}=" in str(path.relative_to(folder)) for path in paths))
     found: dict[tuple[str, ...], list[Path]] = {}
     for path in paths:
         values = partition_values(path, keys)
         for column, value in zip(keys, values, strict=True):
             if value == "":
-                raise ValueError(f"{path} lies in a folder {column}=... without a value: name it, or leave it out.")
+                raise ValueError(f"{path} is in a folder {column}=... without a value: rename it, or leave it out.")
         found.setdefault(values, []).append(path)
         check_number(len(found), values, keys)
     return [Partition(tuple(same), keys, values) for values, same in found.items()]
@@ -213,4 +213,4 @@ def spill_relation(source: Any, path: Path) -> None:
     try:
         translated(lambda: source.write_parquet(str(path)))
     except ValueError as error:
-        raise ValueError(f"The relation cannot be read ({shown(str(error))}): run its query by itself first.") from None
+        raise ValueError(f"The relation cannot be read ({shown(str(error))}): run its query alone first.") from None

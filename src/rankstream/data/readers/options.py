@@ -93,11 +93,11 @@ def check_options(**options: Any) -> ReadOptions:
     known: dict[str, Any] = dict.fromkeys(field.name for field in fields(ReadOptions)) | {"price_levels": OCCURRING}
     for name in options:
         if name not in known:
-            raise ValueError(f"There is no option {name!r} of reading: choose among {', '.join(known)}.")
+            raise ValueError(f"Unknown reading option {name!r}: choose one of {', '.join(known)}.")
     said = known | options
     separator, items, no_choice = said["separator"], said["items"], said["no_choice"]
     if separator is not None and not (isinstance(separator, str) and separator):
-        raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
+        raise ValueError(f"The separator is {separator!r}: it must be text, such as ';'.")
     if items is not None:
         said["items"] = tuple(label_of("An item", one) for one in as_offer("The list of items", items))
     if no_choice is not None:
@@ -105,7 +105,7 @@ def check_options(**options: Any) -> ReadOptions:
     check_dialect(said["decimal"], said["dates"])
     said["price_levels"] = checked_levels(said["price_levels"])
     if said["prices"] is None and said["price_levels"] != OCCURRING:
-        raise ValueError("price_levels needs prices: say which columns have them, such as prices='price'.")
+        raise ValueError("price_levels needs prices: add the column that has them, such as prices='price'.")
     return ReadOptions(**said)
 
 
@@ -124,7 +124,7 @@ def open_job(
     for column in split.by:
         if column not in data.columns:
             raise ValueError(
-                f"{data.name} has no column {column!r} but {listed_names(data.columns)}: name one of these."
+                f"{data.name} has no column {column!r} (it has {listed_names(data.columns)}): use one of these."
             )
     besides = (*split.by, *getattr(data, "partitions", ()))
     layout = translated(lambda: _recognised(data, how, besides, table is not None))
@@ -139,7 +139,7 @@ def open_job(
     notes = tuple(f"{column} is read with {WORDS[rule]}." for column, rule in known.items())
     time = layout.roles.get("time")
     if split.period is not None and time is None:
-        raise ValueError(f"{data.name} has no column 'time' to take the {split.period} from: name it by columns.")
+        raise ValueError(f"{data.name} has no column 'time' for the {split.period}: map it with columns='time=...'.")
     split = split if split.period is None else Split(split.by, split.period, time)
     clock = clock_of(data.name, time, *times)
     held = _contents(data, layout, table, how.separator or SEPARATORS[0])
@@ -170,7 +170,7 @@ def label_of(option: str, value: Any) -> str:
     """A label that an option gives."""
     label = text_or_nothing(value)
     if label == "":
-        raise ValueError(f"{option} is {value!r}: give it a name of plain text.")
+        raise ValueError(f"{option} is {value!r}: use plain text.")
     return label
 
 
@@ -178,7 +178,7 @@ def check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | Non
     """Refuse to write the rejects over a file that is to be read."""
     files = [path for one in sources for path in getattr(one, "paths", ())]
     if rejects is not None and any(same_file(rejects, path) for path in files):
-        raise ValueError(f"The rejects would overwrite {rejects}, which is to be read: name another file.")
+        raise ValueError(f"The rejects would overwrite {rejects}, which is an input: choose another file.")
 
 
 def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
@@ -190,7 +190,7 @@ def _contents(data: Source, layout: Layout, table: Source | None, separator: str
     if table is not None:
         return translated(lambda: listed_contents(table, layout.raw[0], separator))
     if layout.format != "counts":
-        raise ValueError(f"{data.name} only numbers its offers: give contents, a table of offers and items.")
+        raise ValueError(f"{data.name} has only the ids of its offers: add contents=..., a table of offers and items.")
     return None
 
 

@@ -15,7 +15,7 @@ from rankstream.data.counts import ChoiceCounts
 def with_outside(
     counts: ChoiceCounts, share: float | Mapping[Any, float], no_choice: Label = "no choice"
 ) -> ChoiceCounts:
-    """Counts with an item added to every offer for those who bought nothing, as if they were this share of all.
+    """Add a no-purchase option to every offer, and assume that this share of customers took it.
 
     The share is one number, or one for each offer (a mapping from tuples of items). Where the item is in an offer
     already, what was recorded stands, and nothing is added: data go before assumptions.
@@ -81,7 +81,7 @@ def outside_sensitivity(
     shares: Iterable[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
     no_choice: Label = "no choice",
 ) -> Sensitivity:
-    """How an answer (a function of counts, to named numbers) depends on the assumed share.
+    """Show how an answer, a function of counts, depends on the assumed share.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [6, 3])
     >>> found = outside_sensitivity(counts, lambda counts: {"tea": counts.frequencies()[0]}, [0.1, 0.4])
@@ -97,5 +97,5 @@ def outside_sensitivity(
     answers = [dict(answer(with_outside(counts, share, no_choice))) for share in assumed]
     names = tuple(answers[0])
     if not names or any(tuple(found) != names for found in answers):
-        raise ValueError(f"The answers name {names!r} and then others: give the same numbers for every share.")
+        raise ValueError(f"The answers have the names {names!r}, then others: give the same for every share.")
     return Sensitivity(assumed, names, np.array([list(found.values()) for found in answers], dtype=np.float64))

@@ -56,13 +56,13 @@ class PriceColumns:
         named = self.by_item or {item_with_price(name, column): column for column in self.columns}
         if len(named) < len(self.columns):
             raise ValueError(
-                f"{name} has two columns of prices for one item among {listed_names(self.columns)}: name one of them."
+                f"{name} has two price columns for one item among {listed_names(self.columns)}: use one of them."
             )
         found: dict[str, str] = {}
         for item, column in named.items():
             if item not in codes and closed and not self.by_item:
                 raise ValueError(
-                    f"{name} has no item {item!r} for the prices in {column!r}: say which item it is, as in "
+                    f"{name} has no item {item!r} for the prices in {column!r}: map the column to an item, as in "
                     f"{{'tea': {column!r}}}."
                 )
             found[codes.get(item, item)] = column
@@ -83,12 +83,12 @@ def price_columns(name: str, columns: Sequence[str], given: Prices | None) -> Pr
     by_item = {text_or_nothing(item): column for item, column in wanted.items()} if isinstance(wanted, Mapping) else {}
     listed = list(by_item.values()) if isinstance(wanted, Mapping) else list(wanted)
     if not listed or "" in by_item or not all(isinstance(column, str) for column in listed):
-        raise ValueError(f"The columns of prices are {shown(given)}: name one, or give {{'tea': 'price_tea'}}.")
+        raise ValueError(f"The price columns are {shown(given)}: give one name, or {{'tea': 'price_tea'}}.")
     for column in listed:
         if column not in columns and column != IN_OFFERS:
-            raise ValueError(f"{name} has no column {shown(column)} of prices but {listed_names(columns)}: name one.")
+            raise ValueError(f"{name} has no price column {shown(column)} (it has {listed_names(columns)}): use one.")
     if len(set(listed)) < len(listed):
-        raise ValueError(f"The columns of prices {listed_names(listed)} name one twice: name each once.")
+        raise ValueError(f"The price columns {listed_names(listed)} include one twice: list each once.")
     return PriceColumns(tuple(listed), by_item)
 
 
@@ -101,14 +101,14 @@ def _parsed(words: str, columns: Sequence[str]) -> Any:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict | list):
-            raise ValueError(f"""The columns of prices {shown(words)} are not JSON: write {{"tea": "price_tea"}}.""")
+            raise ValueError(f"""The price columns {shown(words)} are not JSON: write {{"tea": "price_tea"}}.""")
         return found
     parts = [part.strip() for part in words.split(",")]
     if not all("=" in part for part in parts):
         return parts
     pairs = [part.partition("=") for part in parts]
     if len({item.strip() for item, *_ in pairs}) < len(pairs):
-        raise ValueError(f"The columns of prices {shown(words)} name an item twice: name each once.")
+        raise ValueError(f"The price columns {shown(words)} include an item twice: list each once.")
     return {item.strip(): column.strip() for item, _, column in pairs}
 
 
@@ -121,6 +121,7 @@ def item_with_price(name: str, column: str) -> str:
     marked = PRICED.fullmatch(column)
     if marked is None:
         raise ValueError(
-            f"{name} has prices in {column!r}, which names no item: call it 'price_tea', or give {{'tea': {column!r}}}."
+            f"{name} has prices in {column!r}, which matches no item: call it 'price_tea', or give "
+            f"{{'tea': {column!r}}}."
         )
     return (marked["after"] or marked["before"]).strip()

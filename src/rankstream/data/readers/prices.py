@@ -102,7 +102,7 @@ class PricedChoices(Choices):
         try:
             if name == self.no_choice:
                 if price:
-                    raise ValueError(f"The price of {name!r} is {price:g}, but it stands for buying nothing: drop it.")
+                    raise ValueError(f"The price of {name!r} is {price:g}, but it means buying nothing: remove it.")
                 return name
             if price is None and name not in self.required and (not self.levels or name not in self.levels.levels):
                 return name
@@ -221,8 +221,8 @@ def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | 
         for item, prices in sorted(seen.items()):
             if len(prices) > MOST_LEVELS:
                 raise ValueError(
-                    f"{name} has {item!r} at {len(prices):,} prices, more than {MOST_LEVELS} levels: give fewer, "
-                    "such as price_levels=3, for bins of about as many offers each."
+                    f"{name} has {item!r} at {len(prices):,} prices, more than {MOST_LEVELS} levels: group them "
+                    "into fewer, such as price_levels=3, with about as many offers in each."
                 )
         return PriceLevels.occurring({item: sorted(seen[item]) for item in sorted(seen)})
     return PriceLevels.quantiles({item: _repeated(seen[item]) for item in sorted(seen)}, levels)

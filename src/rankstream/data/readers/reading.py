@@ -213,9 +213,9 @@ def _check_enough(name: str, found: ReadResult, problems: Problems, parts: int |
     good = found.rows - problems.total
     if good >= (parts or 1):
         return
-    usable = f" that can be used of {found.rows}" if problems.total else ""
+    usable = f" of {found.rows} that can be used" if problems.total else ""
     since_then = "" if since is None else f" since {since}"
-    needed = f"fewer than the {parts or 1} needed: give a longer file"
+    needed = f"but at least {parts or 1} are needed: give a longer file"
     raise ValueError(f"{name} has {good} records{since_then}{usable}, {needed}.")
 
 
@@ -236,7 +236,7 @@ def _only(name: str, found: ReadResult, where: Mapping[str, str]) -> ReadResult:
 def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Split:
     columns = (by,) if isinstance(by, str) else tuple(by)
     if parts is not None and (columns or period is not None):
-        raise ValueError("Parts by the order of rows cannot be divided further: give parts, or by and period.")
+        raise ValueError("parts cannot be combined with by or period: use one or the other.")
     if period is not None and period not in PERIODS:
-        raise ValueError(f"There is no period {period!r}: the periods are {', '.join(PERIODS)}.")
+        raise ValueError(f"Unknown period {period!r}: the periods are {', '.join(PERIODS)}.")
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))

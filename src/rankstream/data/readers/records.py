@@ -53,7 +53,7 @@ class Choices:
             chosen = self.no_choice
         if chosen == "":
             raise BadRecordError(
-                "empty", "the choice is empty: name an item, or what no choice is called by no_choice."
+                "empty", "the choice is empty. If that means 'bought nothing', add no_choice='nothing'."
             )
         if chosen not in offer:
             if self.items is not None and chosen not in self.items:
@@ -61,11 +61,11 @@ class Choices:
             whole = self.separator.join(offer)
             remedy = "correct the record"
             if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
-                remedy += ", or say by columns what it means, as in items=train_av:1;car_av:2"
+                remedy += ", or map its code: columns='items=train_av:1;car_av:2'"
             elif other := _other_separator(offer, chosen):
-                remedy += f", or say separator={other!r} if that joins the items"
+                remedy += f", or set separator={other!r} if that separates the items"
             elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
-                remedy += ", or say by columns that this only numbers offers, as in offer_id=offer"
+                remedy += ", or map the column if it has the ids of offers: columns='offer_id=offer'"
             raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {whole!r}: {remedy}.")
         return offer, chosen
 
@@ -85,12 +85,12 @@ class Choices:
 
     def _held(self, number: str, contents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         if number == "":
-            raise BadRecordError("empty", "the offer has no number: give it one.")
+            raise BadRecordError("empty", "the offer has no id: add one.")
         if number not in contents:
-            raise BadRecordError("unknown offer", f"nothing says what is in the offer {number!r}: list its items.")
+            raise BadRecordError("unknown offer", f"the items of the offer {number!r} are unknown: list them.")
         if not contents[number]:
             raise BadRecordError(
-                "empty", f"a row of the offer {number!r} is bad, so that it may lack an item: correct it."
+                "empty", f"a row of the offer {number!r} is bad, so an item may be missing: correct it."
             )
         return contents[number]
 
@@ -121,7 +121,7 @@ class Choices:
         chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if flag(cell, "chosen flag", name)]
         if len(chosen) > 1:
             raise BadRecordError(
-                "flag", f"{len(chosen)} items are flagged as chosen, such as {chosen[1]!r}: flag one of them."
+                "flag", f"{len(chosen)} items are marked as chosen, such as {chosen[1]!r}: mark one of them."
             )
         if not chosen and self.no_choice is None:
             raise BadRecordError(
@@ -141,7 +141,7 @@ def _one_name(names: Sequence[str]) -> str:
     other = next((name for name in names if name != names[0]), None)
     if other is not None:
         raise BadRecordError(
-            "flag", f"one observation names the choices {names[0]!r} and {other!r}: name the same on all of its rows."
+            "flag", f"one observation has the choices {names[0]!r} and {other!r}: give the same one on all of its rows."
         )
     return names[0]
 
@@ -160,6 +160,6 @@ def flag(cell: Any, what: str, item: str) -> bool:
     if found is None:
         remedy = "correct the record"
         if what == "availability":
-            remedy += ", or say by columns which are items, or what was offered to all, as in offered=a;b"
+            remedy += ", or map the columns of items, or what was offered to all: columns='offered=a;b'"
         raise BadRecordError("flag", f"the {what} {cell!r} of the item {item!r} is not 0 or 1: {remedy}.")
     return found

@@ -59,7 +59,7 @@ def check_cells(groups: int, coordinates: int) -> None:
     if groups * coordinates > MAX_GROUP_CELLS:
         raise ValueError(
             f"{groups:,} groups over {coordinates:,} pairs of an offer and an item are {groups * coordinates:,} cells, "
-            f"beyond {MAX_GROUP_CELLS:,}: keep fewer groups apart."
+            f"beyond {MAX_GROUP_CELLS:,}: use fewer groups."
         )
 
 

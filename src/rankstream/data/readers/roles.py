@@ -59,7 +59,7 @@ def parsed(words: str) -> dict[str, Any]:
                 """write names with a comma as JSON, such as '{"items": ["Granola", "Jam, Strawberry"]}'."""
             )
         if role in found:
-            raise ValueError(f"The columns {shown(words)} say twice what {role!r} is: say it once.")
+            raise ValueError(f"The columns {shown(words)} map {role!r} twice: map it once.")
         many = ";" in column or role == "items"
         found[role] = [name.strip() for name in column.split(";")] if many else column
     return found
@@ -82,12 +82,12 @@ def match_roles(
     roles: dict[str, str] = {}
     for role, column in given.items():
         if role not in names:
-            raise ValueError(f"There is no role {role!r} for a column: the roles are {', '.join(names)} and items.")
+            raise ValueError(f"Unknown column role {role!r}: the roles are {', '.join(names)} and items.")
         if column == "":
-            raise ValueError(f"The column to be {role!r} is '', which is not a name: give it one, in the file as well.")
+            raise ValueError(f"The column for {role!r} is '', which is not a name: give it one, in the file as well.")
         if not isinstance(column, str) or column not in columns:
             raise ValueError(
-                f"{name} has no column {shown(column)} to be {role!r} but {listed_names(columns)}: name one of these."
+                f"{name} has no column {shown(column)} for {role!r} (it has {listed_names(columns)}): use one of these."
             )
         roles[role] = column
     plain = {column.strip().lower(): column for column in columns if column not in roles.values()}
@@ -131,7 +131,7 @@ def _count_like(name: str, columns: Sequence[str]) -> dict[str, str]:
     """The column that says how often, where a table has rankings or items and no choices."""
     found = [column for column in columns if COUNT_LIKE.fullmatch(column.strip().lower())]
     if len(found) > 1:
-        raise ValueError(f"{name} has the columns {listed_names(found)} that may be counts: say which by count.")
+        raise ValueError(f"{name} has the columns {listed_names(found)} that may be counts: set columns='count=...'.")
     return {"count": found[0]} if found else {}
 
 
@@ -151,7 +151,7 @@ def check_names(name: str, columns: Sequence[str]) -> None:
         other = seen.setdefault(column.lower(), column)
         if numbers[column] > 1 or other != column:
             raise ValueError(
-                f"{name} has the columns {shown(other)} and {shown(column)}: let them differ in more than case."
+                f"{name} has the columns {shown(other)} and {shown(column)}: rename one, as case does not count."
             )
 
 
@@ -172,7 +172,7 @@ def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str])
     for column in codes:
         if column not in columns:
             raise ValueError(
-                f"{name} has no column {shown(column)} to be an item but {listed_names(columns)}: name one of these."
+                f"{name} has no column {shown(column)} for an item (it has {listed_names(columns)}): use one of these."
             )
     return codes
 

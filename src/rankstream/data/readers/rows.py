@@ -40,7 +40,7 @@ def new_tally() -> Tally:
 def check_groups(number: int) -> None:
     """That the groups are not too many to be kept apart."""
     if number > MAX_GROUPS:
-        raise ValueError(f"There are more than {MAX_GROUPS:,} groups to keep apart: choose columns with fewer values.")
+        raise ValueError(f"There are more than {MAX_GROUPS:,} groups: choose columns with fewer values.")
 
 
 @dataclass
@@ -133,7 +133,7 @@ def observations(rows: Iterator[RawRow], at: ColumnPlaces) -> Iterator[RawRow]:
         if name != "":
             found.setdefault(name, []).append(row)
         elif row.wrong is None:
-            yield row._replace(wrong=BadRecordError("empty", "the observation has no name: give it one."))
+            yield row._replace(wrong=BadRecordError("empty", "the observation has no id: add one."))
         else:
             yield row
     if at.naming is None:

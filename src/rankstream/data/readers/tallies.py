@@ -31,7 +31,7 @@ def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
     """That the markets are not too many: a column of customers or times does not name markets."""
     if number > MAX_MARKETS:
         raise ValueError(
-            f"The columns {', '.join(map(repr, by))} name more than {MAX_MARKETS:,} markets, such as "
+            f"The columns {', '.join(map(repr, by))} define more than {MAX_MARKETS:,} markets, such as "
             f"{';'.join(market)!r}: choose columns with fewer values."
         )
 

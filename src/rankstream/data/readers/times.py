@@ -44,7 +44,7 @@ def seconds_of(value: Any) -> float:
     except (ValueError, OverflowError):
         raise bad_time(value) from None
     if not abs(found) <= MAX_SECONDS:
-        raise BadRecordError("time", f"the time {value!r} is beyond all years: give seconds, not milliseconds.")
+        raise BadRecordError("time", f"the time {value!r} is too large: give seconds, not milliseconds.")
     return found
 
 
@@ -61,7 +61,7 @@ def bad_time(value: Any) -> BadRecordError:
     """The problem of what is not a time."""
     return BadRecordError(
         "time",
-        f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it, or say dates='dmy'.",
+        f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it, or set dates='dmy'.",
     )
 
 
@@ -144,7 +144,7 @@ def clock_of(
         )
     if column is None and (since is not None or half_life is not None):
         what = "since" if since is not None else "half_life"
-        raise ValueError(f"{name} has no column 'time', which {what} needs: name it by columns.")
+        raise ValueError(f"{name} has no column 'time', which {what} needs: map it with columns='time=...'.")
     if column is None or (slices is None and start is None and reach is None):
         return None
     return Clock(column, slices, start, reach, in_units)

@@ -168,7 +168,7 @@ class _Look:
         cells = [[text_or_nothing(row[place]) for row in record.rows] for record in self.records]
         values = Counter(value for texts in cells for value in texts if value != "")
         if len(values) < 2:
-            told = "nothing in it differs" if self.records else "not looked at"
+            told = "all of its values are the same" if self.records else "not checked"
             return UnusedColumn(name, "other", f"{name} is not used: {told}.", {"values": len(values)})
         times = _times(values)
         named_time = name.strip().lower() in NAMES["time"] or self.job.layout.roles.get("time") == name
@@ -230,7 +230,7 @@ class _Look:
         number = sum(len(levels) > 1 for levels in prices.values())
         evidence = {"varying": number, "items": len(prices)}
         if number == 0:
-            return UnusedColumn(name, "price", f"{name} is not used: no item changes its price.", evidence)
+            return UnusedColumn(name, "price", f"{name} is not used: no item's price varies.", evidence)
         varies = f"{name} varies for {number} of {len(prices)} items"
         if self.job.layout.format not in ("long", "wide"):
             remedy = "write prices into the offers, as in tea@3.50;cake@4, and add prices='offered'"
@@ -264,7 +264,7 @@ class _Look:
         row, column = divmod(int(known.argmax()), known.shape[1])
         item = _item(list(self.tested)[column])
         evidence |= {"value": large[row], "item": str(item), "points": float(points[row, column])}
-        sentence = f"{n_values}; choices do not differ between them beyond noise."
+        sentence = f"{n_values}; choices do not differ significantly between them."
         return UnusedColumn(name, "group", sentence, evidence, p_value)
 
     @cached_property

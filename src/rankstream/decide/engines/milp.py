@@ -49,7 +49,7 @@ class Program:
         self.highs.run()
         status = self.highs.modelStatusToString(self.highs.getModelStatus())
         if "nfeasible" in status:
-            raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+            raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
         held = self.problem.state == IN
         solution = np.array(self.highs.getSolution().col_value)
         if solution.size:
@@ -74,6 +74,6 @@ def some_offer(problem: OfferProblem) -> Mask:
     if not problem.free.size:
         held: Mask = problem.state == IN
         if not problem.is_feasible(held):
-            raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+            raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
         return held
     return program.solve().held

@@ -32,8 +32,8 @@ def law_of(model: Any) -> Prior:
     if isinstance(model, MarkovChainModel):
         return markov_chain(model.items, model.arrival, model.transitions)
     raise ValueError(
-        f"A {type(model).__name__} of {len(model.items)} items cannot be sampled: give a model of the package, or "
-        "fewer items that may be offered."
+        f"A {type(model).__name__} of {len(model.items)} items cannot be sampled: use a rankstream "
+        "model, or allow fewer items in the offer."
     )
 
 

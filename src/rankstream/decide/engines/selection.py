@@ -137,7 +137,7 @@ def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
     every = sorted((cells.held(cell) for cell in range(cells.count)), key=np.sum)  # of equal ones, the smallest wins
     offers = [held for held in every if problem.is_feasible(held)]
     if not offers:
-        raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+        raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
     sizes: dict[int, float] = {}

@@ -91,7 +91,7 @@ def table_of(problem: OfferProblem) -> OfferTable:
     """What all offers earn by the problem's model."""
     model, cells = problem.model, cells_of(problem)
     if cells is None:
-        raise ValueError(f"There is no table of all offers for a {type(model).__name__}: give a model of the package.")
+        raise ValueError(f"There is no table of all offers for a {type(model).__name__}: use a rankstream model.")
     values = np.zeros(cells.count)
     if isinstance(model, MarkovChainModel):
         codes = RankingStates(cells).codes
@@ -184,7 +184,7 @@ def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
     taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
     best, offers, size_best, feasible = Cells(problem, table.cells.by_level).best(table.values, top)
     if not feasible:
-        raise ValueError("No offer keeps all constraints: relax a size, a capacity or a pair.")
+        raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
     kept = [number for number in range(best.size) if np.isfinite(best[number])]
     tiny = ROUNDING * (problem.free.size + 1) * float(np.abs(problem.margins).max(initial=0.0))
 

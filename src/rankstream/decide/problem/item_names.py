@@ -25,7 +25,7 @@ def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
     label, levels, items = no_choice_of(model, no_choice), levels_of(model), tuple(model.items)
     if label is not None and levels is not None and levels.of(label)[1] is not None:
         if no_choice is not None:
-            raise ValueError(f"The no-choice item {label!r} has a price: name one that stands for buying nothing.")
+            raise ValueError(f"The no-choice item {label!r} has a price: choose one that means buying nothing.")
         label = None
     return ItemNames(items, -1 if label is None else items.index(label), levels)
 
@@ -79,7 +79,7 @@ class ItemNames:
             return self.own[label]
         if label not in self.number:
             known = listed(self.number)
-            raise ValueError(f"{name} names {label!r}, which the model does not know: its items are {known}.")
+            raise ValueError(f"{name} names {label!r}, which is not an item of the model: its items are {known}.")
         if self.number[label] == self.nothing:
             raise ValueError(f"{name} names the no-choice item {label!r}, which is always on offer: leave it out.")
         return [self.number[label]]
@@ -105,12 +105,12 @@ class ItemNames:
         """What a sale earns: the margins given and, where there are costs, prices less costs."""
         if not self.own:
             if costs is not None:
-                raise ValueError("The model does not know prices, so that costs say nothing: give margins.")
+                raise ValueError("The model has no prices, so costs cannot be used: give margins.")
             if margins is None:
-                raise ValueError("There are no margins: say what a sale of each item earns.")
+                raise ValueError("There are no margins: give what a sale of each item earns.")
             return margins
         if margins is None and costs is None:
-            raise ValueError("There are neither margins nor costs: say what a sale earns, or what each item costs.")
+            raise ValueError("There are neither margins nor costs: give what a sale earns, or what each item costs.")
         given: Any = margins if hasattr(margins, "keys") else {}
         for item in map(plain, given.keys()):
             if item in self.own:
@@ -131,7 +131,7 @@ class ItemNames:
                 found[label] = float(self.prices[code]) - cost
         for item, codes in self.own.items():
             if not any(self.items[code] in found for code in codes):
-                raise ValueError(f"The item {item!r} has no cost: say what a sale of it costs, 0 if nothing.")
+                raise ValueError(f"The item {item!r} has no cost: give what a sale of it costs, 0 if nothing.")
         return found
 
     @property
@@ -143,7 +143,7 @@ class ItemNames:
         given = as_mapping("cost", [*self.own, *self.items], costs, list(self.own))
         for item in given:
             if item not in self.own:
-                raise ValueError(f"There is a cost of {item!r}, which has no price of its own: give its margin.")
+                raise ValueError(f"The item {item!r} has a cost, but no price of its own: give its margin.")
         return given
 
     def one_level_each(self) -> list[LimitRow]:
@@ -164,7 +164,7 @@ class ItemNames:
                     known = listed(self.own) if self.own else "none"
                     raise ValueError(f"ladders names {step!r}, which has no price: items with one are {known}.")
             if len(set(steps)) < len(steps):
-                raise ValueError(f"ladders contains an item twice, in {steps!r}: name each step once.")
+                raise ValueError(f"ladders contains an item twice, in {steps!r}: list each step once.")
             for low, high in combinations([self.own[plain(step)] for step in steps], 2):
                 dear = [(one, other) for one in low for other in high if self.prices[one] > self.prices[other]]
                 found += [LimitRow(pair, (), 1, "ladders") for pair in dear]
@@ -187,7 +187,7 @@ class ItemNames:
             here += codes
         owners = [int(self.owner[code]) for code in here]
         if len(set(owners)) < len(owners):
-            raise ValueError("present has an item twice: name it once, at one price.")
+            raise ValueError("present lists an item twice: list it once, at one price.")
         return here
 
     def changes(self, here: list[int] | None, changes: int | None) -> list[LimitRow]:
@@ -198,7 +198,7 @@ class ItemNames:
         if changes is None:
             return []
         if here is None:
-            raise ValueError("changes needs present: say what is on offer now.")
+            raise ValueError("changes needs present: give the current offer.")
         most, owners = whole_number("changes", changes), {int(self.owner[code]) for code in here}
         absent = [code for code in range(len(self.items)) if code != self.nothing and code not in here]
         new = [code for code in absent if self.owner[code] not in owners]

@@ -31,7 +31,7 @@ def margin_vector(items: tuple[Label, ...], margins: Numbers, nothing: Label | N
         raise ValueError(f"The no-choice item {nothing!r} has the margin {given[nothing]:g}: it earns 0, leave it out.")
     for item in items:
         if item != nothing and item not in given:
-            raise ValueError(f"The item {item!r} has no margin: say what a sale of it earns, 0 if nothing.")
+            raise ValueError(f"The item {item!r} has no margin: give what a sale of it earns, 0 if nothing.")
     return np.array([0.0 if item == nothing else given[item] for item in items])
 
 
@@ -57,7 +57,7 @@ def as_mapping(name: str, items: Iterable[Label], numbers: Numbers, everything: 
     for item, value in pairs:
         label = plain(item)
         if label not in known:
-            raise ValueError(f"There is a {name} of {label!r}, which the model does not know: {listed(known)}.")
+            raise ValueError(f"There is a {name} of {label!r}, which the model lacks: its items are {listed(known)}.")
         if isinstance(value, bool | str) or not np.isscalar(value) or not np.isfinite(float(value)):  # type: ignore[arg-type]
             raise ValueError(f"The {name} of {label!r} is {value!r}: it must be a finite number.")
         if label in found:

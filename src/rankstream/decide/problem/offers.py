@@ -185,7 +185,7 @@ def make_problem(
         bad = int(np.argmin(sizes))
         raise ValueError(f"The space of {items[bad]!r} is {sizes[bad]:g}: it must be at least 0.")
     if (space is None) != (capacity is None):
-        raise ValueError("Space and capacity belong together: say what items fill, and how much there is.")
+        raise ValueError("Give space and capacity together: the space that each item takes, and the total.")
     state, one_of = _states(names, must, never)
     needs = [LimitRow(first, second, 0, "requires") for first, second in _pairs("requires", names, requires)]
     bans = [LimitRow(first + second, (), 1, "excludes") for first, second in _pairs("excludes", names, excludes)]
@@ -225,12 +225,12 @@ def _states(names: ItemNames, must: Iterable[Label], never: Iterable[Label]) -> 
             for code in codes:
                 if state[code] not in (FREE, mark):
                     item = names.items[code]
-                    raise ValueError(f"The item {item!r} is named in both must and never: leave one out.")
+                    raise ValueError(f"The item {item!r} is in both must and never: leave it out of one.")
                 state[code] = mark
     for row in rows:
         if (state[list(row.minus)] == OUT).all():
             item = names.items[row.minus[0]]
-            raise ValueError(f"No level of an item that must be there is left, not even {item!r}: leave one to offer.")
+            raise ValueError(f"All levels of an item that must be offered are excluded, such as {item!r}: allow one.")
     if names.nothing >= 0:
         state[names.nothing] = OUT  # always there, and never counted or decided about
     return state, rows
@@ -247,7 +247,7 @@ def _pairs(name: str, names: ItemNames, pairs: Pairs) -> list[tuple[list[int], l
             raise ValueError(f"{name} contains {pair!r}: give pairs of items, such as ('cream', 'tea').")
         first, second = (names.codes(name, item) for item in pair)
         if set(first) & set(second):
-            raise ValueError(f"{name} contains the pair of {names.items[first[0]]!r} with itself: name two items.")
+            raise ValueError(f"{name} contains the pair of {names.items[first[0]]!r} with itself: give two items.")
         found.append((first, second))
     return found
 
@@ -265,7 +265,7 @@ def _contradiction(problem: OfferProblem, state: Bytes) -> str:
                 f"which {what} be: the constraints contradict each other."
             )
     if rows.broken(state).size:
-        return "No offer keeps must, requires and changes together: relax one of them."
+        return "No offer meets must, requires and changes together: relax one of them."
     if (filled := float(problem.space[inside].sum())) > problem.rules.room:
         return f"The items that must be offered fill {filled:g} of a capacity of {problem.capacity:g}: raise it."
     least, possible = max(problem.least, int(inside.sum())), int((state != OUT).sum())

@@ -47,7 +47,7 @@ class Pace:
 def fit_all(works: Iterator[Work], n_jobs: int) -> Iterator[tuple[MarketFit, str | None]]:
     """Fit markets in chunks; where a worker's process ends, what was under way is tried again, one by one.
 
-    So a market that takes more memory than there is fails alone.
+    So a market that takes not enough memory fails alone.
     """
     pace, under_way = Pace(), dict[Market, Work]()
 
@@ -78,7 +78,7 @@ def _alone(work: Work) -> tuple[MarketFit, str | None]:
         return next(iter(in_parallel(fit_chunk, [[work]], 2)))[0]
     except Exception as error:
         _check_ended(error)
-        reason = "The process that fitted it was ended, as when memory runs out: give it fewer offers or more memory."
+        reason = "Its process was killed, perhaps for lack of memory: use fewer offers or more memory."
         return MarketFit(work.key, "failed", error=reason, digest=work.digest), None
 
 

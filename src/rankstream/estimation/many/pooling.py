@@ -93,7 +93,7 @@ class Pools:
             }
             return cls(nodes, tuple(content["before"]), content["data"])
         except FileNotFoundError:
-            raise ValueError(f"There is no pool {path} to keep: run with pool=True first.") from None
+            raise ValueError(f"There is no pool {path} to reuse: run with pool=True first.") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged ({type(error).__name__}): run with pool=True again.") from None
 
@@ -118,7 +118,7 @@ def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pool
     depth = len(tallies.by)
     found, before = Pools({}, ()), list[float]()
     for level in range(depth):
-        tell(f"learning the pool by {tallies.by[level]}", 0.0)
+        tell(f"fitting the pool by {tallies.by[level]}", 0.0)
         nodes = list(_nodes(tallies, level))
         if level:
             samples = [(key, total) for key, _, _, total in nodes]

@@ -31,7 +31,7 @@ class Markets:
 
     def __init__(self, store: MarketStore) -> None:
         if store.settings is None:
-            raise ValueError(f"{store.folder} is not a folder of markets: name one that estimate_many wrote.")
+            raise ValueError(f"{store.folder} is not a folder of markets: choose one that estimate_many wrote.")
         self.folder, self.by = store.folder, tuple(store.settings["by"])
         self.rows = tuple(store.rows[key] for key in sorted(store.rows))
         self._fitted = {row.key: row for row in self.rows if row.file is not None}
@@ -41,14 +41,14 @@ class Markets:
     def load(cls, folder: str | os.PathLike[str]) -> "Markets":
         """Open a folder of markets."""
         if not Path(folder).is_dir():
-            raise ValueError(f"There is no folder {folder}: name one that estimate_many wrote.")
+            raise ValueError(f"The folder {folder} does not exist: choose one that estimate_many wrote.")
         return cls(MarketStore(folder))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Copy all to another folder, which must be new or empty."""
+        """Copy everything to another folder, which must be new or empty."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ValueError(f"{folder} is there already: name a new or an empty folder.")
+            raise ValueError(f"{folder} already exists: choose a new or an empty folder.")
         target.mkdir(parents=True, exist_ok=True)
         files = [row.file for row in self._fitted.values() if row.file is not None]
         for name in (*files, COUNTS, POOL, INDEX, SETTINGS):
@@ -73,11 +73,11 @@ class Markets:
         return {row.key: row.error or "" for row in self.rows if row.status == "failed"}
 
     def row(self, key: Any) -> MarketFit:
-        """What the index says of a market with a model."""
+        """Return the index row of a market with a model."""
         return self._fitted[find_market(key, self._fitted)]
 
     def model(self, key: Any) -> Any:
-        """The model of a market: by its key, as ("York", "tea"), or by its name, as "York;tea"."""
+        """Return the model of a market: by its key, as ("York", "tea"), or by its name, as "York;tea"."""
         row = self.row(key)
         if row.key not in self._models:
             if len(self._models) >= MAX_MODELS_IN_MEMORY:
@@ -86,12 +86,12 @@ class Markets:
         return self._models[row.key]
 
     def predict(self, key: Any, offer: Iterable[Label]) -> dict[Label, float]:
-        """The choice probabilities of one offer in a market."""
+        """Return the choice probabilities of one offer in a market."""
         found: dict[Label, float] = self.model(key).predict(offer)
         return found
 
     def frame(self) -> Any:
-        """The index as a pandas data frame, a row per market, failed ones as well."""
+        """Return the index as a pandas data frame, a row per market, failed ones as well."""
         frames = optional("pandas", "A data frame of markets")
         names = [name for name in COLUMNS if name not in ("key", "digest", "written")]
         rows = [{**dict(zip(self.by, row.key, strict=True)), **row.to_row()} for row in self.rows]
@@ -104,15 +104,15 @@ class Markets:
         return Tallies.load(self.folder / COUNTS)
 
     def counts(self, key: Any) -> ChoiceCounts:
-        """The choices of a market, as its model was fitted to them."""
+        """Return the choices of a market, as its model was fitted to them."""
         wanted = self.row(key).key
         for market, tally in self.tallies.tallies():
             if market == wanted:
                 return self.tallies.count(tally)
-        raise ValueError(f"The choices of {wanted!r} were in an earlier run only: run estimate_many with them again.")
+        raise ValueError(f"The choices of {wanted!r} were only in an earlier run: run estimate_many with them again.")
 
     def compare(self, *, level: float = 0.05, control: Control = "fdr") -> Differences:
-        """Which markets differ from all others together beyond noise, allowing for how many there are.
+        """Test which markets differ significantly from all others together, corrected for their number.
 
         For every offer that a market shares with others, Pearson's test of homogeneity against these others together,
         as in ``drift_report``; its statistics and degrees of freedom add up to one p-value for the market.
@@ -132,7 +132,7 @@ def stored_choices(folder: Path, market: Sequence[str]) -> Reading:
     """The choices of a market that its folder keeps, as they were read for the fit; their times are not there."""
     path = folder / COUNTS
     if not path.is_file():
-        raise ValueError(f"{folder} is not a folder of markets: name a file of choices, or a folder that fit wrote.")
+        raise ValueError(f"{folder} is not a folder of markets: give a file of choices, or a folder that fit wrote.")
     markets = _opened(folder.resolve(), path.stat().st_mtime_ns)
     counts = markets.counts(tuple(market))
     read = markets.tallies

@@ -39,9 +39,9 @@ def checked_columns(by: str | Sequence[str]) -> tuple[str, ...]:
     """The columns that name a market."""
     columns: tuple[Any, ...] = (by,) if isinstance(by, str) else tuple(by)
     if not columns or not all(isinstance(column, str) and column for column in columns):
-        raise ValueError(f"by is {by!r}: name the columns that make a market, such as ['store', 'category'].")
+        raise ValueError(f"by is {by!r}: give the columns that define a market, such as ['store', 'category'].")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"by names a column twice ({', '.join(columns)}): name each once.")
+        raise ValueError(f"by names a column twice ({', '.join(columns)}): list each once.")
     return columns
 
 
@@ -177,7 +177,7 @@ def _check_pool(pool: Any, method: str | Method) -> None:
     chosen = make(method)
     if pool and chosen is not None and not takes_pool(chosen):
         raise ValueError(
-            f"A pool needs the method 'auto' or 'max-entropy' as it is, not {chosen.name!r}: turn it off by pool=False."
+            f"A pool needs the default 'auto' or 'max-entropy', not {chosen.name!r}: turn it off with pool=False."
         )
 
 

@@ -40,7 +40,7 @@ class MarketStore:
             if content["format"] != FORMAT or not isinstance(content["by"], list):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{path} is damaged: name another folder, or remove {self.folder}.") from None
+            raise ValueError(f"{path} is damaged: choose another folder, or remove {self.folder}.") from None
         if content["version"] > VERSION:
             raise ValueError(f"{path} has version {content['version']}: update rankstream.")
         found: dict[str, Any] = content
@@ -59,14 +59,14 @@ class MarketStore:
             others = [path.name for path in self.folder.iterdir() if path.name != LOCK]
             if others:
                 raise ValueError(
-                    f"{self.folder} contains {others[0]!r} and is not a folder of markets: name an empty one."
+                    f"{self.folder} contains {others[0]!r} and is not a folder of markets: choose an empty one."
                 )
             return
         for name, value in settings.items():
             if self.settings.get(name) != value:
                 raise ValueError(
-                    f"{self.folder} has markets with {name} {self.settings.get(name)!r}, and this run has {value!r}: "
-                    "name another folder, or remove this one."
+                    f"{self.folder} has markets with {name} {self.settings.get(name)!r}, but this run has "
+                    f"{value!r}: choose another folder, or remove this one."
                 )
 
     def settle(self, settings: dict[str, Any]) -> None:

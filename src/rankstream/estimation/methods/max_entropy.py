@@ -56,7 +56,7 @@ class MaxEntropy:
         return replace(estimate_of(found.model, task, found.evaluations, found.converged), details=found)
 
     def model(self, task: Task) -> ChoiceModel:
-        """As ``Method`` says."""
+        """Fit; see ``Method``."""
         return self._fit(task).model
 
     def _fit(self, task: Task) -> EntropyFit:

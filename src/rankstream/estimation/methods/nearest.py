@@ -15,7 +15,7 @@ from rankstream.solver.runs import Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """The mixture of rankings nearest to data that stand still: few rankings, tight bounds on both sides.
+    """The mixture of rankings nearest to fixed data: few rankings, tight bounds on both sides.
 
     By the fully corrective engine: after every answer of the oracle, the best weights for all rankings so far.
 
@@ -49,7 +49,7 @@ class Nearest:
     max_rounds: int = 10_000
 
     def fit(self, task: Task) -> Estimate[Any]:
-        """As ``Method`` says."""
+        """Fit; see ``Method``."""
         task.require_still(self.name)
         number_between("gap", self.gap, 0.0)
         found = corrective.fit_nearest(
@@ -62,7 +62,7 @@ class Nearest:
         return corrective.with_fewer(found, task.target, self._form(task), self.max_rankings)
 
     def model(self, task: Task) -> ChoiceModel:
-        """As ``Method`` says."""
+        """Fit; see ``Method``."""
         model: ChoiceModel = self.fit(task).model
         return model
 

@@ -25,12 +25,12 @@ class _FittedMethod(ABC):
     prices: ClassVar[bool] = False  # whether it reads the prices of its items
 
     def fit(self, task: Task) -> Estimate[Any]:
-        """The fitted model, with its certificate."""
+        """Return the fitted model, with its certificate."""
         found = self.model(task)
         return estimate_of(found, task, found.iterations, found.converged)
 
     def model(self, task: Task) -> Fitted:
-        """The fitted model alone."""
+        """Return the fitted model alone."""
         task.require_still(self.name)
         order = task.assortments.order
         if not self.prices:
@@ -163,12 +163,12 @@ class Likelihood:
     max_rounds: int = 2000
 
     def fit(self, task: Task) -> Estimate[Any]:
-        """The fitted model, with its certificate."""
+        """Return the fitted model, with its certificate."""
         found = self._fit(task)
         return estimate_of(found.model, task, found.iterations, found.proven)
 
     def model(self, task: Task) -> ChoiceModel:
-        """The fitted model alone."""
+        """Return the fitted model alone."""
         return self._fit(task).model
 
     def _fit(self, task: Task) -> MaximumLikelihood:

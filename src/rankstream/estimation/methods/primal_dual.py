@@ -22,7 +22,7 @@ ROUNDS_PART = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class PrimalDual:
-    """The paper's solver, round by round: the one method for data that keep moving, and for every distance and learner.
+    """The paper's solver, round by round: for data that keep changing, and for every distance and learner.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class PrimalDual:
         return replace(found, certificate=with_proof(found.certificate, space, distance, task.target))
 
     def model(self, task: Task) -> ChoiceModel:
-        """As ``Method`` says."""
+        """Fit; see ``Method``."""
         run = self.play(task)
         return run.solver.model(run.state)
 
     def play(self, task: Task) -> Run:
-        """The run after its last round."""
+        """Return the run after its last round."""
         whole_number("max_rounds", self.max_rounds, least=1)
         run = self.start(task)
         if task.stands_still:
@@ -97,7 +97,7 @@ class PrimalDual:
         return run
 
     def start(self, task: Task) -> Run:
-        """A run before its first round."""
+        """Return a run before its first round."""
         by_offer = offer_weights(self.distance, self.weights, task)
         oracle = self.oracle if self.oracle is not None or self.ties != "random" else task.oracle
         solver = make_solver(

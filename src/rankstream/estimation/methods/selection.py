@@ -1,6 +1,7 @@
 """What a method is, and which one: by name, or the best for the data at hand."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
 from rankstream.data.counts import ChoiceCounts
@@ -28,10 +29,10 @@ class Method(Protocol):
     tolerance: ClassVar[str]
 
     def fit(self, task: Task) -> Estimate[Any]:
-        """The fitted model, with its certificate."""
+        """Return the fitted model, with its certificate."""
 
     def model(self, task: Task) -> ChoiceModel:
-        """The fitted model alone."""
+        """Return the fitted model alone."""
 
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -42,10 +43,10 @@ WITH_PRICES: dict[str, Callable[..., Method]] = {kind.name: kind for kind in (Pr
 """Methods that need prices in the items' names."""
 
 
-def make(method: str | Method, tolerance: float | None = None) -> Method | None:
-    """A method from its name or settings; None for ``"auto"``, which is picked when the data are known.
+def make(method: str | Method, tolerance: float | None = None, **settings: Any) -> Method | None:
+    """Return a method from its name and settings; None for ``"auto"``, which is picked when the data are known.
 
-    A ``tolerance`` goes to the setting that says when the fit is good enough, whatever its unit is.
+    ``tolerance`` is the setting that stops the fit, whatever its unit is.
 
     >>> make("nearest", tolerance=1e-6)
     Nearest(distance='l2', weights='observations', gap=1e-06, max_rankings=None, oracle=None, ties='random', ...)
@@ -53,24 +54,28 @@ def make(method: str | Method, tolerance: float | None = None) -> Method | None:
     if not isinstance(method, str):
         if isinstance(method, type) or not hasattr(method, "fit"):
             raise ValueError(f"{method!r} is neither the name of a method nor its settings: see rankstream.methods.")
-        if tolerance is not None:
-            raise ValueError(f"A tolerance goes with the name of a method: set it in {type(method).__name__}(...).")
+        if given := [*settings, *(["tolerance"] if tolerance is not None else [])]:
+            raise ValueError(
+                f"{given[0]!r} needs the name of a method: set it in {type(method).__name__}(...) instead."
+            )
         return method
     if method == "auto":
+        if settings:
+            raise ValueError(f"The method 'auto' has no setting {next(iter(settings))!r}: choose a method by its name.")
         return None
     known = METHODS | WITH_PRICES
     if method not in known:
-        raise ValueError(f"There is no method {method!r}: choose one of {', '.join(map(repr, ('auto', *known)))}.")
+        raise ValueError(f"Unknown method {method!r}: choose one of {', '.join(map(repr, ('auto', *known)))}.")
     kind: Any = known[method]
-    if tolerance is None:
-        return known[method]()
-    if not kind.tolerance:
+    if unknown := [name for name in settings if name not in (names := [field.name for field in fields(kind)])]:
+        raise ValueError(f"The method {method!r} has no setting {unknown[0]!r}: choose from {', '.join(names)}.")
+    if tolerance is not None and not kind.tolerance:
         raise ValueError(f"The method {method!r} has no tolerance: leave it out.")
-    return known[method](**{kind.tolerance: tolerance})
+    return known[method](**settings | ({} if tolerance is None else {kind.tolerance: tolerance}))
 
 
 def pick(task: Task, tolerance: float | None = None, budget: float | None = None) -> Method:
-    """What ``"auto"`` is for these data; ``explain`` says why.
+    """Pick the method for ``"auto"``; ``explain`` says why.
 
     - Data that keep moving: ``PrimalDual``, which plays a round on whatever has come.
     - Data that stand still, of up to 64 items: ``MaxEntropy``, which predicts unseen offers best, where it is predicted

@@ -120,7 +120,7 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
     """
     whole_number("draws", draws, least=1)
     if model.items != assortments.items or model.items != guide.items:
-        raise ValueError("Model, assortments and guide have different items: name the same items in the same order.")
+        raise ValueError("Model, assortments and guide have different items: give the same items in the same order.")
     generator = np.random.default_rng(seed)
     lattice = SoftLattice(assortments, guide)
     weights: dict[bytes, float] = {}

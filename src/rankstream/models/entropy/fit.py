@@ -207,4 +207,4 @@ def _prior(
         weighed = prior == "stacked"
         stack = fit_stack(data, QUICK_GUIDES, seed, watch) if weighed else fit_quick_stack(data, seed, watch)
         return stack.prior, None
-    raise ValueError(f"There is no prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")
+    raise ValueError(f"Unknown prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")

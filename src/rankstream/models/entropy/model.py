@@ -64,13 +64,11 @@ class EntropyModel(DenseModel):
         return f"EntropyModel({len(self.items)} items, fitted to {self.assortments.n_offers} offers)"
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate, for any offers of the model's items."""
+        """Return the choice probability of every coordinate, for any offers of the model's items."""
         known = set(self.items)
         for item in {assortments.items[code] for code in assortments.members.tolist()}:
             if item not in known:
-                raise ValueError(
-                    f"The model does not know the item {item!r}: its items are {', '.join(map(repr, self.items))}."
-                )
+                raise ValueError(f"The model has no item {item!r}: its items are {', '.join(map(repr, self.items))}.")
         asked, answers = [frozenset(offer) for offer in assortments.offers], self._answers
         new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in answers]
         if new:
@@ -152,7 +150,7 @@ class EntropyModel(DenseModel):
         return TiltedRankings(*self.program()).draw(size, random)
 
     def relabel(self, items: Iterable[Label]) -> "EntropyModel":
-        """The same model with other names for its items."""
+        """Return the same model with other names for its items."""
         labels = tuple(items)
         named = dict(zip(self.items, labels, strict=True))
         offers = [[named[item] for item in offer] for offer in self.assortments.offers]
@@ -194,7 +192,7 @@ class EntropyModel(DenseModel):
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> "EntropyModel":
-        """The model that ``to_content`` described."""
+        """Return the model that ``to_content`` described."""
         items = tuple(content["items"])
         size = len(items)
         shapes = {"attraction": (-1, size), "arrivals": (-1, size), "moves": (-1, size, size)}

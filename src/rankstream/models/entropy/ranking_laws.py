@@ -62,14 +62,14 @@ class Prior:
                 "A row of attractions, arrivals or moves of a prior does not sum to 1: divide it by its sum."
             )
         if (np.diagonal(self.moves, axis1=1, axis2=2) > 1.0 - 1e-9).any():
-            raise ValueError("A chain of a prior stays at an item for ever: let it move on from every item.")
+            raise ValueError("A chain of a prior never leaves an item: let it move on from every item.")
         total = float(self.class_weights.sum() + self.chain_weights.sum())
         if not (abs(total - 1.0) <= 1e-9 and (self.class_weights >= 0).all() and (self.chain_weights >= 0).all()):
             raise ValueError(f"The weights of a prior sum to {total}: they must be at least 0 and sum to 1.")
         ordered = [item for chain in self.order for item in chain]
         if len(set(ordered)) < len(ordered) or not set(ordered) <= set(range(size)):
             raise ValueError(
-                "The chains of a prior's order name an item twice, or one that is not there: correct them."
+                "The chains of a prior's order name an item twice, or one that does not exist: correct them."
             )
 
     def probabilities(self, assortments: Assortments) -> Vec:
@@ -138,7 +138,7 @@ def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> Prior:
 def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
     """Several priors over the same items, as one."""
     if any(part.items != parts[0].items for part in parts):
-        raise ValueError("Priors over different items cannot be mixed: name the same items in the same order.")
+        raise ValueError("Priors over different items cannot be mixed: give the same items in the same order.")
     if any(part.order != parts[0].order for part in parts):
         raise ValueError("Priors that respect different orders cannot be mixed: give all of them the same chains.")
     return Prior(

@@ -34,9 +34,9 @@ class SoftLattice:
 
     def __init__(self, assortments: Assortments, prior: Prior, most_states: int = MOST_STATES) -> None:
         if assortments.items != prior.items:
-            raise ValueError("The prior is over other items than the assortments: name the same items in both.")
+            raise ValueError("The prior and the assortments have different items: use the same items in both.")
         if chains_of(assortments) != prior.order:
-            raise ValueError("The prior respects another order than the assortments: give both the same order.")
+            raise ValueError("The prior and the assortments have different orders: give both the same order.")
         n_items = assortments.n_items
         if n_items > 64:
             raise TooManyUnionsError(

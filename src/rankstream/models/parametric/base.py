@@ -48,28 +48,28 @@ class Fitted(DenseModel):
 
     @abstractmethod
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """The probability of every coordinate of offers that are given by the model's own item codes."""
+        """Return the probability of every coordinate of offers that are given by the model's own item codes."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate, for any offers of the model's items."""
+        """Return the choice probability of every coordinate, for any offers of the model's items."""
         code = {item: number for number, item in enumerate(self.items)}
         own = np.array([code.get(item, -1) for item in assortments.items], dtype=np.int64)[assortments.members]
         if own.min() < 0:
             unknown = assortments.items[assortments.members[np.argmin(own)]]
             raise ValueError(
-                f"The model does not know the item {unknown!r}: name it in the items of the Assortments to fit."
+                f"The model has no item {unknown!r}: add it to the items of the Assortments before the fit."
             )
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.shares(assortments.indptr, frozen(own))
         if not np.isfinite(found).all():
             offer = assortments.offers[assortments.owner[np.argmin(np.isfinite(found))]]
             raise ValueError(
-                f"The model cannot predict the offer {offer!r}, as its chain comes to none of it: add another item."
+                f"The model cannot predict the offer {offer!r}, because its chain never reaches it: add another item."
             )
         return found
 
     def relabel(self, items: Iterable[Label]) -> Self:
-        """The same model with other names for its items."""
+        """Return the same model with other names for its items."""
         labels = tuple(items)
         if len(labels) != len(self.items) or len(set(labels)) < len(labels):
             raise ValueError(f"The model has {len(self.items)} items: give as many labels, each once.")
@@ -84,7 +84,7 @@ class Fitted(DenseModel):
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """The model that ``to_content`` described."""
+        """Return the model that ``to_content`` described."""
         return cls(**cls.fields_in(content))
 
     @classmethod

@@ -33,7 +33,7 @@ class MixtureModel(Fitted):
         return len(self.mixture)
 
     def draw_classes(self, size: int, random: np.random.Generator) -> Codes:
-        """The classes of independent customers."""
+        """Return the classes of independent customers."""
         classes: Codes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
         return classes
 
@@ -61,11 +61,11 @@ class LatentClassModel(MixtureModel):
     heights: tuple[float, ...] = ()
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """The classes' probabilities, mixed."""
+        """Return the classes' probabilities, mixed."""
         return mixed_shares(self.mixture, self.attraction, indptr, members)
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """A class by its share, then from the top, in proportion to its attractions."""
+        """Draw a class by its share, then from the top, in proportion to its attractions."""
         return plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random)
 
 
@@ -84,7 +84,7 @@ def fit_latent_class(
     watch: Watch = unwatched,
     start: LatentClassModel | None = None,
 ) -> LatentClassModel:
-    """The mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
+    """Fit the mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The parameters are those of ``methods.LatentClass``, with ``tolerance`` for ``tolerance_nats``. Offers without
     choices are left out. "cv" holds out ``folds`` parts of the offers in turn, with one start each. ``watch`` is asked

@@ -51,7 +51,7 @@ class MarkovChainModel(Fitted):
         return out
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """The orders in which customers would first visit the items."""
+        """Return the orders in which customers would first visit the items."""
         return np.array([first_visits(self.arrival, self.transitions, random) for _ in range(size)], dtype=np.int64)
 
 
@@ -61,7 +61,7 @@ def first_visits(arrival: Vec, transitions: Vec, random: np.random.Generator) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = visiting_order(np.ascontiguousarray(arrival), transitions, random.random(arrival.size), order)
     if not ends:
-        raise ValueError("The chain never comes to some of its items: let it move on to each of them.")
+        raise ValueError("The chain never reaches some of its items: let it move to each of them.")
     return order
 
 
@@ -77,7 +77,7 @@ def fit_markov_chain(
     watch: Watch = unwatched,
     start: MarkovChainModel | None = None,
 ) -> MarkovChainModel:
-    """The Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
+    """Fit the Markov chain of highest smoothed likelihood among several starts of an accelerated EM.
 
     The first start is the chain that equals the fitted logit v, with transitions[i, k] = v[k] / (1 - v[i]); the others
     are random.

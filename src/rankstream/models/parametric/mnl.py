@@ -43,7 +43,7 @@ class LogitModel(Fitted):
 
 @old_keywords(max_steps="max_rounds")
 def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200, seed: int = 0) -> LogitModel:
-    """The maximum-likelihood logit, by Newton steps on the tallies, whatever the number of observations.
+    """Fit the maximum-likelihood logit, by Newton steps on the tallies, whatever the number of observations.
 
     The optimum exists only if no group of items always beats the others. So every item also gets ``smoothing``
     imaginary choices from an offer of all items: an item that was never chosen keeps a small attraction, and one that

@@ -157,17 +157,17 @@ class PricedModel(MixtureModel):
         return shares
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """The classes' probabilities, mixed."""
+        """Return the classes' probabilities, mixed."""
         return mixed_shares(self.mixture, self.attraction, indptr, members)
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate, for any offers of its items at any prices."""
+        """Return the choice probability of every coordinate, for any offers of its items at any prices."""
         known = set(self.items)
         new = [item for item in assortments.items if item not in known]
         return super(PricedModel, self.at(new) if new else self).probabilities(assortments)
 
     def at(self, labels: Sequence[Label]) -> "PricedModel":
-        """The same model with more labels: its items at other prices. Labels of other items are left out."""
+        """Return the same model with more labels: its items at other prices. Labels of other items are left out."""
         own, other = PriceLevels.from_labels(self.items), PriceLevels.from_labels(labels)
         if own is None or other is None:
             return self
@@ -191,7 +191,7 @@ class PricedModel(MixtureModel):
         return orders
 
     def falling(self, order: Chains) -> FallingClassModel:
-        """The same model as one of falling demand along chains of its price levels."""
+        """Return the same model as one of falling demand along chains of its price levels."""
         steps = np.maximum(steps_down(self.attraction, order), 1e-300)
         common = {name: getattr(self, name) for name in COMMON}
         attraction = steps / steps.sum(axis=1, keepdims=True)
@@ -199,7 +199,7 @@ class PricedModel(MixtureModel):
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """The model that ``to_content`` described."""
+        """Return the model that ``to_content`` described."""
         known, owner = cls.fields_in(content), np.array(content["owner"])
         size, classes = len(known["items"]), len(known["mixture"])
         constants = finite_array("constants", content["constants"], (classes, -1))

@@ -90,7 +90,7 @@ class SearchOracle(TieRule):
         self._last: tuple[bytes, Answer] | None = None
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking that the search finds, its cost, and a proven bound."""
+        """Return the cheapest ranking that the search finds, its cost, and a proven bound."""
         vector = finite_costs(self.assortments, costs)
         asked = vector.tobytes()
         if self._last is not None and self._last[0] == asked:
@@ -103,7 +103,7 @@ class SearchOracle(TieRule):
         return answer
 
     def search(self, costs: Vec) -> Codes:
-        """The best ranking within the rounds and the budget; it joins the pool."""
+        """Return the best ranking within the rounds and the budget; it joins the pool."""
         stop = np.inf if self.budget is None else perf_counter() + self.budget
         values = search_kernels.pool_costs(costs, self._offers, self._places)
         best: Codes = self._pool[int(values.argmin())].copy()
@@ -155,7 +155,7 @@ class SearchOracle(TieRule):
         return {"pool": self._pool, **last, **self.splitting.memory()}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         self._pool = np.array(memory["pool"], dtype=np.int64)
         self.assortments.precedence.check(self._pool)
         self._places = np.argsort(self._pool, axis=1)
@@ -166,7 +166,7 @@ class SearchOracle(TieRule):
             self._last = memory["asked"].tobytes(), Answer(memory["answered"], value, bound)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         return f"by local search, with a proven bound from groups of offers ({reduce(self.assortments).explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -56,7 +56,7 @@ class QuickOracle(TieRule):
         self._sizes = np.diff(assortments.indptr)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The ranking that the search comes to, its cost, and what all offers cost at least."""
+        """Return the ranking that the search comes to, its cost, and what all offers cost at least."""
         vector, offers = finite_costs(self.assortments, costs), self.assortments
         candidates = np.vstack([self.start, self._sorted(vector)])
         values = search_kernels.pool_costs(vector, self._offers, np.argsort(candidates, axis=1))
@@ -92,7 +92,7 @@ class QuickOracle(TieRule):
         return {"start": self.start}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         start = np.array(memory["start"]).astype(np.int64, casting="same_kind")
         if start.shape != self.start.shape or not np.array_equal(np.sort(start), np.arange(start.size)):
             raise ValueError("a ranking that its oracle knows does not order all items")
@@ -100,9 +100,9 @@ class QuickOracle(TieRule):
         self.start = start
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         number = self.assortments.n_coordinates
-        return f"by a search of {LOOKS_PER_COORDINATE} looks at each of {number:,} coordinates, with a wide bound"
+        return f"by a search of {LOOKS_PER_COORDINATE} steps for each of {number:,} coordinates, with a wide bound"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return QuickOracle, (self.assortments, self.ties, self.seed, self.turn, self.start)

@@ -77,9 +77,9 @@ class ChainOracle(TableOracle):
             chain_kernels.fill_chains(self.reduced.fold(costs), stop, self._chains, *self._work, self._to_go)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         chains = self._chains.radix.size
-        return f"exact, by {self.n_states:,} ways to have come so far in {chains} chains ({self.reduced.explain()})"
+        return f"exact, by {self.n_states:,} states of {chains} chains ({self.reduced.explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ChainOracle, (self.assortments, self.ties, self.seed, self.memory)

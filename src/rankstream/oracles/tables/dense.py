@@ -176,7 +176,7 @@ class DenseOracle(TableOracle):
                 threads.run(fill, layer.size)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         how = "exact" if self.precision == "double" else "exact up to single precision"
         return f"{how}, by all {self.n_states:,} sets of items ({reduce(self.assortments).explain()})"
 

@@ -98,7 +98,7 @@ class LaminarOracle(TieRule):
         self._moved = moved.astype(np.int64)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking, proven: bound and value are equal."""
+        """Return the cheapest ranking, proven: bound and value are equal."""
         vector = finite_costs(self.assortments, costs)
         entries = self.reduced.fold(vector)[self._moved]
         n_offers = self._above.size
@@ -122,7 +122,7 @@ class LaminarOracle(TieRule):
         return np.array(top + rest, dtype=np.int64)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         return f"exact, in linear time ({self.reduced.explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ class LatticeOracle(TableOracle):
         self.tables: Tables = numbers, np.concatenate(shape), program, work, space
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """The cheapest ranking, proven: bound and value are equal."""
+        """Return the cheapest ranking, proven: bound and value are equal."""
         vector = check_costs(self.assortments, costs)
         ranking = np.empty(self.assortments.n_items, np.int64)
         value = lattice_kernels.cheapest_on_lattice(vector, *self.tables, UNFORCED, ranking)
@@ -85,7 +85,7 @@ class LatticeOracle(TableOracle):
         return found
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         return f"exact, by {self.n_states:,} unions of offers ({self.reduced.explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -135,9 +135,7 @@ def _part(reduced: Reduced, component: tuple[int, ...], starts: Codes) -> _Part:
     ordered, precedence = bool(reduced.assortments.order), reduced.assortments.precedence
     codes = np.array(reduced.items_of(component), dtype=np.int64) if ordered else np.unique(members)
     if codes.size > 64:
-        raise TooManyUnionsError(
-            f"{codes.size} items that hang together are too many for unions of offers: use oracles.auto."
-        )
+        raise TooManyUnionsError(f"{codes.size} connected items are too many for unions of offers: use oracles.auto.")
     places, ends = np.searchsorted(codes, members), np.cumsum(sizes)
     sets = np.bitwise_or.reduceat(np.uint64(1) << places.astype(np.uint64), ends - sizes)
     entry_of = np.full((len(offers), codes.size), -1, dtype=np.int64)

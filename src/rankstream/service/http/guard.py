@@ -75,7 +75,7 @@ class Guard:
         except Exception as error:
             note("a request failed", kind=type(error).__name__)
             if not status:
-                failed = RefusedError(500, "The server failed over this request, and has noted it: ask again later.")
+                failed = RefusedError(500, "Internal server error. It is logged; try again later.")
                 await refusal(failed)(scope, receive, sending)
         finally:
             self.large -= body.counted
@@ -91,12 +91,12 @@ class Guard:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         names = [without_port(value) for value in headers.get("host", [""])]
         if len(names) != 1 or names[0] not in self.hosts:
-            raise RefusedError(421, "This server has another name: start it with --allow-host and the name in Host.")
+            raise RefusedError(421, "The Host header does not match this server: see --allow-host.")
         if scope["method"] not in ("POST", "PUT"):
             return receive
         kind = headers.get("content-type", [""])[-1].partition(";")[0].strip().lower()
         if kind not in KINDS and (kind != FORM or scope["path"].startswith("/v1/")):
-            raise RefusedError(415, f"The request is not of a known kind: send Content-Type {' or '.join(KINDS)}.")
+            raise RefusedError(415, f"Unsupported body: send Content-Type {' or '.join(KINDS)}.")
         limit = self._size_limit(scope["path"], headers)
         if limit is None:
             return _replayed(b"", receive)
@@ -149,7 +149,7 @@ class Guard:
         while more:
             message: Any = await receive()
             if message["type"] != "http.request":
-                raise RefusedError(400, "The request ended before its body did: send it again.")
+                raise RefusedError(400, "The connection closed before the whole body arrived: send it again.")
             body.parts.append(message.get("body", b""))
             body.size += len(body.parts[-1])
             more = message.get("more_body", False)

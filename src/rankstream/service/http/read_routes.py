@@ -18,7 +18,7 @@ from rankstream.service.storage.states import PublishedModel
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"example": {"format": "rankstream-entropy-model", "version": 1}}}}
 }
-TAGGED: dict[int | str, dict[str, Any]] = {304: {"description": "The model is the one whose ETag was given."}}
+TAGGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified: the ETag is that of the current model."}}
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"example": 'event: gap\ndata: {"gap": 0.004}\n\n'}}}
 }
@@ -71,7 +71,7 @@ def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
             return Response(status_code=304, headers=headers)
         text = service.published.text(row, published.digest)
         if text is None:
-            raise RefusedError(503, "The model has just been replaced: ask again.", Retry_After="1")
+            raise RefusedError(503, "The model has just been replaced: try again.", Retry_After="1")
         return Response(text, media_type="application/json", headers=headers)
 
     @router.post(
@@ -140,8 +140,8 @@ def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
     async def drift(
         request: Request,
         market: Market,
-        last: Annotated[int, Query(ge=2, le=200_000, description="How many of the latest records.")] = 20_000,
-        level: Annotated[float, Query(gt=0, lt=1, description="How often the test may be wrong.")] = 0.05,
+        last: Annotated[int, Query(ge=2, le=200_000, description="Number of latest records to compare.")] = 20_000,
+        level: Annotated[float, Query(gt=0, lt=1, description="False-alarm rate.")] = 0.05,
     ) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
         service.tokens.check(sender(request), "read", market)

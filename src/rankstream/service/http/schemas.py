@@ -66,7 +66,7 @@ def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
 class ProblemAnswer(BaseModel):
     """Why there is no answer."""
 
-    model_config = shown(error="There is no such market: send choices to it first.")
+    model_config = shown(error="Unknown market: send choices to it first.")
     error: str
 
 
@@ -120,23 +120,21 @@ class SettingsBody(BaseModel):
         half_life="7d", detect=False, served="max-entropy", no_choice="nothing", price_levels={"tea": [3.0, 3.5]}
     )
     half_life: StrictStr | Finite | None = Field(
-        None, description="Choices, or time such as 7d, after which one weighs half."
+        None, description="Number of choices, or time such as 7d, after which a choice counts half."
     )
     window: StrictStr | Finite | None = Field(
-        None, description="How many of the latest choices count, or of which time."
+        None, description="Use only the latest N choices, or those of the last 7d."
     )
-    detect: bool | None = Field(None, description="Whether to begin again when the market has changed.")
+    detect: bool | None = Field(None, description="Restart the model when a change of tastes is detected.")
     threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
-        None, description="The evidence of a change, in nats."
+        None, description="Evidence needed for an alarm, in nats."
     )
-    rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        None, description="Rounds of the solver for each batch."
-    )
-    served: Literal["max-entropy", "sparse"] | None = Field(None, description="What is served.")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and random starts.")
-    no_choice: StrictStr | None = Field(None, description="The item in every offer that a choice of null means.")
+    rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Solver rounds per batch.")
+    served: Literal["max-entropy", "sparse"] | None = Field(None, description="Kind of model to publish.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and starting points.")
+    no_choice: StrictStr | None = Field(None, description="Name of the no-purchase option; null as a choice means it.")
     price_levels: PriceTable | None = Field(
-        None, description="The price levels of every item with a price; offers then say prices."
+        None, description="Price levels of every item that has a price. Offers then include prices."
     )
 
 
@@ -156,7 +154,7 @@ class PredictBody(BaseModel):
     model_config = shown({"offers": [PRICED["offered"]]}, offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
     offers: list[Offer] = Field(min_length=1, max_length=MAX_LIST, fail_fast=True)
     interval: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="The confidence level of intervals, such as 0.95; none without it."
+        None, description="Confidence level of intervals, such as 0.95. Without it there are none."
     )
 
 
@@ -166,11 +164,11 @@ class Predicted(BaseModel):
     model_config = shown(**PREDICTION)
     offer: list[str]
     shares: dict[str, float]
-    added: list[str] = Field(description="The no-choice item, where the offer lacked it.")
+    added: list[str] = Field(description="The no-purchase option, if it was missing from the offer and added.")
     warnings: list[str]
     prices: dict[str, float | None] = {}
     between_levels: list[str] = Field([], description="Items whose price is between two levels.")
-    intervals: dict[str, list[float]] | None = Field(None, description="The ends of each interval, by item.")
+    intervals: dict[str, list[float]] | None = Field(None, description="Lower and upper end of each interval, by item.")
 
 
 class Predictions(BaseModel):
@@ -180,7 +178,7 @@ class Predictions(BaseModel):
     market: str
     model: PublishedAnswer
     provisional: bool
-    intervals: str | None = Field(None, description="Where intervals come from, or why there are none, or not yet.")
+    intervals: str | None = Field(None, description="Where the intervals come from, or why there are none (yet).")
     predictions: list[Predicted]
 
 
@@ -191,25 +189,25 @@ class Feasible(BaseModel):
     """
 
     margins: Amounts | None = None
-    costs: Amounts | None = Field(None, description="What a sale of each item with price levels costs.")
+    costs: Amounts | None = Field(None, description="Cost of a sale, for each item with price levels.")
     at_most: Annotated[int, Field(ge=0, le=10_000)] | None = None
     at_least: Annotated[int, Field(ge=0, le=10_000)] | None = None
     must: Names = []
     never: Names = []
-    requires: Pairs = Field([], description="Pairs: the first only with the second.")
-    excludes: Pairs = Field([], description="Pairs: never both.")
+    requires: Pairs = Field([], description="Pairs: the first is offered only with the second.")
+    excludes: Pairs = Field([], description="Pairs: never offer both.")
     listing_costs: Amounts | None = None
     space: Amounts | None = None
     capacity: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     ladders: list[Annotated[list[Name], Field(min_length=2, max_length=20)]] = Field(
         [], max_length=1000, fail_fast=True, description="Items whose prices must not fall from one to the next."
     )
-    present: Offer | None = Field(None, description="What is on offer now.")
+    present: Offer | None = Field(None, description="The current offer.")
     changes: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
-        None, description="With present: how many items may come, go or change their price."
+        None, description="With present: maximum number of items to add, drop or reprice."
     )
     no_choice: Name | None = None
-    budget: Annotated[float, Field(gt=0, le=10)] = Field(2.0, description="Seconds for the search.")
+    budget: Annotated[float, Field(gt=0, le=10)] = Field(2.0, description="Time limit of the search, in seconds.")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
@@ -298,7 +296,7 @@ class DriftAnswer(BaseModel):
     tested: int
     tested_items: int
     given_offers: bool
-    moved: int = Field(description="How many of the tested offers changed significantly.")
+    moved: int = Field(description="Number of tested offers that changed significantly.")
     items: list[dict[str, Any]]
     offers: list[dict[str, Any]]
     appeared: list[list[str]]

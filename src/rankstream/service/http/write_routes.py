@@ -18,8 +18,8 @@ Market = Annotated[
 Key = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key", max_length=200, pattern=r"^[!-~]+$", description="Makes a retry count once.",
-        examples=["4f1c2e9a"],
+        alias="Idempotency-Key", max_length=200, pattern=r"^[!-~]+$",
+        description="A batch with the same key is stored once.", examples=["4f1c2e9a"],
     ),
 ]  # fmt: skip
 RECORD = {
@@ -31,7 +31,7 @@ RECORD = {
                 {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
                 {"type": "object", "additionalProperties": {"type": ["number", "null"]}, "minProperties": 1},
             ],
-            "description": "The items, or the price of each where the market has price levels.",
+            "description": "The items, or the price of each item if the market has price levels.",
         },
         "chosen": {"type": ["string", "integer", "null"]},
         "count": {"type": "number", "minimum": 0},
@@ -73,17 +73,17 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 MEANINGS = {
     400: "The request cannot be read.",
-    401: "There is no token, or none that is known.",
-    403: "The token may not do that.",
-    404: "There is no such market.",
-    409: "The market is not in a state for that, or is as large as it may be.",
-    413: "It is too much at once.",
-    415: "It is of an unknown kind.",
-    421: "The server has another name.",
-    422: "Something in the request is wrong.",
-    429: "Too much is waiting: ask again later.",
-    500: "The server failed.",
-    503: "It cannot be done at the moment: ask again later.",
+    401: "Token missing or unknown.",
+    403: "The token lacks this permission.",
+    404: "Unknown market.",
+    409: "The market is not ready for this request, or has reached a limit.",
+    413: "Request body too large.",
+    415: "The body must be JSON or NDJSON.",
+    421: "The Host header does not match this server (see --allow-host).",
+    422: "The request is invalid.",
+    429: "Too many requests are waiting: try again later.",
+    500: "Internal server error.",
+    503: "Temporarily unavailable: try again later.",
 }
 
 

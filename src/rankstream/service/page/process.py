@@ -38,9 +38,9 @@ MAX_DRIFT_RECORDS = 20_000
 SLICES = 12
 TYPES = 10
 REPLICATES = 20
-REMEDY = "Tastes moved: let the market forget (half_life, window), or look for changes (detect), by its settings."
-FOLLOWS = "The model follows the change, as its settings say: earlier choices count for less, or no more."
-TOO_LARGE = "none: refits of more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*MAX_SIZES)
+REMEDY = "Tastes changed: set half_life or window to forget old choices, or detect to restart when tastes change."
+FOLLOWS = "The model follows the change: with its settings, earlier choices count less or not at all."
+TOO_LARGE = "not available: more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*MAX_SIZES)
 MAX_REFITTED_MARKETS = 8
 """Markets whose refits are kept."""
 
@@ -58,7 +58,7 @@ class PageAnswerer(Answerer):
         kept = store.load_market(self.store, question["market"])
         live = None if kept is None else BackgroundLive.from_bytes(kept.state).live
         if live is None or live.counts is None:
-            raise RefusedError(409, "The market has learned nothing yet: send choices first.")
+            raise RefusedError(409, "This market has no processed choices yet: send some first.")
         return live, live.counts
 
     def panels(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _sizes(live: Live, counts: ChoiceCounts) -> Any:
     if counts.forgets or (counts.tallies == np.floor(counts.tallies)).all():
         return None
     if live.detector is None:
-        raise RefusedError(409, "none: some records of this market count in parts, and choices are whole")
+        raise RefusedError(409, "not available: this market has fractional counts, and intervals need whole choices")
     return counts.totals
 
 

@@ -161,7 +161,7 @@ def page_routes(pages: Pages) -> APIRouter:
         try:
             service.tokens.holder(f"Bearer {token}")
         except RefusedError:
-            return page("login.html", 401, to=to, sentence="This token is not known: check that it is whole.")
+            return page("login.html", 401, to=to, sentence="Unknown token. Did you copy all of it?")
         own = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable()
         answer = RedirectResponse(quote(to) if own else "/", 303, HEADERS)
         keep_token(request, answer, token)

@@ -24,10 +24,10 @@ def records_in(body: bytes, lines: bool, limits: ServiceLimits) -> list[Any]:
         content = [loads(line) for line in text.split("\n") if line.strip()] if lines else loads(text)
     except (ValueError, RecursionError):
         kind = "JSON in every line" if lines else "JSON"
-        raise RefusedError(422, f"The request is not {kind}: send records as the documentation shows.") from None
+        raise RefusedError(422, f"The request is not {kind}: see /openapi.json for the format.") from None
     if not lines:
         if isinstance(content, Twice) or not isinstance(content, dict) or set(content) != {"records"}:
-            raise RefusedError(422, 'The request is not an object of "records" alone: send {"records": [...]}.')
+            raise RefusedError(422, 'The request must be an object with "records" only: send {"records": [...]}.')
         content = content["records"]
     if not isinstance(content, list) or not content:
         raise RefusedError(422, "There are no records in the request: send a list of at least one.")

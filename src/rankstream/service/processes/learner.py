@@ -103,7 +103,7 @@ class LogLearner:
     def step(self, at_once: bool = False) -> bool:
         """Learn what has come, if it is time; whether something was learned."""
         if store.file_of(self.folder) != self._file:
-            raise ValueError(f"{store.NAME} was replaced: start the learner again.")
+            raise ValueError(f"{store.NAME} was replaced: restart the learner.")
         rows = log.market_rows(self.log)
         self._drop_others({row.id for row in rows})
         at = store.positions(self.store)
@@ -186,7 +186,7 @@ class LogLearner:
         try:
             return BackgroundLive.from_bytes(kept.state)
         except (ValueError, LookupError, TypeError) as error:
-            note("a state cannot be read and is learned again", market=row.id, kind=type(error).__name__)
+            note("a saved state cannot be read; rebuilding it from the log", market=row.id, kind=type(error).__name__)
             return None
 
     def _learn(self, followed: FollowedMarket, row: MarketRow, turn: float) -> None:
@@ -295,14 +295,14 @@ def problem_of(error: Exception) -> str:
     """What is wrong with a market that cannot be learned, and what to do.
 
     >>> problem_of(MemoryError()).partition(",")[0]
-    'This market cannot be learned: it needs more memory than there is. Give the server more memory and restart it'
+    'This market cannot be learned: not enough memory. Give the server more memory and restart it'
     """
     if isinstance(error, MemoryError):
-        why = "it needs more memory than there is. Give the server more memory and restart it"
+        why = "not enough memory. Give the server more memory and restart it"
     elif isinstance(error, log.DamagedBatchError):
         why = f"{str(error).rstrip('.')}. Restore a backup"
     else:
-        why = f"the learner failed over it ({type(error).__name__}). Restart the server"
+        why = f"the learner failed ({type(error).__name__}). Restart the server"
     return f"This market cannot be learned: {why}, or remove the market with 'rankstream serve purge'."
 
 
@@ -354,7 +354,7 @@ def learn(folder: Path, refresh: Refresh, stop: Event) -> None:
 def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
     stack.callback(learner.close)
     store.set_problem(learner.store, 0, 0, None)
-    note("the learner follows the log")
+    note("the learner is running")
     while not stop.is_set():
         try:
             went_on = learner.step()
@@ -363,7 +363,7 @@ def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
             note("the log is damaged")
             stop.wait()
         except (sqlite3.OperationalError, OSError) as error:
-            note("what was learned cannot be saved yet", kind=type(error).__name__)
+            note("saving the models failed; retrying", kind=type(error).__name__)
             stop.wait(1.0)
         else:
             stop.wait(0.0 if went_on else PAUSE)
@@ -392,4 +392,4 @@ def main() -> None:
         sys.exit(1)
     finally:
         refresher.close()
-    note("the learner has saved everything")
+    note("the learner has stopped; everything is saved")

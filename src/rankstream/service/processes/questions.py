@@ -27,7 +27,7 @@ from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20
 """Models that are kept in memory."""
-NO_PRICES = "The served model does not know what prices do: give each offer as a list of items."
+NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
 class Answerer:
@@ -69,7 +69,7 @@ class Answerer:
             return 422, str(error)
         except Exception as error:
             note("a question could not be answered", kind=type(error).__name__)
-            return 503, "The answer could not be computed: ask again later."
+            return 503, "The answer could not be computed: try again later."
 
     def model(self, question: dict[str, Any]) -> Any:
         """The model that a question is about."""
@@ -77,7 +77,7 @@ class Answerer:
         if market not in self._models or self._models[market][0] != digest:
             text = store.model_text(self.store, market, digest)
             if text is None:
-                raise RefusedError(503, "The model has just been replaced: ask again.")
+                raise RefusedError(503, "The model has just been replaced: try again.")
             while len(self._models) >= MAX_MODELS:
                 del self._models[next(iter(self._models))]
             self._models[market] = digest, model_in(json.loads(text), "the model")
@@ -109,7 +109,7 @@ class Answerer:
         kept = store.load_market(self.store, question["market"])
         counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
         if counts is None:
-            raise RefusedError(409, "The market has learned nothing yet: send choices first.")
+            raise RefusedError(409, "This market has no processed choices yet: send some first.")
         found = next_offer(counts, **said_of(question, counts.assortments))
         return {**found.to_json(), "warnings": fit_warnings(self.model(question).about)}
 

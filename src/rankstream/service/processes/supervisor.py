@@ -56,7 +56,7 @@ class Supervisor:
                 return
             wait = FIRST_PAUSE if time.monotonic() - began > HEALTHY_SECONDS else wait
             self.restarts += 1
-            note("the learner is started again", code=code, seconds=wait)
+            note("restarting the learner", code=code, seconds=wait)
             self._stop.wait(wait)
             wait = min(2.0 * wait, MAX_PAUSE)
             with self._lock:

@@ -126,7 +126,7 @@ class Ingest:
         row = market_row(connection, name)
         if row is None:
             if not self.new_markets:
-                raise RefusedError(404, "There is no such market, and none may be made: name one of GET /v1/markets.")
+                raise RefusedError(404, "Unknown market, and this server creates none: use one of GET /v1/markets.")
             self.limits.check("markets", connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
             row = MarketRow(0, name, time.time(), 1, 0, 0, 0, 0, checked({}, self.seed), 0)
         offers = offers_of(connection, row.id)
@@ -224,7 +224,7 @@ class Ingest:
         settings = checked({key: value for key, value in merged.items() if value is not None}, self.seed)
         if row is None:
             if settings["price_levels"] is None or not self.new_markets:
-                raise RefusedError(404, "There is no such market: send choices to it first.")
+                raise RefusedError(404, "Unknown market: send choices to it first.")
             self.limits.check("markets", connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
             _made(connection, name, settings)
             return settings
@@ -273,6 +273,6 @@ def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[s
     if found is None:
         return None
     if found[0] != sent.digest:
-        raise RefusedError(422, "This Idempotency-Key came with another body before: use a new key for a new batch.")
+        raise RefusedError(422, "This Idempotency-Key was used with another body: use a new key for a new batch.")
     answer: dict[str, Any] = json.loads(found[1])
     return answer

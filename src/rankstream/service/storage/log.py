@@ -139,10 +139,10 @@ def open_log(folder: Path) -> sqlite3.Connection:
         version = version_of(connection)
         if version > VERSION:
             raise ValueError(
-                f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update it."
+                f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update rankstream."
             )
         if version < 0:
-            raise ValueError(f"The log in {folder} has version {version}, which is none: restore a backup.")
+            raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
         run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

@@ -45,7 +45,7 @@ def export(folder: Path, market: str, out: Path) -> int:
     Offers of items with prices are written as ``--price-columns offered`` reads them.
     """
     if out.suffix.lower() not in (".parquet", ".jsonl", ".ndjson"):
-        raise ValueError(f"{out} is neither .parquet nor .jsonl: name a file that ends in one of these.")
+        raise ValueError(f"{out} is neither .parquet nor .jsonl: use a name that ends in one of these.")
     with closing(log.existing_log(folder)) as connection:
         row = _row(connection, folder, market)
         seen = _Counted(records_of(connection, row))

@@ -128,7 +128,7 @@ class Published:
     def _read(self) -> None:
         try:
             if store.file_of(self.folder) != self._file:
-                note("what was learned was replaced, and is read again")
+                note("the saved models were replaced; reading them again")
                 self.connection.close()
                 self._file = None  # until it is open
                 self._open()
@@ -138,7 +138,7 @@ class Published:
             self._file, self.mismatch = store.file_of(self.folder), str(error)
         except (sqlite3.Error, OSError):
             raise RefusedError(
-                503, "What was learned cannot be read: try again in a second.", Retry_After="1"
+                503, "The saved models cannot be read: try again in a second.", Retry_After="1"
             ) from None
         if self.mismatch:
             raise RefusedError(503, self.mismatch)

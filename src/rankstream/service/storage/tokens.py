@@ -23,7 +23,7 @@ TABLE = """CREATE TABLE IF NOT EXISTS tokens (
 )"""
 ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")
 """Columns that the first version did not have."""
-EXPIRED = "This token has expired: make another with 'rankstream serve token create'."
+EXPIRED = "This token has expired: create another with 'rankstream serve token create'."
 NOBODY = sha256(b"").digest()
 DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
 
@@ -113,7 +113,7 @@ def create(
         if verb not in VERBS:
             raise ValueError(f"may names {verb!r}: choose among {', '.join(VERBS)}.")
     if not names or not verbs:
-        raise ValueError("A token is for a market and a verb: give both.")
+        raise ValueError("A token needs a market and a permission: give both.")
     name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     with closing(_opened(folder)) as connection:
         now = time.time()
@@ -139,7 +139,7 @@ def revoke(folder: Path, name: str) -> None:
     with closing(_opened(folder)) as connection:
         gone = connection.execute("DELETE FROM tokens WHERE id = ?", (name,)).rowcount
     if not gone:
-        raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {folder}' shows which there are.")
+        raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {folder}' lists all.")
 
 
 def check_name(name: str) -> str:

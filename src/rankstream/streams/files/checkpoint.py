@@ -93,10 +93,10 @@ def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoi
         header = json.loads(arrays.pop(HEADER).tobytes())
     except DAMAGE as error:
         raise ValueError(
-            f"{path} is not a whole checkpoint ({_reason(error)}): it may be truncated; go back to an older one."
+            f"{path} is not a complete checkpoint ({_reason(error)}): it may be truncated; use an older one."
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a rankstream checkpoint: it does not say format {FORMAT!r}.")
+        raise ValueError(f"{path} is not a rankstream checkpoint: its format is not {FORMAT!r}.")
     version = header.get("version")
     if type(version) is int and version > VERSION:
         raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
@@ -125,7 +125,7 @@ def explained(path: str | os.PathLike[str]) -> Iterator[None]:
     except MissingPartError as error:
         raise ValueError(f"{path} cannot be resumed as it is: {error}.") from None
     except DAMAGE as error:
-        raise ValueError(f"{path} is a damaged checkpoint ({_reason(error)}): go back to an older one.") from None
+        raise ValueError(f"{path} is a damaged checkpoint ({_reason(error)}): use an older one.") from None
 
 
 def _reason(error: BaseException) -> str:

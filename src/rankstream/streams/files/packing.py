@@ -37,7 +37,7 @@ class MissingPartError(ValueError):
     """A file names a part that is not built in, and none was handed over in its place."""
 
     def __init__(self, role: str, name: str) -> None:
-        super().__init__(f"its {role}, a {name}, is not built in: hand one over with load(..., {role}=...)")
+        super().__init__(f"its {role}, a {name}, is not built in: pass one with load(..., {role}=...)")
 
 
 def pack_oracle(oracle: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -131,7 +131,7 @@ def check_larger(before: Assortments, after: Assortments) -> None:
     """Refuse assortments that do not begin with the ones so far."""
     if after.items[: before.n_items] != before.items or after.offers[: before.n_offers] != before.offers:
         raise ValueError(
-            "The new assortments do not begin with the old items and offers: make them with Assortments.extend."
+            "The new assortments do not start with the old items and offers: create them with Assortments.extend."
         )
     if not same_order(before.precedence.above, after.precedence.above, before.n_items):
         raise ValueError("The order of the old items has changed: add pairs of new items only, or start a new solver.")
@@ -144,7 +144,7 @@ def _orders(state: State, n_items: int) -> Codes:
 def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
     """The same distance on the larger assortments; new offers weigh 1."""
     if not is_dataclass(distance) or isinstance(distance, type) or not hasattr(distance, "assortments"):
-        raise ValueError(f"{type(distance).__name__} cannot grow: it is no dataclass with a field 'assortments'.")
+        raise ValueError(f"{type(distance).__name__} cannot grow: it is not a dataclass with a field 'assortments'.")
     changes: dict[str, Any] = {"assortments": assortments}
     weights = getattr(distance, "weights", None)
     if weights is not None:

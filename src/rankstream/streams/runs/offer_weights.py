@@ -58,7 +58,7 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
     if not state.round:
         return after, after.init()
     if not old.all():
-        raise ValueError("An offer weighs 0 so far, and costs cannot be undone: give it a small weight instead.")
+        raise ValueError("An offer has weight 0 so far, which cannot change: start with a small weight.")
     ratio = (new / old)[other.assortments.owner]
     moved = state.copy()
     smaller = float(ratio.min(where=moved.sums.dual != 0.0, initial=ratio.max()))

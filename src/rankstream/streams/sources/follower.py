@@ -76,7 +76,7 @@ class Follower:
             self.reading["prices"] = IN_OFFERS
         elif self.live.prices is None and self.reading.get("prices") is not None:
             raise ValueError(
-                "A stream must know its price levels before the first record: say them, as in "
+                "A stream needs its price levels before the first record: give them, as in "
                 """price_levels='{"tea": [3, 3.5]}'."""
             )
         self.reader = LineReader(source, **self.reading)
@@ -99,7 +99,7 @@ class Follower:
         before = self.live.notes.get("source")
         if before != self.source:
             raise ValueError(
-                f"{self.out} follows {before!r}, not {self.source!r}: name that source, or another folder (out=...)."
+                f"{self.out} follows {before!r}, not {self.source!r}: use that source, or another folder (out=...)."
             )
         for name, value in given.items():
             if getattr(self.live, name) != value:
@@ -117,7 +117,7 @@ class Follower:
             self.reading[name] = value
 
     def _begun_otherwise(self, name: str, before: Any, now: Any) -> ValueError:
-        return ValueError(f"{self.out} was begun with {name} {before}, not {now}: name another folder (out=...).")
+        return ValueError(f"{self.out} was started with {name} {before}, not {now}: use another folder (out=...).")
 
     def _known(self) -> Iterator[Label]:
         """The items so far, with those of choices that wait for their block."""
@@ -127,7 +127,7 @@ class Follower:
             yield from map(self.live.own_item, offered)
 
     def save(self) -> None:
-        """Everything that a restart needs, then the model; nothing before a record was read: a slip binds no folder."""
+        """Save what a restart needs, then the model. A failed start leaves the folder unchanged."""
         if self.live.records or self.at.skipped:
             end, number, device, inode, digest = self.at.place
             file = {"device": device, "inode": inode, "digest": digest}

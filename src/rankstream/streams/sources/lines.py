@@ -130,9 +130,9 @@ class FileSource(LineSource):
         super().__init__(name, reader, place)
         self.path = Path(name)
         if self.path.name.endswith(PACKED):
-            raise ValueError(f"{name} is packed, and a packed file does not grow: unpack it, or fit a model to it.")
+            raise ValueError(f"{name} is compressed and cannot grow: decompress it, or fit a model to it.")
         if not place.end and not self.path.is_file():
-            raise ValueError(f"There is no file {name} to follow: make it, or name '-' for standard input.")
+            raise ValueError(f"There is no file {name} to follow: create it, or use '-' for standard input.")
         try:
             self._take(place)
         except BaseException:

@@ -56,9 +56,9 @@ class LineReader:
         self.columns, self.separator = columns, SEPARATORS[0] if separator is None else separator
         self.no_choice = None if no_choice is None else text(no_choice)
         if not self.separator:
-            raise ValueError(f"The separator is {separator!r}: it must be a text, such as ';'.")
+            raise ValueError(f"The separator is {separator!r}: it must be text, such as ';'.")
         if self.no_choice == "":
-            raise ValueError(f"no_choice is {no_choice!r}: give it a name of plain text.")
+            raise ValueError(f"no_choice is {no_choice!r}: use plain text.")
         name = source.lower()
         self.is_csv = True if name.endswith(CSV_ENDINGS) else False if name.endswith(JSON_ENDINGS) else None
         self._keys: dict[str, Any] | None = None
@@ -79,8 +79,8 @@ class LineReader:
         header, self._delimiter = _header(first, name)
         if self._header not in (None, header):
             raise ValueError(
-                f"{name} begins with {listed_names(header)}, and the file before it did not: let every file begin with "
-                "the same names of columns."
+                f"{name} starts with {listed_names(header)}, unlike the file before it: start every file with "
+                "the same column names."
             )
         self._header, self._layout = header, _layout(name, header, self.columns, self.prices)
         self._numbers = number_columns(self._layout)
@@ -109,7 +109,7 @@ class LineReader:
         if not words.strip():
             return None
         if len(words) > MAX_LINE_BYTES:
-            raise ValueError(f"it is longer than {MAX_LINE_BYTES:,} bytes: end each record by a line break")
+            raise ValueError(f"it is longer than {MAX_LINE_BYTES:,} bytes: end each record with a line break")
         if not self.is_csv:
             content = _object(words)
             keys = _named_keys(content, self._keys or {})
@@ -167,7 +167,7 @@ def _layout(name: str, header: list[str], columns: str | None, prices: str | Non
     if found.format not in READABLE or found.by_id:
         kind = "numbered offers" if found.by_id else f"the format {found.format!r}"
         raise ValueError(
-            f"{name} is a table of {kind}, of which one row is not one choice: write the columns offered and chosen, "
+            f"{name} is a table of {kind}, where a row is not a choice: write the columns offered and chosen, "
             "or one of 0 and 1 for each item."
         )
     return found
@@ -178,7 +178,7 @@ def _keys(columns: str | None) -> dict[str, Any]:
     given = {} if columns is None else parsed(columns)
     for role in given:
         if role not in KEYS:
-            raise ValueError(f"The columns {shown(columns)} name {role!r}: in JSON lines there are {', '.join(KEYS)}.")
+            raise ValueError(f"The columns {shown(columns)} name {role!r}: JSON Lines has {', '.join(KEYS)}.")
     return given
 
 
@@ -224,7 +224,7 @@ def _object(words: bytes) -> Any:
     try:
         return loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON ({error}): write one object in every line") from None
+        raise ValueError(f"it is not JSON ({error}): write one object per line") from None
 
 
 def record_from(
@@ -241,7 +241,7 @@ def record_from(
     """
     names = {**{role: role for role in KEYS}, **(keys or {})}
     if isinstance(content, Twice):
-        raise ValueError("it names a key twice: name each once")
+        raise ValueError("it has a key twice: remove one")
     always = names["offered"] if isinstance(names["offered"], list) else None
     needed = [names[role] for role in ("offered", "chosen") if (always, no_choice)[role == "chosen"] is None]
     if not isinstance(content, dict) or any(key not in content for key in needed):
@@ -287,9 +287,9 @@ def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[La
     except BadRecordError as error:
         raise ValueError(str(error).rstrip(".")) from None
     if "" in read:
-        raise ValueError(f"its offer {shown(offered)} names an empty item")
+        raise ValueError(f"its offer {shown(offered)} has an empty item")
     if len(set(read)) < len(read):
-        raise ValueError(f"its offer {shown(offered)} holds an item twice")
+        raise ValueError(f"its offer {shown(offered)} lists an item twice")
     if no_choice is None:
         return items, None
     return (items, items[read.index(no_choice)]) if no_choice in read else ([*items, no_choice], no_choice)

@@ -52,8 +52,8 @@ def where_is(source: Path, place: Place) -> Path:
     copies = [path for path in beside if _has(path, place)]
     if len(copies) > 1:
         raise LostSourceError(
-            f"{source} was rotated, and both {copies[0]} and {copies[1]} may be what was read of it: move one of them "
-            "away, and start again."
+            f"{source} was rotated, and both {copies[0]} and {copies[1]} may be its old file: move one of "
+            "them away, and start again."
         )
     if not copies:
         raise _lost(source, place, beside)

@@ -34,7 +34,7 @@ class ExcelFiles(Files):
         columns = [[text_or_nothing(cell) for cell in header] for header in headers]
         for path, others in zip(self.paths, columns, strict=True):
             if others != columns[0]:
-                raise ValueError(f"{path} has other columns than {self.paths[0]}: read them one after the other.")
+                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
         return columns[0]
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
@@ -44,7 +44,7 @@ class ExcelFiles(Files):
             if place == 0:
                 continue
             if len(cells) > width:
-                bad = BadRecordError("malformed", "there are more values than columns: name all columns.")
+                bad = BadRecordError("malformed", "there are more values than columns: give every column a name.")
                 yield RawRow(where, number, cells, bad)
             else:
                 yield RawRow(where, number, [*cells, *[None] * (width - len(cells))])
@@ -55,11 +55,11 @@ class ExcelFiles(Files):
             names = list(book.sheetnames)
             wanted = names[0] if self.sheet is None and len(names) == 1 else self.sheet
             if wanted not in names:
-                said = "say by sheet which one to read" if wanted is None else f"there is none called {shown(wanted)}"
+                said = "choose one with sheet=..." if wanted is None else f"there is none called {shown(wanted)}"
                 raise WorkbookError(f"{path} has the sheets {', '.join(map(shown, names)) or 'none'}: {said}.")
             sheet = book[wanted]
             if not hasattr(sheet, "reset_dimensions"):
-                raise WorkbookError(f"The sheet {shown(wanted)} of {path} is not a table: say by sheet which to read.")
+                raise WorkbookError(f"The sheet {shown(wanted)} of {path} is not a table: choose another sheet.")
             sheet.reset_dimensions()  # they need not be true
             for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
                 cells = list(values)
@@ -69,7 +69,7 @@ class ExcelFiles(Files):
                     yield number, cells
                 if number > MAX_SHEET_ROWS:
                     raise WorkbookError(
-                        f"{path} has more than {MAX_SHEET_ROWS:,} rows, which Excel does not: save it as CSV."
+                        f"{path} has more than {MAX_SHEET_ROWS:,} rows, the limit of Excel: save it as CSV."
                     )
 
 
@@ -98,4 +98,4 @@ def _workbook(path: Path) -> Iterator[Any]:
     except (OSError, WorkbookError):
         raise
     except Exception as error:  # a library for XML and ZIP may raise anything at bytes that are neither
-        raise ValueError(f"{path} is not a whole workbook of Excel ({type(error).__name__}): save it again.") from None
+        raise ValueError(f"{path} is not a complete Excel workbook ({type(error).__name__}): save it again.") from None

@@ -17,10 +17,10 @@ from rankstream.data.readers.sources.tables import CsvFiles, ParquetFiles, Sourc
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs for other things than files
 OTHERS = {
-    (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is packed: unpack it, or pack it by gzip",
+    (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is compressed: decompress it, or use gzip",
     (".xls", ".xlsb", ".ods"): "is a spreadsheet: save it as CSV or .xlsx",
-    (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is not text: read it by pandas and give the frame",
-    (".rda", ".rdata", ".rds"): "is a file of R: save it as CSV by write.csv there",
+    (".dta", ".sav", ".sas7bdat", ".feather", ".arrow", ".pkl"): "is not text: read it with pandas, pass the frame",
+    (".rda", ".rdata", ".rds"): "is an R file: save it as CSV with write.csv",
 }
 
 
@@ -36,7 +36,7 @@ def open_source(
     coding = _encoding(encoding)
     if hasattr(source, "__dataframe__") or hasattr(source, "__arrow_c_stream__") or hasattr(source, "collect_schema"):
         if told:
-            raise ValueError(f"A data frame lies in no folder {told[0]}=...: leave the partitions out.")
+            raise ValueError(f"A data frame is in no folder {told[0]}=...: leave out partitions.")
         return Frame(source)
     names = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(names, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in names):
@@ -47,11 +47,11 @@ def open_source(
     kinds = {_kind(path): path for path in paths}
     if len(kinds) != 1:
         shown = " and ".join(str(path) for path in kinds.values()) or "nothing"
-        raise ValueError(f"There is {shown} to read together: give files of one kind.")
+        raise ValueError(f"Cannot read {shown} together: give files of one kind.")
     shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     kind = next(iter(kinds))
     if sheet is not None and kind is not ExcelFiles:
-        raise ValueError(f"{paths[0]} is not a workbook, and has no sheet {sheet!r}: leave sheet out.")
+        raise ValueError(f"{paths[0]} is not an Excel workbook, so it has no sheet {sheet!r}: leave out sheet.")
     found: Source = kind(shown, paths, partitions=told, encoding=coding, sheet=sheet)
     return found
 
@@ -64,7 +64,7 @@ def _encoding(encoding: str | None) -> str:
         if name in NO_FILES:
             raise LookupError(name)
     except (LookupError, TypeError, ValueError):
-        raise ValueError(f"There is no encoding {encoding!r}: the usual ones are 'utf-8' and 'latin-1'.") from None
+        raise ValueError(f"Unknown encoding {encoding!r}: the usual ones are 'utf-8' and 'latin-1'.") from None
     return UTF8 if name in (UTF8, "utf-8-sig") else name
 
 
@@ -87,10 +87,10 @@ def _found(name: str) -> list[Path]:
     if "\0" not in name and path.is_file():
         return [path]
     if "\0" not in name and path.is_dir():
-        raise ValueError(f"{name} is a folder: name its files, such as {path / '*.csv'}.")
+        raise ValueError(f"{name} is a folder: give its files, such as {path / '*.csv'}.")
     is_glob = any(mark in name for mark in "*?[") and "\0" not in name
     matches = sorted(glob(name, recursive=True)) if is_glob else []  # noqa: PTH207, for patterns from the root
     matches = [match for match in matches if Path(match).is_file()]
     if not matches:
-        raise ValueError(f"There is no file {name}: name a file of choices, or several by a glob such as 'day-*.csv'.")
+        raise ValueError(f"There is no file {name}: give a file of choices, or a glob such as 'day-*.csv'.")
     return [Path(match) for match in matches]

@@ -88,7 +88,7 @@ def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecor
     if not isinstance(found, dict):
         return BadRecordError("malformed", "this is not a JSON object: write one record per line.")
     if isinstance(found, Twice):
-        return BadRecordError("malformed", "this JSON object names a key twice: name each once.")
+        return BadRecordError("malformed", "this JSON object has a key twice: remove one.")
     if not is_text(words):
         return BadRecordError("malformed", not_text("a JSON object", encoding))
     return found
@@ -125,11 +125,11 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
 
 
 def _broken(path: Path, number: int) -> ValueError:
-    return ValueError(f"{path}, record {number + 1}: the array of JSON is broken here: write one record per line.")
+    return ValueError(f"{path}, record {number + 1}: the JSON array is broken here: write one record per line.")
 
 
 def _check_end(path: Path, pieces: Iterable[str]) -> None:
     """That nothing follows the array."""
     for piece in pieces:
         if piece.strip():
-            raise ValueError(f"{path} goes on after its array of JSON: write one record per line, or all in one array.")
+            raise ValueError(f"{path} continues after its JSON array: write one record per line, or all in one array.")

@@ -24,7 +24,7 @@ def text(value: Any) -> str:
     """
     words = value.strip() if isinstance(value, str) else _text(value)
     if not words.isascii() and not is_text(words):
-        raise BadRecordError("malformed", f"{words!r} contains half a character, as no file can: correct the record.")
+        raise BadRecordError("malformed", f"{words!r} contains half a character: correct the record.")
     return words
 
 
@@ -102,8 +102,8 @@ def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...
         raise BadRecordError("empty", f"the {what} is empty: name its items.")
     shown = separator.join(labels)
     if "" in labels:
-        remedy = f"join the items by single {separator!r}"
-        raise BadRecordError("empty", f"the {what} {shown!r} names an empty item: {remedy}.")
+        remedy = f"put a single {separator!r} between items"
+        raise BadRecordError("empty", f"the {what} {shown!r} has an empty item: {remedy}.")
     if len(set(labels)) < len(labels):
-        raise BadRecordError("repeated item", f"the {what} {shown!r} names an item twice: name each item once.")
+        raise BadRecordError("repeated item", f"the {what} {shown!r} lists an item twice: remove one.")
     return labels

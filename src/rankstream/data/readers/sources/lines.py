@@ -49,7 +49,7 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             with path.open("rb") as plain:
                 yield plain
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a whole gzip file ({error}): pack it again.") from None
+        raise ValueError(f"{path} is not a complete gzip file ({error}): compress it again.") from None
 
 
 @contextmanager
@@ -63,9 +63,9 @@ def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
         ) as file:
             yield cast("TextIO", file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a whole gzip file ({error}): pack it again.") from None
+        raise ValueError(f"{path} is not a complete gzip file ({error}): compress it again.") from None
     except UnicodeError as error:
-        raise ValueError(f"{path} is not text in {encoding} ({error}): say by encoding what it is in.") from None
+        raise ValueError(f"{path} is not text in {encoding} ({error}): set encoding=... to its encoding.") from None
 
 
 def is_text(words: str) -> bool:
@@ -88,7 +88,7 @@ def limited(path: Path, file: TextIO) -> Iterator[str]:
 def too_long(path: Path, number: int) -> ValueError:
     """What to say of a line beyond the limit."""
     return ValueError(
-        f"{path}, line {number}: the line is longer than {MAX_LINE_BYTES:,} bytes: end each record by a line break."
+        f"{path}, line {number}: the line is longer than {MAX_LINE_BYTES:,} bytes: end each record with a line break."
     )
 
 
@@ -97,15 +97,15 @@ def binary(path: Path) -> ValueError:
     with unpacked(path) as file:
         mark = file.read(2)
     if mark in (b"\xff\xfe", b"\xfe\xff"):
-        return ValueError(f"{path} is in UTF-16: say encoding='utf-16', or save it in UTF-8.")
-    return ValueError(f"{path} contains NUL bytes, as no text does: give a file of CSV, JSON lines or Parquet.")
+        return ValueError(f"{path} is in UTF-16: set encoding='utf-16', or save it in UTF-8.")
+    return ValueError(f"{path} contains NUL bytes, so it is not text: give a CSV, JSON Lines or Parquet file.")
 
 
 def not_text(kind: str, encoding: str) -> str:
     """What to say of bytes that are not text."""
     if encoding == UTF8:
-        return f"this is not {kind} in UTF-8: save it as one, or say by encoding what it is in, such as 'latin-1'."
-    return f"this is not {kind} in {encoding}: say by encoding what it is in."
+        return f"this is not {kind} in UTF-8: save it in UTF-8, or set its encoding, such as encoding='latin-1'."
+    return f"this is not {kind} in {encoding}: set encoding=... to its encoding."
 
 
 class CsvReader:
@@ -131,7 +131,7 @@ class CsvReader:
             self.line += 1
             if self.line - self._start > MAX_RECORD_LINES:
                 raise ValueError(
-                    f"{self.path}, line {self._start + 1}: a record begins that does not end within "
+                    f"{self.path}, line {self._start + 1}: a record does not end within "
                     f"{MAX_RECORD_LINES} lines: close its quote."
                 )
             yield line

@@ -37,7 +37,7 @@ def ballot_rows(path: Path, encoding: str = UTF8) -> Iterator[RawRow]:
                 continue
             if not names.by_code:
                 raise ValueError(
-                    f"{place}: no '# NUMBER ALTERNATIVES: ...' comes before the ballots: give a PrefLib file of today."
+                    f"{place}: no '# NUMBER ALTERNATIVES: ...' comes before the ballots: use PrefLib's current format."
                 )
             names.check(place)
             try:
@@ -81,7 +81,7 @@ class Names:
         for name, code in self._code_of.items():
             if name != code and self.by_code.get(name) == name:
                 raise ValueError(
-                    f"{place}: the alternative {code} is called {shown(name)}, as another is: name that one."
+                    f"{place}: the alternative {code} is called {shown(name)}, like another one: rename one of them."
                 )
         self._checked = True
 
@@ -98,7 +98,7 @@ def _note(place: str, words: str, names: Names, encoding: str) -> None:
             raise ValueError(f"{place}: the number of alternatives is {shown(value)}: it must be a whole number.")
         names.number(int(value))
     elif not value or not names.give(found[2], value):
-        raise ValueError(f"{place}: the name {shown(value)} is empty or given twice: give each another.")
+        raise ValueError(f"{place}: the name {shown(value)} is empty or used twice: give each its own.")
 
 
 def _tiers(ranking: str, names: dict[str, str]) -> tuple[tuple[str, ...], ...]:

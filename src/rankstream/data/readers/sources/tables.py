@@ -125,7 +125,7 @@ def partition_values(path: Path, partitions: Sequence[str]) -> tuple[str, ...]:
     told = dict(part.split("=", 1) for part in path.absolute().parts[:-1] if "=" in part)
     for column in partitions:
         if column not in told:
-            raise ValueError(f"{path} lies in no folder {column}=...: leave {column!r} out of the partitions.")
+            raise ValueError(f"{path} is in no folder {column}=...: leave {column!r} out of the partitions.")
     return tuple("" if told[column] == NO_VALUE else unquote(told[column]) for column in partitions)
 
 
@@ -168,7 +168,7 @@ class CsvFiles(ScannedFiles):
         columns, self.delimiter, _ = headers[0]
         for path, (others, delimiter, _) in zip(self.paths, headers, strict=True):
             if (others, delimiter) != (columns, self.delimiter):
-                raise ValueError(f"{path} has other columns than {self.paths[0]}: read them one after the other.")
+                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
         self.on_top = all(on_top for *_, on_top in headers)
         return columns
 
@@ -207,7 +207,7 @@ class ParquetFiles(ScannedFiles):
             self.kinds = [described(connection, self.scan([path])) for path in self.paths]
         for path, kinds in zip(self.paths, self.kinds, strict=True):
             if set(kinds) != set(self.kinds[0]):
-                raise ValueError(f"{path} has other columns than {self.paths[0]}: read them one after the other.")
+                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
         return list(self.kinds[0])
 
     def is_plain(self, needed: Collection[str]) -> bool:
