@@ -45,6 +45,18 @@ def fit_frank_wolfe(
 
     On choices that stand still that is what following the leader is (Appendix E). Every digit of the gap takes ten
     times the rounds; ``methods.Nearest`` (for squares) and ``methods.Likelihood`` reach any tolerance in a few dozen.
+
+    Parameters
+    ----------
+    counts : ChoiceCounts
+        The choices; offers without any are left out.
+    loss : "squared-l2" or "kl"
+        What is minimised.
+    tolerance : float
+        The certified gap at which it ends.
+    max_rounds, oracle, seed : optional
+        As for ``methods.PrimalDual`` and ``estimate``.
+
     """
     if loss not in ("squared-l2", "kl"):
         raise ValueError(f"Unknown loss {loss!r}: choose 'kl' or 'squared-l2'.")

@@ -23,7 +23,7 @@ from rankstream.solver.loop import Solver
 
 __all__ = ["check_distance", "check_learner", "check_oracle"]
 
-LOOSE = 1e-7
+SLACK = 1e-7  # by which rounding may break an inequality, relative to its sides
 
 
 def _require(holds: bool, message: str) -> None:
@@ -32,7 +32,7 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _about(value: float, expected: float) -> bool:
-    return abs(value - expected) <= LOOSE * (1.0 + abs(expected))
+    return abs(value - expected) <= SLACK * (1.0 + abs(expected))
 
 
 class _Samples:
@@ -78,7 +78,7 @@ def _check_potential(distance: Distance, samples: _Samples) -> None:
     for slope, found in zip(samples.slopes, samples.duals[1:], strict=True):
         reached = float(slope @ found) + distance.potential(found)
         gradient = slope + distance.mirror(found)
-        room = LOOSE * (1.0 + float(np.abs(slope).max()) + abs(reached))
+        room = SLACK * (1.0 + float(np.abs(slope).max()) + abs(reached))
         for dual in samples.duals:
             better = float(slope @ dual) + distance.potential(dual)
             _require(reached <= better + room, f"prox is not optimal: {reached} where {better} is possible.")
@@ -86,15 +86,15 @@ def _check_potential(distance: Distance, samples: _Samples) -> None:
                 _require(float(gradient @ (dual - found)) >= -room, "prox is not optimal to first order.")
     for dual in samples.duals:
         value = distance.potential(dual)
-        _require(value >= least - LOOSE, "start is not a dual of least potential.")
-        _require(value - least <= distance.width * (1 + LOOSE), f"width {distance.width} is less than {value - least}.")
+        _require(value >= least - SLACK, "start is not a dual of least potential.")
+        _require(value - least <= distance.width * (1 + SLACK), f"width {distance.width} is less than {value - least}.")
         _require(
-            abs(value) <= distance.largest_potential * (1 + LOOSE) + LOOSE, "largest_potential is not the largest."
+            abs(value) <= distance.largest_potential * (1 + SLACK) + SLACK, "largest_potential is not the largest."
         )
         _require(np.allclose(distance.prox(-distance.mirror(dual)), dual, atol=1e-6), "prox does not invert mirror.")
         for other in samples.duals:
             bregman = distance.potential(other) - value - float(distance.mirror(dual) @ (other - dual))
-            _require(bregman >= -LOOSE * (1 + abs(value)), "mirror is not the gradient of a convex potential.")
+            _require(bregman >= -SLACK * (1 + abs(value)), "mirror is not the gradient of a convex potential.")
     mixed = 0.25 * start + 0.75 * samples.duals[-1]
     together = 0.25 * distance.costs(start) + 0.75 * distance.costs(samples.duals[-1])
     _require(np.allclose(distance.costs(mixed), together), "costs is not linear in the dual.")
@@ -109,19 +109,19 @@ def _check_payoff(distance: Distance, samples: _Samples, point: Vec, frequencies
     _require(np.allclose(distance.prox(-distance.mirror(best)), best, atol=1e-6), "respond leaves the dual domain.")
     for dual in samples.duals:
         pays, mirror = payoff(dual), distance.mirror(dual)
-        _require(pays <= value + LOOSE * (1 + abs(value)), f"a dual pays {pays}, more than value {value}.")
+        _require(pays <= value + SLACK * (1 + abs(value)), f"a dual pays {pays}, more than value {value}.")
         pull = distance.pull(point, dual, frequencies)
         gradient = pull - distance.smoothing * mirror if distance.smoothing else pull
         for other in [*samples.duals, best]:
             step = other - dual
             ahead = pays + float(gradient @ step)
-            _require(payoff(other) <= ahead + LOOSE * (1 + abs(ahead)), "pull - smoothing * mirror is not a gradient.")
+            _require(payoff(other) <= ahead + SLACK * (1 + abs(ahead)), "pull - smoothing * mirror is not a gradient.")
             apart = distance.potential(other) - distance.potential(dual) - float(mirror @ step)
             reach = distance.grad_bound * np.sqrt(2.0 * max(apart, 0.0))
-            _require(float(pull @ step) <= reach + LOOSE * (1 + reach), "grad_bound does not bound the pull.")
+            _require(float(pull @ step) <= reach + SLACK * (1 + reach), "grad_bound does not bound the pull.")
             if distance.mirror_bound < np.inf:
                 reach = distance.mirror_bound * np.sqrt(2.0 * max(apart, 0.0))
-                _require(abs(float(mirror @ step)) <= reach + LOOSE * (1 + reach), "mirror_bound is too small.")
+                _require(abs(float(mirror @ step)) <= reach + SLACK * (1 + reach), "mirror_bound is too small.")
 
 
 def _check_reasonable(distance: Distance, samples: _Samples) -> None:
@@ -130,22 +130,22 @@ def _check_reasonable(distance: Distance, samples: _Samples) -> None:
             value, other = distance.value(point, truth), samples.points[0]
             middle = distance.value(0.5 * (point + other), truth)
             mean = 0.5 * (value + distance.value(other, truth))
-            _require(middle <= mean + LOOSE, "value is not convex in the model.")
+            _require(middle <= mean + SLACK, "value is not convex in the model.")
             near = distance.value(0.98 * truth + 0.02 * point, truth)
             best = distance.value(truth, truth)
-            _require(best <= min(value, near) + LOOSE, "a model equal to the data is not the nearest one.")
+            _require(best <= min(value, near) + SLACK, "a model equal to the data is not the nearest one.")
 
 
 def _check_data(distance: Distance, samples: _Samples) -> None:
     one, other = samples.frequencies[-2:]
     radii = np.add.reduceat(np.abs(one - other), samples.assortments.indptr[:-1])
     size = distance.data_norm(one - other)
-    _require(size <= distance.data_radius(radii) * (1 + LOOSE), "data_radius is less than a data_norm inside it.")
+    _require(size <= distance.data_radius(radii) * (1 + SLACK), "data_radius is less than a data_norm inside it.")
     duals = [*samples.duals, distance.respond(one, other), distance.respond(other, one)]
     changes = np.array([distance.offset(dual, one) - distance.offset(dual, other) for dual in duals])
     most = 2.0 * distance.lipschitz * size
-    _require(float(np.ptp(changes)) <= most * (1 + LOOSE) + LOOSE, f"lipschitz {distance.lipschitz} is too small.")
-    _require(float(changes.max()) <= distance.data_change(one, other) + LOOSE, "data_change is not the largest change.")
+    _require(float(np.ptp(changes)) <= most * (1 + SLACK) + SLACK, f"lipschitz {distance.lipschitz} is too small.")
+    _require(float(changes.max()) <= distance.data_change(one, other) + SLACK, "data_change is not the largest change.")
     if not distance.affine:
         return
     for dual in duals:
@@ -156,7 +156,7 @@ def _check_data(distance: Distance, samples: _Samples) -> None:
         silent = distance.silence(dual, seen)
         _require(np.allclose(distance.prox(-distance.mirror(silent)), silent, atol=1e-6), "silence leaves the domain.")
         earned = distance.costs(silent)[~seen] @ (one - other)[~seen]
-        _require(abs(float(earned)) <= LOOSE, "silence still prices offers that were not seen.")
+        _require(abs(float(earned)) <= SLACK, "silence still prices offers that were not seen.")
 
 
 def check_learner(
@@ -204,7 +204,7 @@ def check_learner(
             if t % 5 == 0 or t < 4:
                 regret = solver.certificate(state).dual_regret
                 bound = learner.regret_bound(distance, t, constant=shares is streams[0])
-                _require(regret is None or regret <= bound + LOOSE, f"the dual regret {regret} exceeds {bound}.")
+                _require(regret is None or regret <= bound + SLACK, f"the dual regret {regret} exceeds {bound}.")
 
 
 def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> None:

@@ -15,9 +15,8 @@ from rankstream.certificate import Certificate, certify, confidence_radii, confi
 from rankstream.data.counts import Target
 from rankstream.distances import KL, L2, Distance, EuclideanPotential, MaxDifference
 from rankstream.oracles import Answer, LatticeOracle, Oracle
-from rankstream.solver.chunks import chunk
 from rankstream.solver.loop import State
-from rankstream.solver.runs import Run
+from rankstream.solver.runs import Run, chunk
 
 CYCLE = Assortments([("a", "b"), ("b", "c"), ("a", "c")])
 IMPOSSIBLE = np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.9])  # a before b before c before a: no mixture of rankings

@@ -56,7 +56,7 @@ def test_a_search_ends_with_the_best_so_far_and_its_bound(folder: Path, monkeypa
 
 
 def test_intervals_that_are_not_done_are_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pressing(monkeypatch, intervals, "draw_counts")
+    pressing(monkeypatch, intervals, "resample")
     picture = folder / "decision.png"
     done = call(folder, "--data", "DATA", "--at-most", 2, "--json", "--plot", picture)
     found = json.loads(done.stdout)
@@ -83,8 +83,8 @@ def test_the_next_offer_is_that_of_the_fit_so_far(folder: Path, monkeypatch: pyt
 
 
 def test_pressing_twice_ends_without_an_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pressing(monkeypatch, intervals, "draw_counts")
-    pressing(monkeypatch, intervals, "draw_counts")
+    pressing(monkeypatch, intervals, "resample")
+    pressing(monkeypatch, intervals, "resample")
     done = call(folder, "--data", "DATA", "--json", "--plot", folder / "decision.png")
     assert done.exit_code == 130  # main() makes it 1
     assert done.stdout == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.streams.live import Live
-from rotating import copy_and_truncate, counts, rename, write
+from rotated_files import copy_and_truncate, counts, rename, write
 from shell import run
 from stream_lines import last_saved
 from waits import wait_for

@@ -16,8 +16,7 @@ from oracle_problems import OneColumn
 from rankstream import distances, methods, oracles
 from rankstream._core.types import Vec
 from rankstream.columns import corrective
-from rankstream.columns.linear_master import LinearMaster
-from rankstream.columns.master import GrowingProgram
+from rankstream.columns.master import GrowingProgram, LinearMaster
 from rankstream.data import simulate
 from rankstream.distances import Distance
 

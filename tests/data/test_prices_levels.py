@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import naive_prices
 from rankstream import Assortments, ChoiceCounts, DecayingCounts, PriceLevels, with_outside
-from rankstream.data.observations import observed, restrict
+from rankstream.data.observations import observed, restrict, splits
 from rankstream.data.order import precedence
-from rankstream.data.splits import splits
 
 LEVELS = PriceLevels({"tea": [3.5, 3], "cake": [4], 7: [1.125, 2]})
 PRICES = st.lists(st.integers(0, 400).map(lambda cents: cents / 100), min_size=1, max_size=30)

@@ -69,8 +69,7 @@ def test_a_table_of_a_part_keeps_the_room_that_is_left() -> None:
     problem = make_problem(model, 1.0, space={"a": 2, "b": 1.5, "c": 1.5}, capacity=4)
     search = branch.Branching(make_lists(model, problem), problem)
     whole = branch.Node(
-        np.zeros(3, dtype=np.int8), np.arange(3), search.lists.start, search.lists.item, search.lists.weight,
-        search.lists.end, np.zeros(search.lists.item.size), 0.0, np.inf,
+        np.zeros(3, dtype=np.int8), np.arange(3), search.lists.arrays, np.zeros(search.lists.item.size), 0.0, np.inf,
     )  # fmt: skip
     search._try_all(search._shrunk(whole, np.array([1, 0, 0], dtype=np.int8)))
     assert list(search.found.values()) == [0.5]  # beside a there is room for b or c, not for both

@@ -12,8 +12,10 @@ from decide_cases import make_model
 from naive_decide import decomposed_bound, list_earns, offers_of_bits
 from offer_programs import linear_bound
 from rankstream import RankingModel
-from rankstream._core.types import Bytes, Codes, Vec
+from rankstream._core.types import Bytes
 from rankstream.decide.engines import branch_kernels, list_kernels, table_kernels, tables
+from rankstream.decide.engines.branch_kernels import OfferLimits
+from rankstream.decide.engines.list_kernels import WishLists
 from rankstream.decide.engines.lists import make_lists
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
@@ -23,12 +25,13 @@ from strategies import compiled_only, examples
 pytestmark = pytest.mark.quick
 
 
-def random_lists(random: np.random.Generator, n: int) -> tuple[Codes, Codes, Vec, Vec, Vec]:
-    """Start, item, weight, end and margin of up to six random lists."""
+def random_lists(random: np.random.Generator, n: int) -> WishLists:
+    """Up to six random lists."""
     rows = [random.permutation(n)[: int(random.integers(0, n + 1))] for _ in range(int(random.integers(1, 7)))]
     start = np.concatenate([[0], np.cumsum([row.size for row in rows])]).astype(np.int64)
     item = np.concatenate(rows).astype(np.int64)
-    return start, item, random.dirichlet(np.ones(len(rows))), random.uniform(0, 1, len(rows)), random.uniform(-1, 3, n)
+    shares, ends = random.dirichlet(np.ones(len(rows))), random.uniform(0, 1, len(rows))
+    return WishLists(start, item, shares, ends, random.uniform(-1, 3, n))
 
 
 @compiled_only
@@ -81,9 +84,9 @@ def test_changes_are_those_of_single_moves(n: int, seed: int) -> None:
     lists = random_lists(random, n)
     held = random.integers(0, 2, n).astype(np.int8)
     add, drop, swap = np.zeros(n), np.zeros(n), np.zeros((n, n))
-    now = list_kernels.changes(*lists, held, add, drop, swap)
+    now = list_kernels.changes(lists, held, add, drop, swap)
     assert now == pytest.approx(list_earns(lists, held))
-    assert now == pytest.approx(list_kernels.earned(*lists, held))
+    assert now == pytest.approx(list_kernels.earned(lists, held))
     for i in range(n):
         after = held.copy()
         after[i] ^= 1
@@ -103,9 +106,10 @@ def test_at_any_prices_the_bound_holds_with_and_without_every_item(n: int, seed:
     lists = random_lists(random, n)
     cost, space = random.uniform(0, 0.3, n), random.integers(0, 4, n).astype(np.float64)
     slots, room = int(random.integers(1, n + 1)), float(random.integers(1, 6)) if narrow else np.inf
+    limits = OfferLimits(cost, space, slots, room)
     price = random.normal(scale=random.choice([0.0, 0.2, 1.0]), size=lists[1].size)
     into, out = np.zeros(n), np.zeros(n)
-    bound = branch_kernels.penalties(*lists, cost, space, slots, room, price, into, out)
+    bound = branch_kernels.penalties(lists, limits, price, into, out)
     best = -np.inf
     best_with, best_without = np.full(n, -np.inf), np.full(n, -np.inf)
     for held in offers_of_bits(n):
@@ -123,9 +127,9 @@ def test_at_any_prices_the_bound_holds_with_and_without_every_item(n: int, seed:
         assert into.tolist() == pytest.approx([decomposed_bound(lists, price, cost, slots, i, -1) for i in range(n)])
         assert out.tolist() == pytest.approx([decomposed_bound(lists, price, cost, slots, -1, i) for i in range(n)])
     better, offer = np.empty_like(price), np.zeros(n)
-    lower = branch_kernels.descend(*lists, cost, space, slots, room, best, 40, 0.3, price, better, offer)
+    lower = branch_kernels.descend(lists, limits, best, 40, 0.3, price, better, offer)
     assert best - 1e-9 <= lower <= bound + 1e-9
-    again = branch_kernels.penalties(*lists, cost, space, slots, room, better, into, out)
+    again = branch_kernels.penalties(lists, limits, better, into, out)
     assert again == pytest.approx(lower)
 
 
@@ -178,20 +182,19 @@ def test_a_climb_ends_where_no_feasible_change_pays(n: int, seed: int) -> None:
     def fits(offer: Bytes) -> bool:
         alone = any(offer[first] and not offer[second] for first, second in needs)
         both = any(offer[first] and offer[second] for first, second in bans)
-        return bool(offer.sum() <= rules.most and space @ offer <= rules.room and not alone and not both)
+        return bool(offer.sum() <= rules.most and space @ offer <= rules.capacity and not alone and not both)
 
     starts = [offer for offer in offers_of_bits(n) if fits(offer)]
     held = starts[int(random.integers(0, len(starts)))]  # from a full one, an exchange may be all that is left
     steps, values = np.zeros((64, n), dtype=np.int8), np.zeros(64)
-    given = (*lists, *rules.arrays)
-    done = list_kernels.climb(*given, cost, 1e-12, held, steps, values)
+    done = list_kernels.climb(lists, rules.arrays, cost, 1e-12, held, steps, values)
     assert 1 <= done < 64
     assert (np.diff(values[:done]) > 0.0).all()
     for step in range(done):
         assert values[step] == pytest.approx(list_earns(lists, steps[step]) - float(cost @ steps[step]))
         assert fits(steps[step])
     for other in offers_of_bits(n):
-        assert list_kernels.fits(other, *rules.arrays) == fits(other)
+        assert list_kernels.fits(other, rules.arrays) == fits(other)
         changed = other - held
         if fits(other) and (changed > 0).sum() <= 1 and (changed < 0).sum() <= 1:
             assert list_earns(lists, other) - float(cost @ other) <= values[done - 1] + 1e-9
@@ -206,9 +209,9 @@ def test_the_best_prices_come_to_the_bound_of_the_linear_program(seed: int) -> N
     lists, linear = make_lists(model, problem), linear_bound(model, problem)
     best = max(lists.value(held) for held in offers_of_bits(6) if problem.is_feasible(lists.whole(problem, held)))
     price, better, offer = np.zeros(lists.item.size), np.zeros(lists.item.size), np.zeros(6)
-    limits = (lists.cost, np.zeros(6), 2, np.inf)
+    limits = OfferLimits(lists.cost, np.zeros(6), 2, np.inf)
     for pace in (1.0, 0.3, 0.1, 0.03):
-        bound = branch_kernels.descend(*lists.arrays, *limits, linear - 1e-6, 1500, pace, price, better, offer)
+        bound = branch_kernels.descend(lists.arrays, limits, linear - 1e-6, 1500, pace, price, better, offer)
         price = better.copy()
     assert best - 1e-9 <= linear
     assert linear - 1e-9 <= bound <= linear + 1e-3

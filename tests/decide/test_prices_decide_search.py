@@ -42,7 +42,7 @@ def test_offers_that_break_a_row_pay_for_it_and_the_bound_holds(seed: int) -> No
     search, n = Branching(lists, problem), lists.margin.size
     search.run()
     root = Node(
-        np.zeros(n, dtype=np.int8), np.arange(n), lists.start, lists.item, lists.weight, lists.end,
+        np.zeros(n, dtype=np.int8), np.arange(n), lists.arrays,
         np.zeros(lists.item.size), -lists.fixed_cost, np.inf,
     )  # fmt: skip
     charged = search._charged(root)

@@ -13,7 +13,7 @@ from rankstream.data.decay import DecayingCounts, WindowCounts
 from rankstream.estimation import intervals
 from rankstream.estimation.intervals import Bootstrap, predict_interval
 from rankstream.estimation.methods import Logit, MaxEntropy, Method, Nearest
-from rankstream.estimation.resampling import draw_counts
+from rankstream.estimation.resampling import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.ensemble import fit_quick_stack
 from rankstream.models.entropy.saved_fit import saved_fit
@@ -106,7 +106,7 @@ def test_most_true_shares_of_seen_offers_are_inside(method: str) -> None:
 def test_drawn_counts_are_as_many_from_each_offer(tallies: list[int], seed: int) -> None:
     counts = ChoiceCounts(OFFERS, tallies)
     shares = RankingModel(OFFERS.items, [("tea", "no", "pie", "cake")], [1.0]).probabilities(OFFERS)
-    drawn = draw_counts(counts, shares, np.random.default_rng(seed))
+    drawn = resample(counts, shares, np.random.default_rng(seed))
     assert drawn.totals.tolist() == counts.totals.tolist()
     assert not drawn.tallies[shares == 0.0].any()
 
@@ -293,7 +293,7 @@ def test_a_window_is_as_sure_as_the_choices_in_it() -> None:
 def test_drawn_choices_weigh_as_much_as_the_counted_ones() -> None:
     counts, random = fading(40.0), np.random.default_rng(0)
     sizes = np.array([2.5, 0.3, 7.0])
-    drawn = [draw_counts(counts, np.tile([0.5, 0.25, 0.25], 3)[:8], random, sizes) for _ in range(400)]
+    drawn = [resample(counts, np.tile([0.5, 0.25, 0.25], 3)[:8], random, sizes) for _ in range(400)]
     for one in drawn:
         assert one.totals == pytest.approx(counts.totals)
     parts = np.array([one.tallies[:3] / one.totals[0] for one in drawn])

@@ -9,7 +9,7 @@ from scipy.stats import t as student_t
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, plots
 from rankstream.data import simulate
-from rankstream.data.splits import splits
+from rankstream.data.observations import splits
 from rankstream.evaluate import MODELS, compare, score
 from rankstream.evaluate.comparison import Comparison, Row, Score, ranked, standard_error, student
 from rankstream.models.entropy.fit import fit_max_entropy

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from experiments import claims, settings, study
 from experiments.claims.verdicts import difference, graded, less, spearman
-from experiments.expected import measure
+from experiments.expectation import measure
 from experiments.figures import draw
 from experiments.fits import StudyRow, run_all
 from experiments.instances import Instance

@@ -15,8 +15,7 @@ from rankstream._core.types import Vec
 from rankstream.models.parametric.base import frozen
 from rankstream.oracles.bounds import corral_kernels, part_kernels
 from rankstream.oracles.bounds.part_kernels import Events
-from rankstream.oracles.bounds.parts import MIN_SHARE, ItemParts, empty_corral, empty_tables
-from rankstream.oracles.bounds.rounds import PartRounds
+from rankstream.oracles.bounds.rounds import MIN_SHARE, ItemParts, PartRounds, empty_corral, empty_tables
 
 
 @st.composite

@@ -24,9 +24,8 @@ from rankstream.learners import (
     NaiveFrankWolfe,
     StronglyConvexMirrorDescent,
 )
-from rankstream.solver.chunks import chunk
 from rankstream.solver.loop import State
-from rankstream.solver.runs import History, Run
+from rankstream.solver.runs import History, Run, chunk
 
 MARKET = simulate.market(1, n_items=5, n_offers=8, n_test=1)
 OFFERS = MARKET.assortments

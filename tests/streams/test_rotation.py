@@ -16,7 +16,7 @@ from rankstream.streams.sources import rotation
 from rankstream.streams.sources.lines import FileSource
 from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import LostSourceError, Place
-from rotating import copy_and_truncate, counts, record, rename, settle, write
+from rotated_files import copy_and_truncate, counts, record, rename, settle, write
 from shell import run
 
 

@@ -70,14 +70,14 @@ def seconds_left(watch: Watch, share: float = 1.0) -> float:
 
 @dataclass
 class Deadline:
-    """A watch by the clock: enough after ``seconds``, or once anything is in ``asked``.
+    """A watch by the clock: enough after ``seconds``, or once anything is in ``interrupts``.
 
     ``tell`` hears what is going on and which part of the time has passed; ``stopped`` says that something was cut
     short. ``clock`` may count processor time; ``timeout`` limits the time on the wall as well.
     """
 
     seconds: float
-    asked: list[int] = field(default_factory=list)
+    interrupts: list[int] = field(default_factory=list)
     tell: Progress | None = None
     clock: Callable[[], float] = monotonic
     timeout: float = inf
@@ -92,13 +92,13 @@ class Deadline:
         if self.tell is not None:
             used = max(passed / max(self.seconds, 1e-9), waited / max(self.timeout, 1e-9))
             self.tell(text, min(1.0, used))
-        enough = bool(self.asked) or passed >= share * self.seconds or waited >= share * self.timeout
+        enough = bool(self.interrupts) or passed >= share * self.seconds or waited >= share * self.timeout
         self.stopped |= enough
         return enough
 
     def left(self, share: float = 1.0) -> float:
         """As ``seconds_left`` says; none once it was asked to end."""
-        if self.asked:
+        if self.interrupts:
             return 0.0
         passed, waited = self.clock() - self.start, monotonic() - self.wall_start
         return min(share * self.seconds - passed, share * self.timeout - waited)

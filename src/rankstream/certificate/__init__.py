@@ -5,31 +5,6 @@ advance; ``fit_bound`` bounds the distance of any model where no oracle is exact
 ``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
 """
 
-from rankstream.certificate.gap import Certificate, certify, confidence_radii, confident_gap
-from rankstream.certificate.guarantees import (
-    data_error_bound,
-    data_error_rate,
-    guaranteed_gap,
-    naive_frank_wolfe_bound,
-    rounds_needed,
-    smoothing_error,
-    translate_to_norm,
-)
-from rankstream.certificate.proof import FitBound, Proof, fit_bound
+from rankstream._core import old_names
 
-__all__ = [
-    "Certificate",
-    "FitBound",
-    "Proof",
-    "certify",
-    "confidence_radii",
-    "confident_gap",
-    "data_error_bound",
-    "data_error_rate",
-    "fit_bound",
-    "guaranteed_gap",
-    "naive_frank_wolfe_bound",
-    "rounds_needed",
-    "smoothing_error",
-    "translate_to_norm",
-]
+__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)

@@ -29,7 +29,7 @@ class Proof:
     """A lower bound on the distance of any ranking model from the data, in a weighted Euclidean norm, that rises.
 
     It keeps cuts, half-spaces that hold all models: those of sets of items whose events exclude each other
-    (``oracles.bounds.exclusions``), those of parts of the items around every offer (``oracles.bounds.parts``), and
+    (``oracles.bounds.exclusions``), those of parts of the items around every offer (``oracles.bounds.rounds``), and
     any that are added from outside. What the point nearest to the data that keeps all cuts is away from the data, no
     model can avoid. Cuts know no order of the items: rankings that keep one are some of all, so the bound holds for
     them, too.

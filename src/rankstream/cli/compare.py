@@ -9,7 +9,7 @@ from rankstream._core.terminal import progress
 from rankstream.cli.options import Data, ReadingOptions, choice, print_answer, reading_options
 
 if TYPE_CHECKING:
-    from rankstream.data.splits import Holdout
+    from rankstream.data.observations import Holdout
     from rankstream.evaluate.comparison import Comparison
 
 

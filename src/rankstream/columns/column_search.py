@@ -11,7 +11,7 @@ from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate
 from rankstream.columns.column_finder import ColumnFinder, FoundColumns, by_tie_rule
-from rankstream.columns.linear_master import LinearMaster
+from rankstream.columns.master import LinearMaster
 from rankstream.columns.proofs import Prover, TableSchedule
 from rankstream.data.counts import Target
 from rankstream.distances import L1, HighNorm, LInf
@@ -19,7 +19,7 @@ from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import COLUMNS, Estimate, History
 
-MAX_GAP_SHARE = 0.1
+MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from
 MAX_RETAKES = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
 

@@ -12,7 +12,7 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.columns.column_finder import ColumnFinder
 from rankstream.columns.column_search import ColumnSearch, Goal, PlainNorm, RestrictedMaster
-from rankstream.columns.linear_master import LinearMaster
+from rankstream.columns.master import LinearMaster
 from rankstream.columns.proofs import Prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
@@ -23,7 +23,7 @@ from rankstream.oracles import DenseOracle, Oracle, SearchOracle, Ties
 from rankstream.oracles.selection import proving_table
 from rankstream.solver.runs import Estimate, Stop
 
-SEED_GAP = 1e-2
+SEED_GAP = 1e-2  # in l2, at which linear programs take over; benchmarks/corrective.py times both
 MIN_SLOW_SETS = 2**25  # sets of items in a table; with half as many, asking it in every round is better
 PROVEN_SHARE = 0.999  # of the distance, proven
 
@@ -94,21 +94,7 @@ def search_and_prove(
 ) -> tuple[ColumnSearch, NearestMixture]:
     """A fit by searches where an oracle is slow, with proofs before, beside and after it (``proving.Prover``).
 
-    Parameters
-    ----------
-    norm : HighNorm
-        The l2 distance.
-    target : Target
-        The data.
-    oracle : SearchOracle or DenseOracle
-        A search, or a table that is asked seldom.
-    goal : Goal
-        When it is enough.
-    max_rounds : int
-        The most rounds of search.
-    watch : Watch
-        Who says when time is up.
-
+    ``oracle`` is a search, or a table that is asked seldom; ``watch`` says when time is up.
     """
     assortments, offer_weights = norm.assortments, seen_weights(norm, target)
     table = oracle if isinstance(oracle, DenseOracle) else proving_table(assortments, oracle.ties, oracle.seed)

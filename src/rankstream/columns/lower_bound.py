@@ -81,21 +81,8 @@ def prove_lower_bound(
     the oracle is a search, a table that is slow may help; but where nobody counts the seconds, cuts alone, so that no
     certificate takes minutes or gigabytes unasked. None where nothing is proven.
 
-    Parameters
-    ----------
-    distance : HighNorm
-        The l2 norm, with weights or without.
-    target : Target
-        The data.
-    oracle : Oracle
-        That of a fit to these offers; only a quick table is asked.
-    gap : float
-        What may be left open.
-    watch : Watch
-        Who says when time is up.
-    rounds : int
-        The most rounds of a quick table; a fifth as many of cuts where nobody counts the seconds.
-
+    ``oracle`` is that of a fit to these offers; only a quick table is asked. ``rounds`` are the most of a quick table,
+    and a fifth as many of cuts where nobody counts the seconds.
     """
     goal, counted = Goal("gap", gap), seconds_left(watch) < np.inf
     if hasattr(oracle, "cheapest_by_first") and not is_slow(oracle):

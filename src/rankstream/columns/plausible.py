@@ -22,7 +22,7 @@ from rankstream.oracles import Ties
 
 BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far
 Region = Literal["l1", "linf", "confidence"]
-WARM_ROUNDS = 1000
+WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,8 @@ class RangeSearch:
 
     def run(self, limits: Limits) -> Optimum:
         """Generate columns until the gap is small enough, or patience ends."""
-        began, best_bound, score = perf_counter(), self._trivial_bound(), -np.inf
+        began, score = perf_counter(), -np.inf
+        best_bound = 0.0 if self.radius is None else float(self.target.min())
         best_dual = np.zeros(self.master.size)
         best = Optimum(np.zeros(0), np.inf, best_bound)
         for _ in range(limits.max_rounds):
@@ -119,9 +120,6 @@ class RangeSearch:
         if self.radius is None:
             return self.master.ball.distance(point[: self.master.size] - self.observed.frequencies)
         return float(point[self.master.size :] @ self.target)
-
-    def _trivial_bound(self) -> float:
-        return 0.0 if self.radius is None else float(self.target.min())
 
 
 @dataclass(frozen=True, eq=False)

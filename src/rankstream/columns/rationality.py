@@ -68,7 +68,7 @@ class SquaredSearch:
         )
 
 
-MAX_NOISE_SHARE = 1e-3
+MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
-MAX_OBSERVATIONS = 2.0**53
-SHORT_BATCH = 4096
+MAX_OBSERVATIONS = 2.0**53  # from which on one more would be lost to rounding
+SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rankstream.data.observations import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import Misfit, measure_misfit
 from rankstream.estimation.price_intervals import PriceIntervals, Share
-from rankstream.estimation.resampling import draw_counts, sizes_of
+from rankstream.estimation.resampling import effective_sizes, resample
 from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -106,7 +106,7 @@ class Bootstrap(PriceIntervals):
     ) -> None:  # fmt: skip
         random = np.random.default_rng(whole_number("seed", seed))
         data = observed(counts)
-        drawn = sizes_of(counts, data, sizes)
+        drawn = effective_sizes(counts, data, sizes)
         task = Task(data.assortments, data, seed)
         self.counts, self.method = data, make(method) or pick(task)
         refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
@@ -118,7 +118,7 @@ class Bootstrap(PriceIntervals):
         self.models: list[ChoiceModel] = []
         self.misfit = Misfit()
         for number in range(replicates):
-            self.models.append(refit(draw_counts(data, shares, random, drawn), seed + 1 + number))
+            self.models.append(refit(resample(data, shares, random, drawn), seed + 1 + number))
             if watch is not None and watch(number + 1, replicates) and number:
                 break
         if isinstance(refit, _Dense) and refit.first.stack is not None:

@@ -20,7 +20,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.solver.runs import Estimate, History
 
-MAX_OPEN_PART, MIN_DISTANCE = 0.01, 1e-9
+MAX_OPEN_PART, MIN_DISTANCE = 0.01, 1e-9  # of the distance may stay unproven; below the second, nothing is
 
 
 def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) -> Estimate[Any]:

@@ -6,9 +6,7 @@ from rankstream._core.types import Vec
 from rankstream.data.counts import ChoiceCounts
 
 
-def draw_counts(
-    counts: ChoiceCounts, shares: Vec, random: np.random.Generator, sizes: Vec | None = None
-) -> ChoiceCounts:
+def resample(counts: ChoiceCounts, shares: Vec, random: np.random.Generator, sizes: Vec | None = None) -> ChoiceCounts:
     """Counts of as many choices from each offer, with these shares; of ``sizes`` choices that weigh as much together.
 
     A size that is not whole is rounded up or down by chance, so that it is right on average.
@@ -24,7 +22,7 @@ def draw_counts(
     return ChoiceCounts(offers, tallies)
 
 
-def sizes_of(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec:
+def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec:
     """How many choices a replicate draws from each offer of ``data``, which are the observed ones of ``counts``.
 
     What weights add to the variance of a frequency follows their squares: (sum of weights)^2 / (sum of squares) choices

@@ -11,9 +11,8 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
+from rankstream.data.observations import Holdout, observed, splits
 from rankstream.data.prices import PriceLevels
-from rankstream.data.splits import Holdout, splits
 from rankstream.estimation.methods import METHODS, WITH_PRICES, make, pick
 from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
@@ -34,14 +33,9 @@ def fit_by_method(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceMo
     return (make(name) or pick(task)).model(task)
 
 
-def fit_baseline(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
-    """What people use instead, by name (``baselines.FITS``)."""
-    return baselines.fit(name, counts, seed=seed)
-
-
 MODELS: dict[str, Callable[..., ChoiceModel]] = {
     **{name: partial(fit_by_method, name) for name in METHODS},
-    **{name: partial(fit_baseline, name) for name in baselines.FITS if name not in METHODS},
+    **{name: partial(baselines.fit, name) for name in baselines.FITS if name not in METHODS},
 }
 """What can be compared by name: every method of ``estimate``, and the other baselines."""
 PRICED: dict[str, Callable[..., ChoiceModel]] = {name: partial(fit_by_method, name) for name in WITH_PRICES}

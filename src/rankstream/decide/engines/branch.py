@@ -1,7 +1,7 @@
 """Branch and bound over wish lists: the best offers of a ranking model, with a proof."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.decide.engines import branch_kernels as kernels
 from rankstream.decide.engines import list_kernels, table_kernels
 from rankstream.decide.engines.cells import best_cells
+from rankstream.decide.engines.list_kernels import WishLists
 from rankstream.decide.engines.lists import Found, Lists, climb, local_search
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rows
@@ -33,10 +34,7 @@ class Node(NamedTuple):
 
     state: Bytes
     codes: Codes
-    start: Codes
-    item: Codes
-    weight: Vec
-    end: Vec
+    lists: WishLists
     price: Vec
     constant: float
     bound: float
@@ -77,12 +75,9 @@ class Branching:
     def run(self, starts: int = 4, seed: int = 0) -> bool:
         """Search until all is proven, or whoever watches has had enough; whether it is proven."""
         self.found.update(local_search(self.lists, self.problem, starts, seed, self.watch))
-        n = self.lists.margin.size
-        lists = self.lists
-        root = Node(
-            np.zeros(n, dtype=np.int8), np.arange(n), lists.start, lists.item, lists.weight, lists.end,
-            np.zeros(lists.item.size), -lists.fixed_cost, np.inf,
-        )  # fmt: skip
+        lists, n = self.lists.arrays, self.lists.margin.size
+        price = np.zeros(lists.item.size)
+        root = Node(np.zeros(n, dtype=np.int8), np.arange(n), lists, price, -self.lists.fixed_cost, np.inf)
         self._charge_rows(root)
         self.open = [root._replace(constant=root.constant + float(self.row_price @ self.rules.rows.limits))]
         while self.open:
@@ -117,12 +112,9 @@ class Branching:
         rows = self.rules.rows
         self.charge = self.lists.cost + self.row_price @ rows.factors
         constant = root.constant + float(self.row_price @ rows.limits)
-        arrays, scratch = self._arrays(root, self.rules.most), np.empty_like(root.price)
-        target = self.threshold + self.close - constant
-        bound = kernels.descend(
-            *arrays, target, PART_STEPS, FIRST_PACE, root.price.copy(), scratch, np.zeros(root.codes.size)
-        )
-        return constant + bound
+        limits, target = self._limits(root, self.rules.most), self.threshold + self.close - constant
+        scratch = root.price.copy(), np.empty_like(root.price), np.zeros(root.codes.size)
+        return constant + kernels.descend(root.lists, limits, target, PART_STEPS, FIRST_PACE, *scratch)
 
     def _explore(self, node: Node) -> None:
         """Bound a part, decide what the bound decides, and split what is left in two."""
@@ -137,19 +129,18 @@ class Branching:
             if node.codes.size <= MAX_TABLE_ITEMS and self._table_pays(node, steps):
                 self._try_all(node)
                 return
-            arrays = self._arrays(node, slots)
+            limits = self._limits(node, slots)
             target = self.threshold + self.close - node.constant
             best_price, offer = np.empty_like(node.price), np.zeros(node.codes.size)
-            bound = kernels.descend(
-                *arrays, target if np.isfinite(target) else 0.0, steps, pace, node.price, best_price, offer
-            )
+            aim = target if np.isfinite(target) else 0.0
+            bound = kernels.descend(node.lists, limits, aim, steps, pace, node.price, best_price, offer)
             bound = min(bound + node.constant, node.bound)
             self._round(node, offer, slots)
             if bound <= self.threshold + self.close:
                 return
             node = node._replace(price=best_price, bound=bound)
             into, out = np.zeros(node.codes.size), np.zeros(node.codes.size)
-            kernels.penalties(*arrays, best_price, into, out)
+            kernels.penalties(node.lists, limits, best_price, into, out)
             state = self._decided(node, into, out)
             if state is None:
                 return
@@ -162,12 +153,9 @@ class Branching:
             if changed:
                 node = self._shrunk(node, state)
 
-    def _arrays(self, node: Node, slots: int) -> tuple[Codes, Codes, Vec, Vec, Vec, Vec, Vec, int, float]:
-        where, room = node.codes, self.rules.room - float(self.rules.space[node.state == IN].sum())
-        return (
-            node.start, node.item, node.weight, node.end, self.lists.margin[where], self.charge[where],
-            self.rules.space[where], slots, room,
-        )  # fmt: skip
+    def _limits(self, node: Node, slots: int) -> kernels.OfferLimits:
+        where, capacity = node.codes, self.rules.capacity - float(self.rules.space[node.state == IN].sum())
+        return kernels.OfferLimits(self.charge[where], self.rules.space[where], slots, capacity)
 
     def _decided(self, node: Node, into: Vec, out: Vec) -> Bytes | None:
         """The state with every item fixed without which, or with which, a part could not exceed the threshold."""
@@ -197,29 +185,26 @@ class Branching:
         codes = np.flatnonzero(state == FREE)
         local = state[node.codes]
         place = np.cumsum(local == FREE) - 1
-        start, item = np.empty_like(node.start), np.empty_like(node.item)
-        weight, end, price = np.empty_like(node.weight), np.empty_like(node.end), np.empty_like(node.price)
-        rows, done = kernels.shrink(
-            node.start, node.item, node.weight, node.end, self.lists.margin[node.codes], node.price, local, place,
-            start, item, weight, end, price,
-        )  # fmt: skip
-        entered = node.codes[local == IN]
-        size = int(start[rows])
-        return Node(
-            state, codes, start[: rows + 1], item[:size], weight[:rows], end[:rows], price[:size],
-            node.constant + done - float(self.charge[entered].sum()), node.bound,
-        )  # fmt: skip
+        space: Any = map(np.empty_like, node.lists)
+        new, price = WishLists(*space), np.empty_like(node.price)
+        rows, done = kernels.shrink(node.lists, node.price, local, place, new, price)
+        entered, size = node.codes[local == IN], int(new.start[rows])
+        lists = WishLists(
+            new.start[: rows + 1], new.item[:size], new.weight[:rows], new.end[:rows], self.lists.margin[codes]
+        )
+        constant = node.constant + done - float(self.charge[entered].sum())
+        return Node(state, codes, lists, price[:size], constant, node.bound)
 
     def _table_pays(self, node: Node, steps: int) -> bool:
         """Whether a table of all offers takes no longer than the next steps would, by the number of terms of each."""
-        return bool(2**node.codes.size * (node.codes.size + 8) <= TABLE_TERMS_PER_STEP * steps * node.item.size)
+        return bool(2**node.codes.size * (node.codes.size + 8) <= TABLE_TERMS_PER_STEP * steps * node.lists.item.size)
 
     def _try_all(self, node: Node) -> None:
         """The best offers of a part from a table of all that it leaves open."""
         codes, bits = node.codes, node.codes.size
         table, inside = np.zeros(2**bits), node.state == IN
         steps = 2 ** np.arange(bits)
-        table_kernels.spread(node.start, node.item, node.weight, node.end, self.lists.margin[codes], steps, table)
+        table_kernels.spread(*node.lists, steps, table)
         table_kernels.subset_sums(table, bits)
         digits = np.stack([np.arange(bits)[::-1], np.full(bits, -1)], axis=1)
         rules, sizes = self.rules.left(codes, inside), np.full(bits, 2)
@@ -236,14 +221,14 @@ class Branching:
         """The offer that the prices suggest, improved while that pays, may be a better one."""
         held = (node.state == IN).astype(np.int8)
         held[node.codes[np.argsort(-offer, kind="stable")[: min(slots, int((offer > 0.5).sum()))]]] = 1
-        if held.tobytes() in self.found or not list_kernels.fits(held, *self.rules.arrays):
+        if held.tobytes() in self.found or not list_kernels.fits(held, self.rules.arrays):
             return
         best = max(self.found.values(), default=-np.inf)
         if self.lists.value(held) > best - 0.02 * abs(best):
             climb(self.lists, self.rules, held, self.found)
 
     def _keep(self, held: Bytes) -> None:
-        if list_kernels.fits(held, *self.rules.arrays):
+        if list_kernels.fits(held, self.rules.arrays):
             self.found[held.tobytes()] = self.lists.value(held)
 
 

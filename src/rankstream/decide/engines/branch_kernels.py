@@ -6,22 +6,33 @@ at least what any offer earns (Lagrangian decomposition); good prices make the c
 first item; those before it are out, those after it are in where their price is negative.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rankstream._core.compilation import compiled
 from rankstream._core.types import Bytes, Codes, Vec
+from rankstream.decide.engines.list_kernels import WishLists
 
 MOMENTUM, MAX_STEPS_WITHOUT_GAIN, PACE_FACTOR = 0.8, 6, 0.6
 """How much of a step is the one before; after how many steps without gain the pace falls, and to which part."""
 
 
+class OfferLimits(NamedTuple):
+    """What each item costs in an offer and fills of it, how many there may be, and how much capacity there is."""
+
+    cost: Vec
+    space: Vec
+    slots: int
+    capacity: float
+
+
 @compiled
-def answers(
-    start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, price: Vec, total: Vec, chosen: Bytes
-) -> float:
+def answers(lists: WishLists, price: Vec, total: Vec, chosen: Bytes) -> float:
     """The sum of the lists' best answers at these prices; into ``total`` the items' summed prices, into ``chosen``
     which items are in the copies.
     """
+    start, item, weight, end, margin = lists
     bound = 0.0
     total[:] = 0.0
     for r in range(weight.size):
@@ -42,12 +53,13 @@ def answers(
 
 
 @compiled
-def offer_at(total: Vec, cost: Vec, space: Vec, slots: int, room: float, offer: Vec) -> tuple[float, float, float]:
+def offer_at(total: Vec, limits: OfferLimits, offer: Vec) -> tuple[float, float, float]:
     """The most that an offer is paid at these prices less listing costs, and the least net price that got in.
 
     The smaller of two relaxations: a number of slots, or a capacity that may cut the last item. Third: the net price of
     the first item that did not get in (0 if it would not pay), which is what replaces one that is taken out.
     """
+    cost, space, slots, capacity = limits
     n = total.size
     net = total - cost
     order = np.argsort(-net)
@@ -63,10 +75,10 @@ def offer_at(total: Vec, cost: Vec, space: Vec, slots: int, room: float, offer: 
         offer[i] = 1.0
         sum_slots += net[i]
         last = net[i] if k == slots - 1 else 0.0
-    if room == np.inf:
+    if capacity == np.inf:
         return sum_slots, last, following
     by_density = np.argsort(-net / np.maximum(space, 1e-12))
-    left, sum_room = room, 0.0
+    left, sum_room = capacity, 0.0
     part = np.zeros(n)
     for k in range(n):
         i = by_density[k]
@@ -85,22 +97,9 @@ def offer_at(total: Vec, cost: Vec, space: Vec, slots: int, room: float, offer: 
 
 @compiled
 def descend(
-    start: Codes,
-    item: Codes,
-    weight: Vec,
-    end: Vec,
-    margin: Vec,
-    cost: Vec,
-    space: Vec,
-    slots: int,
-    room: float,
-    target: float,
-    steps: int,
-    pace: float,
-    price: Vec,
-    best_price: Vec,
+    lists: WishLists, limits: OfferLimits, target: float, steps: int, pace: float, price: Vec, best_price: Vec,
     best_offer: Vec,
-) -> float:
+) -> float:  # fmt: skip
     """Lower the bound by subgradient steps of Polyak's length, from ``price``; the best prices into ``best_price``.
 
     A step goes on in part where the one before went, which keeps prices from swinging to and fro, and moves the prices
@@ -111,6 +110,7 @@ def descend(
     round before has measured, and notes only where each list's answer begins; the second reads from that what is in
     each copy.
     """
+    start, item, weight, end, margin = lists
     n, size = margin.size, item.size
     total, offer = np.zeros(n), np.zeros(n)
     first = np.zeros(weight.size, dtype=np.int64)
@@ -134,7 +134,7 @@ def descend(
                 total[i] += here
             first[r] = begin
             bound += top
-        bound += offer_at(total, cost, space, slots, room, offer)[0]
+        bound += offer_at(total, limits, offer)[0]
         if bound < best:
             little = best < np.inf and bound > best - 1e-4 * (best - target)
             stuck = stuck + 1 if little else 0
@@ -177,35 +177,23 @@ def descend(
 
 
 @compiled
-def penalties(
-    start: Codes,
-    item: Codes,
-    weight: Vec,
-    end: Vec,
-    margin: Vec,
-    cost: Vec,
-    space: Vec,
-    slots: int,
-    room: float,
-    price: Vec,
-    into: Vec,
-    out: Vec,
-) -> float:
+def penalties(lists: WishLists, limits: OfferLimits, price: Vec, into: Vec, out: Vec) -> float:
     """The bound at these prices, and for each item the bound if it must be in the offer, and if it must not.
 
     Must item q not be there, a list keeps its best answers after q and loses q's negative price in those before; must
     it be there, nothing after q can be first, and those before pay a positive price of q.
     """
+    start, item, weight, end, margin = lists
     n, size = margin.size, item.size
     total, offer = np.zeros(n), np.zeros(n)
     chosen = np.zeros(size, dtype=np.int8)
     # first what changes for the one offer: an item that is forced out is replaced by the next in line, one that is
     # forced in replaces the last
-    bound = answers(start, item, weight, end, margin, price, total, chosen)
-    paid, last, following = offer_at(total, cost, space, slots, room, offer)
+    bound = answers(lists, price, total, chosen)
+    paid, last, following = offer_at(total, limits, offer)
     bound += paid
     for i in range(n):
-        net = total[i] - cost[i]
+        net = total[i] - limits.cost[i]
         into[i], out[i] = bound, bound
         if following < np.inf:
             if offer[i] > 0.0:
@@ -239,25 +227,14 @@ def penalties(
 
 @compiled
 def shrink(
-    start: Codes,
-    item: Codes,
-    weight: Vec,
-    end: Vec,
-    margin: Vec,
-    price: Vec,
-    state: Bytes,
-    place: Codes,
-    new_start: Codes,
-    new_item: Codes,
-    new_weight: Vec,
-    new_end: Vec,
-    new_price: Vec,
+    lists: WishLists, price: Vec, state: Bytes, place: Codes, new: WishLists, new_price: Vec
 ) -> tuple[int, float]:
     """The lists once some items are decided: those out vanish, those in end a list. Returns how many lists are left.
 
     ``place[i]`` is the new number of an item that stays undecided. Lists that nothing can change any more are summed up
     in the second number.
     """
+    start, item, weight, end, margin = lists
     rows, at, done = 0, 0, 0.0
     for r in range(weight.size):
         # an item that is in ends the list with its own margin; whatever comes after it is never reached
@@ -265,7 +242,7 @@ def shrink(
         for p in range(start[r], start[r + 1]):
             i = item[p]
             if state[i] == 0:
-                new_item[at] = place[i]
+                new.item[at] = place[i]
                 new_price[at] = price[p]
                 at += 1
             elif state[i] > 0:
@@ -274,7 +251,7 @@ def shrink(
         if at == begin:
             done += weight[r] * gain
             continue
-        new_start[rows], new_weight[rows], new_end[rows] = begin, weight[r], gain
+        new.start[rows], new.weight[rows], new.end[rows] = begin, weight[r], gain
         rows += 1
-    new_start[rows] = at
+    new.start[rows] = at
     return rows, done

@@ -100,7 +100,7 @@ def best_cells(
     numbers = numbers[:, np.append([True] * 3, breakable)]
     best, picks = np.full(max(1, top), -np.inf), np.zeros(max(1, top), dtype=np.int64)
     by_size = np.full(sizes.size + 1, -np.inf)
-    limits = rules.room, rules.least, rules.most, rows.limits[breakable]
+    limits = rules.capacity, rules.least, rules.most, rows.limits[breakable]
     feasible = table_kernels.scan(values, sizes, numbers[digits], *limits, best, picks, by_size)
     return best, picks, by_size, feasible
 

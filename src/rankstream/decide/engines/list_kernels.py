@@ -1,15 +1,28 @@
-"""Compiled loops over wish lists: customers' rankings, cut where something that is always there ends them.
+"""Compiled loops over wish lists: customers' rankings, cut where something that is always there ends them."""
 
-The list of ranking r is ``item[start[r]:start[r + 1]]``, best first; ``weight[r]`` is how many customers have it and
-``end[r]`` what is earned if nothing of it is offered.
-"""
+from typing import NamedTuple
 
 import numpy as np
 
 from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bytes, Codes, Vec
+from rankstream.decide.problem.rules import RuleArrays
 
 MODULUS = (1 << 42) - 11
+
+
+class WishLists(NamedTuple):
+    """The list of ranking r is ``item[start[r]:start[r + 1]]``, best first.
+
+    ``weight[r]`` is how many customers have it, ``end[r]`` what is earned if nothing of it is offered,
+    ``margin[i]`` what item i earns.
+    """
+
+    start: Codes
+    item: Codes
+    weight: Vec
+    end: Vec
+    margin: Vec
 
 
 @compiled
@@ -79,8 +92,9 @@ def merge(start: Codes, item: Codes, weight: Vec, end: Vec, mark: Codes, order: 
 
 
 @compiled
-def earned(start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, held: Bytes) -> float:
+def earned(lists: WishLists, held: Bytes) -> float:
     """What an offer earns: every list's first item that is held, or its end."""
+    start, item, weight, end, margin = lists
     total = 0.0
     for r in range(weight.size):
         gain = end[r]
@@ -93,9 +107,7 @@ def earned(start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, held: 
 
 
 @compiled
-def changes(
-    start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, held: Bytes, add: Vec, drop: Vec, swap: Vec
-) -> float:
+def changes(lists: WishLists, held: Bytes, add: Vec, drop: Vec, swap: Vec) -> float:
     """What an offer earns, and how that changes with each item added, dropped, or exchanged.
 
     One pass over the lists: adding i changes those in which i stands before the first item held; dropping that first
@@ -103,6 +115,7 @@ def changes(
     f and adding i: lists whose first is f and in which i comes after f, but before the second one, and lists in which i
     stands before f, which no longer lose f.
     """
+    start, item, weight, end, margin = lists
     add[:] = 0.0
     drop[:] = 0.0
     swap[:] = 0.0
@@ -138,57 +151,32 @@ def changes(
 
 
 @compiled
-def fits(
-    held: Bytes,
-    space: Vec,
-    room: float,
-    least: int,
-    most: int,
-    row: Codes,
-    counted: Codes,
-    sign: Codes,
-    limits: Codes,
-) -> bool:
-    """Whether an offer of free items keeps all rules.
-
-    The items that count in row k are those in ``counted`` from ``row[k]`` up to ``row[k + 1]``.
-    """
+def fits(held: Bytes, rules: RuleArrays) -> bool:
+    """Whether an offer of free items keeps all rules."""
     size, filled = 0, 0.0
     for i in range(held.size):
         if held[i] > 0:
             size += 1
-            filled += space[i]
-    good = least <= size <= most and filled <= room
-    for k in range(limits.size):
+            filled += rules.space[i]
+    good = rules.least <= size <= rules.most and filled <= rules.capacity
+    for k in range(rules.limits.size):
         total = 0
-        for p in range(row[k], row[k + 1]):
-            if held[counted[p]] > 0:
-                total += sign[p]
-        if total > limits[k]:
+        for p in range(rules.row[k], rules.row[k + 1]):
+            if held[rules.counted[p]] > 0:
+                total += rules.sign[p]
+        if total > rules.limits[k]:
             good = False
     return good
 
 
 @inner
-def better(
-    held: Bytes,
-    gone: int,
-    new: int,
-    space: Vec,
-    room: float,
-    least: int,
-    most: int,
-    row: Codes,
-    counted: Codes,
-    sign: Codes,
-    limits: Codes,
-) -> bool:
+def better(held: Bytes, gone: int, new: int, rules: RuleArrays) -> bool:
     """Whether the offer keeps all rules without ``gone`` and with ``new`` (-1: none); the offer is left as it was."""
     if gone >= 0:
         held[gone] = 0
     if new >= 0:
         held[new] = 1
-    good = fits(held, space, room, least, most, row, counted, sign, limits)
+    good = fits(held, rules)
     if gone >= 0:
         held[gone] = 1
     if new >= 0:
@@ -197,35 +185,16 @@ def better(
 
 
 @compiled
-def climb(
-    start: Codes,
-    item: Codes,
-    weight: Vec,
-    end: Vec,
-    margin: Vec,
-    space: Vec,
-    room: float,
-    least: int,
-    most: int,
-    row: Codes,
-    counted: Codes,
-    sign: Codes,
-    limits: Codes,
-    cost: Vec,
-    pays: float,
-    held: Bytes,
-    steps: Bytes,
-    values: Vec,
-) -> int:
+def climb(lists: WishLists, rules: RuleArrays, cost: Vec, pays: float, held: Bytes, steps: Bytes, values: Vec) -> int:
     """Take the best feasible change of ``held`` as long as one pays: add an item, drop one, or exchange two.
 
     Every offer on the way goes into a row of ``steps``, what it is worth into ``values``. Returns how many there are;
     if that fills ``steps``, there may be more to gain.
     """
-    n = margin.size
+    n = lists.margin.size
     add, drop, swap = np.zeros(n), np.zeros(n), np.zeros((n, n))
     for step in range(values.size):
-        value = changes(start, item, weight, end, margin, held, add, drop, swap)
+        value = changes(lists, held, add, drop, swap)
         for i in range(n):
             steps[step, i] = held[i]
             if held[i] > 0:
@@ -245,7 +214,7 @@ def climb(
                     gain += swap[f, i]
                 if gain > best:
                     out, into = f if f < n else -1, i if i < n else -1
-                    if better(held, out, into, space, room, least, most, row, counted, sign, limits):
+                    if better(held, out, into, rules):
                         best, gone, new = gain, out, into
         if gone < 0 and new < 0:
             return step + 1

@@ -11,7 +11,7 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import IN, Rules
 from rankstream.models.rankings import RankingModel
 
-MIN_GAIN = 1e-12
+MIN_GAIN = 1e-12  # of a change, per customer: less is rounding
 STEPS_AT_ONCE = 64
 """Steps between two questions whether there is still time."""
 Found = dict[bytes, float]
@@ -36,13 +36,13 @@ class Lists:
     fixed_cost: float
 
     @property
-    def arrays(self) -> tuple[Codes, Codes, Vec, Vec, Vec]:
+    def arrays(self) -> kernels.WishLists:
         """What the kernels take."""
-        return self.start, self.item, self.weight, self.end, self.margin
+        return kernels.WishLists(self.start, self.item, self.weight, self.end, self.margin)
 
     def value(self, held: Bytes) -> float:
         """Expected margin less listing costs, of an offer of free items beside what must be offered."""
-        return kernels.earned(*self.arrays, held) - float(self.cost @ held) - self.fixed_cost
+        return kernels.earned(self.arrays, held) - float(self.cost @ held) - self.fixed_cost
 
     def whole(self, problem: OfferProblem, held: Bytes) -> Mask:
         """For every item of the model, whether it is in the offer."""
@@ -72,9 +72,9 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
 def climb(lists: Lists, rules: Rules, held: Bytes, found: Found, watch: Watch = unwatched) -> None:
     """From a feasible offer to one that no single change improves; every step is kept in ``found``."""
     steps, values = np.zeros((STEPS_AT_ONCE, held.size), dtype=np.int8), np.zeros(STEPS_AT_ONCE)
-    given = (*lists.arrays, *rules.arrays)
+    given, allowed = lists.arrays, rules.arrays
     while True:
-        done = kernels.climb(*given, lists.cost, MIN_GAIN, held, steps, values)
+        done = kernels.climb(given, allowed, lists.cost, MIN_GAIN, held, steps, values)
         for number in range(done):
             found[steps[number].tobytes()] = float(values[number]) - lists.fixed_cost
         if done < STEPS_AT_ONCE or watch("local search"):
@@ -98,9 +98,9 @@ def local_search(
             order = random.permutation(n)
             for code in order[: max(1, rules.most)]:
                 held[code] = 1
-                if not kernels.fits(held, *rules.arrays):
+                if not kernels.fits(held, rules.arrays):
                     held[code] = 0
-        if not kernels.fits(held, *rules.arrays):
+        if not kernels.fits(held, rules.arrays):
             if found:
                 continue
             from rankstream.decide.engines.milp import some_offer

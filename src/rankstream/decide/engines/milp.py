@@ -24,8 +24,8 @@ class Program:
         self.free, rules = problem.free, problem.free_rules
         every = [self.variable(-float(problem.costs[code]), whole=True) for code in self.free]
         self.row(every, [1.0] * len(every), rules.least, rules.most)
-        if rules.room < np.inf:
-            self.row(every, rules.space.tolist(), -self.infinity, rules.room)
+        if rules.capacity < np.inf:
+            self.row(every, rules.space.tolist(), -self.infinity, rules.capacity)
         for factors, limit in zip(rules.rows.factors, rules.rows.limits.tolist(), strict=True):
             used = np.flatnonzero(factors)
             self.row(used.tolist(), factors[used].tolist(), -self.infinity, limit)

@@ -20,7 +20,7 @@ from rankstream.models.parametric.price_logit import PricedModel
 from rankstream.models.rankings import RankingModel
 
 N_DRAWN_RANKINGS = 2000
-DRAWS_AT_ONCE = 100
+DRAWS_AT_ONCE = 100  # between two questions whether there is still time
 
 
 def law_of(model: Any) -> Prior:

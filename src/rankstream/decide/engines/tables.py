@@ -19,7 +19,7 @@ from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 from rankstream.models.rankings import RankingModel
 
-MAX_CELLS = 2**24
+MAX_CELLS = 2**24  # 128 MB of values
 MAX_STATES = 2**26
 """Numbers in a table beside the offers: half a gigabyte."""
 SECONDS_PER_BIT, SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 0.8e-9, 2e-9

@@ -266,7 +266,7 @@ def _contradiction(problem: OfferProblem, state: Bytes) -> str:
             )
     if rows.broken(state).size:
         return "No offer meets must, requires and changes together: relax one of them."
-    if (filled := float(problem.space[inside].sum())) > problem.rules.room:
+    if (filled := float(problem.space[inside].sum())) > problem.rules.capacity:
         return f"The items that must be offered fill {filled:g} of a capacity of {problem.capacity:g}: raise it."
     least, possible = max(problem.least, int(inside.sum())), int((state != OUT).sum())
     if least > problem.most:

@@ -92,33 +92,49 @@ def make_rows(size: int, rows: Iterable[LimitRow]) -> Rows:
     return Rows(factors, limits, tuple(row.keyword for row in given))
 
 
+class RuleArrays(NamedTuple):
+    """What compiled loops are told of rules: space and the capacity for it, how few and how many items, and the rows.
+
+    The items that count in row k are those in ``counted`` from ``row[k]`` up to ``row[k + 1]``, each by its ``sign``.
+    """
+
+    space: Vec
+    capacity: float
+    least: int
+    most: int
+    row: Codes
+    counted: Codes
+    sign: Codes
+    limits: Codes
+
+
 @dataclass(frozen=True, eq=False)
 class Rules:
     """How many of some items an offer may have, how much of a capacity they may fill, and the rows it must keep."""
 
     space: Vec
-    room: float
+    capacity: float
     least: int
     most: int
     rows: Rows
 
     @property
-    def arrays(self) -> tuple[Vec, float, int, int, Codes, Codes, Codes, Codes]:
+    def arrays(self) -> RuleArrays:
         """What the kernels take."""
-        return self.space, self.room, self.least, self.most, *self.rows.sparse, self.rows.limits
+        return RuleArrays(self.space, self.capacity, self.least, self.most, *self.rows.sparse, self.rows.limits)
 
     def allow(self, held: Mask) -> bool:
         """Whether an offer keeps them all."""
-        fits = self.least <= int(held.sum()) <= self.most and float(self.space[held].sum()) <= self.room
+        fits = self.least <= int(held.sum()) <= self.most and float(self.space[held].sum()) <= self.capacity
         return fits and bool((self.rows.slack(held) >= 0).all())
 
     def left(self, codes: Codes, inside: Mask) -> "Rules":
         """What they leave of some items, once those ``inside`` are in the offer and all others are not."""
-        taken, room = int(inside.sum()), self.room
-        if room < np.inf:
-            room -= float(self.space[inside].sum())
+        taken, capacity = int(inside.sum()), self.capacity
+        if capacity < np.inf:
+            capacity -= float(self.space[inside].sum())
         rows = self.rows.left(codes, inside)
-        return Rules(self.space[codes], room, self.least - taken, self.most - taken, rows)
+        return Rules(self.space[codes], capacity, self.least - taken, self.most - taken, rows)
 
     def follow(self, state: Bytes) -> bool:
         """Fix all that follows from what is decided in ``state``, in place; False where the rules cannot be kept."""
@@ -126,8 +142,8 @@ class Rules:
             before = state.copy()
             if not self.rows.follow(state):
                 return False
-            if self.room < np.inf:
-                left = self.room - float(self.space[state == IN].sum())
+            if self.capacity < np.inf:
+                left = self.capacity - float(self.space[state == IN].sum())
                 if left < 0.0:
                     return False
                 state[(state == FREE) & (self.space > left)] = OUT

@@ -25,7 +25,6 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 TRUST = 30.0
-EXACT = 100_000.0
 SAMPLES = 20_000
 CURVATURE_SAMPLES = 1000  # two or three steps to a gap of 0.01 nats; with 3,000 it is two, and takes longer
 QUICK_STATES = 2**13  # of a program that is to be run some dozens of times without being asked for

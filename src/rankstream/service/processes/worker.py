@@ -132,17 +132,8 @@ class _Process:
 class Worker:
     """Asks questions of a process, one after the other; it is started at the first, and again where it died.
 
-    Parameters
-    ----------
-    module : str
-        The module of this room whose ``main`` the process runs.
-    words : str
-        What that is told.
-    timeout : float, optional
-        Seconds after which the process is killed over a question.
-    beside : Worker, optional
-        Shares the process of another worker; neither waits for the other's questions.
-
+    The process runs ``main`` of a ``module`` of this room with these ``words``, and is killed over a question after
+    ``timeout`` seconds. A worker ``beside`` another shares its process; neither waits for the other's questions.
     """
 
     def __init__(

@@ -80,15 +80,7 @@ def key_of(offered: Offered) -> frozenset[Any]:
 class Ingest:
     """Writes batches within the transactions of the log's one writer; what it remembers is only ever of what is there.
 
-    Parameters
-    ----------
-    limits : ServiceLimits
-        The most of everything.
-    new_markets : bool
-        Whether a market may be made by its first batch.
-    seed : int
-        The seed of markets that are made.
-
+    The parameters are those of ``hub.Options``.
     """
 
     def __init__(self, limits: ServiceLimits, new_markets: bool = True, seed: int = 0) -> None:

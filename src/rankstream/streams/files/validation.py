@@ -11,7 +11,7 @@ from rankstream.data.decay import DecayingCounts, WindowCounts, make_counts
 from rankstream.solver.loop import Solver, State
 
 MAX_MAGNITUDE = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
-SUM_TOLERANCE = 1e-6
+SUM_TOLERANCE = 1e-6  # by which sums of many rounds may differ, relative to their size
 
 
 def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None:

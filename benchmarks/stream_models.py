@@ -1,7 +1,9 @@
 """What a stream serves over time: its maximum-entropy model against its sparse one, and against a fit from scratch.
 
 One market of the paper (10 items, 40 offers), batches of 500 choices, with and without a half-life; root mean squared
-errors on 100 offers never made, and CPU seconds of the stream so far. Run with ``python benchmarks/served.py [seed]``.
+errors on 100 offers never made, and CPU seconds of the stream so far.
+
+Run with ``python benchmarks/stream_models.py [seed]``.
 """
 
 import os

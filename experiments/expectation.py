@@ -1,6 +1,6 @@
 """Write expected.json: the means of a small fixed-seed part of the study, which a test holds later runs against.
 
-Run ``python -m experiments.expected`` from the root of the repository.
+Run ``python -m experiments.expectation`` from the root of the repository.
 """
 
 import json

@@ -1,0 +1,92 @@
+"""Distances by name, and what goes with one: its best smoothing, and weights of offers by their observations."""
+
+import re
+from math import inf, sqrt
+from typing import Literal
+
+import numpy as np
+
+from rankstream._core.arguments import number_between, whole_number
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.distances.bilinear import MIN_WEIGHT
+from rankstream.distances.kl import KL
+from rankstream.distances.max_difference import MaxDifference
+from rankstream.distances.norms import L1, L2, HighNorm, LInf, LowNorm
+from rankstream.distances.protocol import Distance
+
+NAMES = "'l1', 'l2', 'linf', 'l' and any number above 1 such as 'l1.5', 'squared-l2', 'max-difference', 'kl'"
+Weights = tuple[float, ...] | None
+
+
+def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
+    """A distance by its name, or the object itself.
+
+    >>> offers = Assortments([("tea", "pie")])
+    >>> make("l3", offers).width, make("squared-l2", offers).smoothing
+    (1.0, 1.0)
+    """
+    if not isinstance(name, str):
+        if isinstance(name, type) or not hasattr(name, "respond"):
+            raise ValueError(f"{name!r} is neither the name of a distance nor a distance: see distances.make.")
+        return name
+    found = re.fullmatch(r"(squared-)?l(inf|\d+(?:\.\d+)?)", name)
+    if found:
+        q = number_between(f"The q of {name!r}", float(found[2]), 1.0)
+        if found[1] and not 2.0 <= q < inf:
+            raise ValueError(
+                f"The distance {name!r} is not smooth: only l_q norms with 2 <= q < infinity can be squared."
+            )
+        if found[1]:
+            return HighNorm(assortments, smoothing, weights, q, squared=True)
+        return norm(q, assortments, smoothing, weights)
+    if name == "max-difference":
+        return MaxDifference(assortments, smoothing, weights)
+    if name == "kl":
+        if smoothing:
+            raise ValueError("The distance 'kl' takes no smoothing: its floor keeps it bounded.")
+        return KL(assortments, weights)
+    raise ValueError(f"Unknown distance {name!r}: choose one of {NAMES}.")
+
+
+def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
+    """The l_q norm with the dual domain and potential of the paper's Table "MD constants"."""
+    number_between("q", q, 1.0)
+    if q == 1.0:
+        return L1(assortments, smoothing, weights)
+    if q == 2.0:
+        return L2(assortments, smoothing, weights)
+    if q == inf:
+        return LInf(assortments, smoothing, weights)
+    if q < 2.0:
+        return LowNorm(assortments, smoothing, weights, q)
+    return HighNorm(assortments, smoothing, weights, q)
+
+
+def optimal_smoothing(distance: Distance, horizon: int) -> float:
+    """The smoothing that makes the bound of Theorem "s-FTL" on the plain norm smallest after ``horizon`` rounds.
+
+    It minimises 2 G^2 / (smoothing * (T + 1)) + smoothing * max |potential| (Table "smoothed rates").
+
+    >>> round(optimal_smoothing(L2(Assortments([("tea", "pie")])), 799), 4)
+    0.1
+    """
+    whole_number("horizon", horizon, least=1)
+    if distance.largest_potential == 0.0:  # the dual domain is a single point
+        return 1.0
+    return sqrt(2.0 * distance.grad_bound**2 / (distance.largest_potential * (horizon + 1.0)))
+
+
+def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "root") -> tuple[float, ...]:
+    """Weights per offer from its number of observations: square roots for norms, shares for KL; all 1 where equal.
+
+    Where choices have all but faded they are at least 1e-100, the smallest that distances take.
+    """
+    if kind not in ("root", "share"):
+        raise ValueError(f"Unknown kind of weights {kind!r}: choose 'root' or 'share'.")
+    totals = counts.totals
+    if not totals.any():
+        raise ValueError("There are no observations to take weights from: observe some choices first.")
+    relative = totals * (counts.assortments.n_offers / totals.sum())
+    weights = np.sqrt(relative) if kind == "root" else relative
+    return tuple(np.where(totals > 0.0, np.maximum(weights, MIN_WEIGHT), 0.0).tolist())
