@@ -13,7 +13,7 @@ from random_laws import a_prior
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.estimation.resampling import draw_counts
+from rankstream.estimation.resampling import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_prior
@@ -158,7 +158,7 @@ def test_a_sampled_curvature_solves_its_own_hessian_and_saves_steps() -> None:
     slope = np.random.default_rng(2).normal(size=weights.size)
     assert Curvature(vertices, weights).solve(slope) == pytest.approx(np.linalg.solve(hessian, slope))
     kept: dict[str, Any] = {"prior": first.model.prior, "trust": first.trust, "start": first, "tolerance": 1e-6}
-    again = draw_counts(counts, first.fitted, np.random.default_rng(0))
+    again = resample(counts, first.fitted, np.random.default_rng(0))
     plain = entropy.fit_max_entropy(again, **kept)
     quick = entropy.fit_max_entropy(again, **kept, curvature=first.curvature(counts))
     assert quick.gap <= 1e-6
