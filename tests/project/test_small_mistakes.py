@@ -10,14 +10,19 @@ import pytest
 from scipy.stats import chi2
 
 import brute
-from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, estimate, methods
+from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, distances, estimate, methods
+from rankstream._core import threads
+from rankstream._core.watch import Deadline, unwatched
+from rankstream.certificate import Proof
 from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
+from rankstream.columns.proofs import Prover
 from rankstream.data.counts import Target
 from rankstream.data.drift import drift_report
 from rankstream.decide.problem.offers import make_problem
 from rankstream.distances import L2, observation_weights
 from rankstream.estimation.many import pooling
 from rankstream.estimation.model_certificate import with_proof
+from rankstream.learners import DualAveraging
 from rankstream.models.entropy import trust
 from rankstream.models.entropy.guides import LOGIT, _by_likelihood
 from rankstream.oracles import DenseOracle
@@ -282,3 +287,43 @@ def test_offers_cannot_be_written_to() -> None:
     for array in (OFFERS.members, OFFERS.indptr, OFFERS.owner):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+
+
+def test_a_larger_pool_of_threads_ends_the_smaller_one() -> None:
+    shared = threads._Shared()
+    small = shared.at_least(1)
+    large = shared.at_least(2)
+    assert shared.at_least(1) is large
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        small.submit(int)
+    large.shutdown()
+
+
+@pytest.mark.parametrize(("watch", "rounds"), [(unwatched, 20), (Deadline(3600.0), None)])
+def test_cuts_have_all_the_time_that_is_counted(
+    watch: Any, rounds: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(Proof, "advance", lambda *words: asked.append(words[2]))
+    Prover(L2(OFFERS), some_counts(0).target(), None, watch).finish(rounds=20)
+    assert asked == [rounds]
+
+
+@pytest.mark.parametrize("wrong", [3, L2, None])
+def test_what_is_no_distance_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="neither the name of a distance nor a distance"):
+        distances.make(wrong, OFFERS)
+
+
+def test_smoothing_makes_dual_averaging_firmer() -> None:
+    """The leader is the prox of all pulls over smoothing times the weights and the root of their squares."""
+    norm, learner = distances.make("l2", OFFERS, 0.5), DualAveraging()
+    state = learner.init(norm)
+    vertex, data = VERTICES[0].astype(float), some_counts(5).frequencies()
+    played: Any = SimpleNamespace(
+        vertex=vertex, dual=state.dual, frequencies=data, weight=1.0, number=1, sums=SimpleNamespace(total_weight=7.0)
+    )
+    squares = state.squares + learner.round_weight(2) ** 2
+    firmness = 0.5 * 7.0 + learner.firmness(norm) * np.sqrt(squares)
+    wanted = norm.prox(norm.pull(vertex, state.dual, data) * (-1.0 / firmness))
+    assert learner.update(norm, state, played).dual == pytest.approx(wanted)

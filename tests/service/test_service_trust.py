@@ -248,7 +248,7 @@ def test_every_limit_has_a_sentence_of_its_own() -> None:
     }
     assert len(said) == len(checks)
     assert ServiceLimits().changed(["offers=5", "body=7"]) == ServiceLimits(offers=5, body=7)
-    for wrong in ("offers", "offers=many", "colour=3", "offers=0"):
+    for wrong in ("offers", "offers=many", "colour=3", "offers=0", "offers=1000000000000"):
         with pytest.raises(ValueError, match="is not a name and a number"):
             ServiceLimits().changed([wrong])
 
