@@ -24,7 +24,7 @@ from serving import Shop, drawn, shop
 
 FAILURES = (
     "a request failed", "a question could not be answered", "a market cannot be learned",
-    "a model could not be refreshed", "a state cannot be read and is learned again",
+    "a model could not be refreshed", "a saved state cannot be read; rebuilding it from the log",
 )  # fmt: skip
 LIMITS = ServiceLimits(markets=5, offers=40, items=20, records=300, body=300_000, asked=20)
 

@@ -126,7 +126,7 @@ def main(path: str, folder: Path) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
-        sys.exit("Name a CSV file, and a folder if you like: python examples/eurovision.py FILE.csv FOLDER")
+        sys.exit("Give a CSV file, and a folder if you like: python examples/eurovision.py FILE.csv FOLDER")
     out = Path(sys.argv[2] if len(sys.argv) == 3 else tempfile.mkdtemp(prefix="eurovision-"))
     out.mkdir(parents=True, exist_ok=True)
     print(main(sys.argv[1], out))

@@ -48,7 +48,7 @@ def listen(url: str) -> None:
         for name, content in client.events(MARKET):
             if name == "alarm":
                 print(
-                    f"A change was noticed at choice {content['choice']:,}: it began about {content['since']:,}.",
+                    f"Change detected at choice {content['choice']:,}; it began about choice {content['since']:,}.",
                     flush=True,
                 )
             elif name == "gap" and time.monotonic() - last > 5:

@@ -92,7 +92,7 @@ def main(path: str) -> str:
             compared.table(),
             "",
             f"The nearest mixture of rankings has {len(nearest.model.weights)} of them, at the weighted l2 distance "
-            f"{proven.upper:.3f}; none is nearer than {proven.lower:.3f}.",
+            f"{proven.upper:.3f}; none can be closer than {proven.lower:.3f}.",
             "If all were offered: " + ", ".join(f"{name} {share:.0%}" for name, share in best[:5]),
         ]
     )

@@ -40,14 +40,16 @@ def test_demo_reports_rankings_and_shares(demonstration: tuple[Path, str]) -> No
 
 def test_the_page_that_demo_names_can_be_made(demonstration: tuple[Path, str], tmp_path: Path) -> None:
     folder, text = demonstration
-    words = next(line for line in text.splitlines() if line.startswith("A page about it: rankstream report")).split()
-    given = [*words[5:-1], str(tmp_path / "report.html"), "--no-intervals", "--no-compare"]
+    words = next(
+        line for line in text.splitlines() if line.startswith("To write a report about it: rankstream report")
+    ).split()
+    given = [*words[7:-1], str(tmp_path / "report.html"), "--no-intervals", "--no-compare"]
     done = run_apart(*given, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "could still be gained" in page
     assert "(l2)" in page
-    assert "The worth of shelf space" in page
+    assert "The value of shelf space" in page
 
 
 def test_demo_twice_gives_the_same_bytes(demonstration: tuple[Path, str], tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_bad_options_end_with_code_2(words: list[str], tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_ends_with_code_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert "is a file: name a folder" in run("demo", "--out", "file", cwd=tmp_path).stderr
+    assert "is a file: give a folder" in run("demo", "--out", "file", cwd=tmp_path).stderr
     done = run("demo", "--out", "file/below", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("rankstream: ")

@@ -143,7 +143,7 @@ TEXTS = {
         [*GOOD["drift models"], "--least", "0.5"],
         ["by their first two favourites, changes of 50 points or more: 1 appeared, 1 vanished, 0 grew", "tea > pie"],
     ),
-    "drift item": (["drift", "MODEL", "OTHER"], ["Items known only after: rum", "(nothing)"]),
+    "drift item": (["drift", "MODEL", "OTHER"], ["Items only after: rum", "(nothing)"]),
 }
 
 
@@ -309,7 +309,7 @@ def test_want_of_memory_is_one_sentence(
 
     monkeypatch.setattr(options.ReadingOptions, "read", demand)
     assert run(folder, GOOD["fit"]) == 1
-    assert "more memory than there is" in capsys.readouterr().err
+    assert "not enough memory" in capsys.readouterr().err
 
 
 def test_what_the_shell_completes_is_what_there_is() -> None:

@@ -62,7 +62,7 @@ def test_bad_records_stop_or_are_skipped_and_told(data: Path, tmp_path: Path) ->
     [
         (["--method", "best"], "--method is 'best': choose one of 'auto'"),
         (["--method", "mnl", "--tolerance", "0.1"], "The method 'mnl' has no tolerance"),
-        (["-o", "nowhere/model.json"], "no folder nowhere"),
+        (["-o", "nowhere/model.json"], "The folder nowhere does not exist"),
     ],
 )
 def test_bad_options_are_one_sentence(data: Path, words: list[str], message: str) -> None:

@@ -107,8 +107,8 @@ def test_a_market_that_cannot_answer_has_a_sentence_instead(folder: Path) -> Non
     assert done.returncode == 1
     expected = rs.Markets.load(folder / "models").predict("York;hot", ("tea", "none"))
     assert found["York;hot"][0]["shares"] == expected
-    assert "does not know" in found["Wells;hot"]["error"]
-    assert done.stderr.startswith("Wells;hot: The offer 'tea;none' names 'tea', which the model does not know")
+    assert "is not an item of the model" in found["Wells;hot"]["error"]
+    assert done.stderr.startswith("Wells;hot: The offer 'tea;none' names 'tea', which is not an item of the model")
     done = run(*words, cwd=folder)
     assert (done.returncode, "Wells;hot" in done.stdout) == (1, False)
     none = run("predict", "models", "--offer", "gin", cwd=folder)
@@ -172,8 +172,8 @@ def test_drift_compares_market_by_market(folder: Path) -> None:
     done = run("drift", "2024-05.csv", "2024-06.csv", "--by", "store", "--json", cwd=folder)
     found = json.loads(done.stdout)["markets"]
     assert list(found) == ["Bath", "York"]
-    assert "Only before, and not compared: Ely." in done.stderr
-    assert "Only after, and not compared: Wells." in done.stderr
+    assert "Only before, so not compared: Ely." in done.stderr
+    assert "Only after, so not compared: Wells." in done.stderr
     own = [frame[frame["store"] == "York"].drop(columns=["store", "time"]) for frame in (before, after)]
     expected = rs.drift_report(*(rs.read_counts(one) for one in own))
     assert found["York"]["moved"] == len(expected.moved)
@@ -197,8 +197,8 @@ def test_drift_compares_the_models_of_two_folders(folder: Path) -> None:
     ("words", "sentence"),
     [
         (["models", "--offer", "tea;none", "--market", "Yorc;hot"], "did you mean 'York;hot'"),
-        (["rows.csv", "--offer", "tea;none", "--market", "York;hot"], "--market is for a folder of markets"),
-        (["models", "--offer", "x", "--rejects", "bad.csv"], "--rejects is not for a folder of markets"),
+        (["rows.csv", "--offer", "tea;none", "--market", "York;hot"], "--market needs a folder of markets"),
+        (["models", "--offer", "x", "--rejects", "bad.csv"], "--rejects does not work with a folder of markets"),
     ],
 )
 def test_predict_refuses_what_it_cannot_know(words: list[str], sentence: str, folder: Path) -> None:
@@ -228,7 +228,7 @@ def test_decide_says_where_an_item_that_must_be_is_not_carried(folder: Path) -> 
     assert all("scone" in row["error"] for row in found.values())
     done = run("decide", "models", "--margins", "items.csv", "--next", cwd=folder)
     assert done.returncode == 2
-    assert "--next is not for all markets at once (name one with --market)" in done.stderr
+    assert "--next does not work with all markets at once (choose one with --market)" in done.stderr
 
 
 def test_decide_has_intervals_of_every_market(folder: Path) -> None:

@@ -57,7 +57,9 @@ def test_items_with_semicolons_are_told_in_a_json_list(tmp_path: Path) -> None:
     (tmp_path / "offers.txt").write_text('["a;x", 7]\n"b;7"\n')
     found = call("predict", tmp_path / "model.json", "--offers", tmp_path / "offers.txt", "--json").output
     assert [one["shares"] for one in json.loads(found)] == [{"a;x": 1.0, "7": 0.0}, {"b": 1.0, "7": 0.0}]
-    assert "does not know" in str(call("predict", tmp_path / "model.json", "--offer", '["a;x", 8').exception)
+    assert "is not an item of the model" in str(
+        call("predict", tmp_path / "model.json", "--offer", '["a;x", 8').exception
+    )
 
 
 def test_intervals_skip_what_the_fit_skipped(tmp_path: Path) -> None:
@@ -149,12 +151,12 @@ def test_intervals_of_a_model_that_does_not_say_its_method(path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["predict", "MODEL"], "either with --offer"),
-        (["predict", "MODEL", "--offer", "tea;soup"], "'soup', which the model does not know"),
+        (["predict", "MODEL"], "Give the offers to predict with --offer"),
+        (["predict", "MODEL", "--offer", "tea;soup"], "'soup', which is not an item of the model"),
         (["predict", "MODEL", "--offer", "tea;tea"], "more than once"),
         (["predict", "nowhere.json", "--offer", "tea"], "no model file nowhere.json"),
         (["predict", "MODEL", "--offers", "nowhere.txt"], "no file nowhere.txt"),
-        (["show", "HALF"], "not a whole model file"),
+        (["show", "HALF"], "not a complete model file"),
         (["show", "LIST"], "not a rankstream model"),
     ],
 )

@@ -50,19 +50,19 @@ def test_show_says_where_a_model_comes_from(folder: Path) -> None:
     assert f"Fitted by mnl, seed 3, with rankstream {rs.__version__}." in text
     certificate = rs.load_model(folder / "mnl.json").about["certificate"]
     beside = f"weighted l2; sampling noise alone: {certificate['noise_distance']:.4f}"
-    assert f"Distance from the observed shares {certificate['distance']:.4f} ({beside}): " in text
-    assert f"{certificate['proven_least_distance']:.4f} of it is proven" in text
-    assert f"at most the gap of {certificate['gap']:.4f}" in text
+    assert f"Distance from the observed shares {certificate['distance']:.4f} ({beside}). " in text
+    assert f"can be closer than {certificate['proven_least_distance']:.4f} (proven)" in text
+    assert f"at most {certificate['gap']:.4f} could still be gained" in text
 
 
 def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     text = shown(folder, "max-entropy.json")
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
-    assert f"weighed on held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
+    assert f"weighted by held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
     best = max(about["held_out_nats"].values())
-    assert f"gained {best:,.1f} nats on a uniform guess" in text
-    assert "trust" in text or "without following the choices further" in text
+    assert f"gained {best:,.1f} nats over a uniform guess" in text
+    assert "Adjustment to your data: " in text
     assert json.loads(shown(folder, "max-entropy.json", "--json"))["about"]["prediction"] == about
     assert "held-out" not in shown(folder, "mnl.json")
 
@@ -70,9 +70,12 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("prediction", "sentence"),
     [
-        ({"weights": {"logit": 0.5, "x": 0.5}, "held_out_nats": {}}, "with 2 kinds of models in equal parts: too few"),
+        (
+            {"weights": {"logit": 0.5, "x": 0.5}, "held_out_nats": {}},
+            "with 2 kinds of models in equal parts: there are too few",
+        ),
         ({"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}}, "next was 300, 1.5 nats behind."),
-        ({"trust": 30.0, "approximate": True}, "a mixture of rankings drawn at random."),
+        ({"trust": 30.0, "approximate": True}, "so rankings are drawn at random."),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:
@@ -110,8 +113,8 @@ def test_options_that_are_given_win(folder: Path) -> None:
     (folder / "other.csv").write_text("offered,chosen\ntea;pie,tea\n")
     said = run("show", "mnl.json", "--data", "other.csv", cwd=folder).stderr
     assert "has no column 'shown'" in said
-    told = "with --no-choice none, --columns offered=shown,chosen=picked: give other options to read it otherwise)."
-    assert said.endswith(f"(read as the model's own choices were, {told}\n")
+    told = "--no-choice none, --columns offered=shown,chosen=picked; pass other options to change that)."
+    assert said.endswith(f"(read with the options of the fit, {told}\n")
 
 
 def test_other_choices_than_those_of_the_fit_are_reported(folder: Path) -> None:
@@ -122,7 +125,7 @@ def test_other_choices_than_those_of_the_fit_are_reported(folder: Path) -> None:
     assert done.stderr.startswith("more.csv is not what the model was fitted to")
     (folder / "less.csv").write_text("\n".join(line for line in text.splitlines() if "cake" not in line) + "\n")
     done = run("show", "mnl.json", "--data", "less.csv", cwd=folder)
-    assert done.stderr.startswith("rankstream: less.csv never offers 'cake', which the model knows")
+    assert done.stderr.startswith("rankstream: less.csv never offers 'cake', an item of the model")
 
 
 def test_types_and_gains_have_intervals(folder: Path) -> None:
@@ -153,7 +156,7 @@ def test_pictures_have_intervals(folder: Path) -> None:
         assert "with 95 % intervals" in ends
         assert "with 95 % intervals" not in plain
     refused = run("plot", "mnl.json", "-o", "x.png", "--places", "3", "--data", "choices.csv", cwd=folder)
-    assert refused.stderr.startswith("rankstream: --places is 3: intervals are known for up to two places")
+    assert refused.stderr.startswith("rankstream: --places is 3: intervals exist for up to two places.")
 
 
 def test_a_bootstrap_bounds_types_and_moves_as_their_definitions_say(folder: Path) -> None:

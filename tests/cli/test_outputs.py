@@ -98,7 +98,7 @@ def test_a_device_stays(tmp_path: Path) -> None:
     for target in (Path("/dev/null"), tmp_path / "link"):
         if target.name == "link":
             target.symlink_to("/dev/null")
-        with pytest.raises(ValueError, match="is a device or a pipe: name an ordinary file for the output"):
+        with pytest.raises(ValueError, match="is a device or a pipe: give a regular file for the output"):
             write_whole(target, "x")
     assert Path("/dev/null").is_char_device()
     (tmp_path / "plain").write_text("old")

@@ -97,12 +97,12 @@ def test_predict_prints_intervals(folder: Path) -> None:
     [
         (["plot", "MODEL", "-o", "OUT", "--kind", "pie"], "--kind is 'pie': choose one of"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "fit"], "needs the choices"),
-        (["plot", "DATA", "-o", "OUT", "--kind", "shares", "--data", "DATA"], "leave --data out"),
-        (["plot", "MODEL", "-o", "OUT", "--offer", "tea;pie"], "leave --offer out"),
+        (["plot", "DATA", "-o", "OUT", "--kind", "shares", "--data", "DATA"], "leave out --data"),
+        (["plot", "MODEL", "-o", "OUT", "--offer", "tea;pie"], "--offer does not work with --kind segments"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea"], "nothing to take instead"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea;soup"], "'soup'"),
-        (["plot", "MODEL", "-o", "nowhere/x.png"], "no folder nowhere"),
-        (["plot", "MODEL", "-o", "x.txt"], "does not name a picture"),
+        (["plot", "MODEL", "-o", "nowhere/x.png"], "The folder nowhere does not exist"),
+        (["plot", "MODEL", "-o", "x.txt"], "is not the name of an image"),
         (["plot", "nowhere.json", "-o", "OUT"], "no model file nowhere.json"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "fit", "--data", "nowhere.csv"], "nowhere.csv"),
         (["predict", "MODEL", "--offer", "tea;pie", "--interval", "0.9"], "--interval and --data together"),
@@ -139,7 +139,7 @@ def test_from_the_shell_it_is_exit_code_2(folder: Path) -> None:
     command = [sys.executable, "-m", "rankstream", "plot", "model.json", "-o", "x.txt"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("rankstream: x.txt does not name a picture")
+    assert done.stderr.startswith("rankstream: x.txt is not the name of an image")
 
 
 def panels_of(name: str) -> dict[str, list[str]]:

@@ -90,12 +90,20 @@ def test_what_constrains_names_items_or_levels(
     ("words", "table", "sentence"),
     [
         ((), "item,price\ntea,1\n", "needs the columns item and unit_cost (or margin, for levels); it has"),
-        ((), "item,margin\ntea,1\n", "is about 'tea', whose price is to be decided: add a column unit_cost."),
-        ((), "item,unit_cost\ntea,1\n", "The item 'cake' has no cost: say what a sale of it costs, 0 if nothing."),
-        ((), "item,unit_cost\ntea,1\ntea,1\n", "is about 'tea' again: give each item one line."),
-        ((), "item,unit_cost\ntea @ 3.00,1\n", "'tea @ 3.00', whose price is not to be decided: add a column margin."),
+        (
+            (),
+            "item,margin\ntea,1\n",
+            "'tea' needs a unit cost to decide its price. Add a column unit_cost.",
+        ),
+        ((), "item,unit_cost\ntea,1\n", "The item 'cake' has no cost: give what a sale of it costs, 0 if nothing."),
+        ((), "item,unit_cost\ntea,1\ntea,1\n", "lists 'tea' again: keep one line per item."),
+        (
+            (),
+            "item,unit_cost\ntea @ 3.00,1\n",
+            "'tea @ 3.00' has no price to decide, so it needs a margin. Add a column margin.",
+        ),
         ((), "item,unit_cost\ntea @ 9.00,1\n", "tea @ 9.00"),
-        (("--changes", "1"), "item,unit_cost\ntea,1\ncake,1\n", "changes needs present: say what is on offer now."),
+        (("--changes", "1"), "item,unit_cost\ntea,1\ncake,1\n", "changes needs present: give the current offer."),
         (("--ladder", "tea:nothing"), "item,unit_cost\ntea,1\ncake,1\n", "ladders names 'nothing', which has no price"),
     ],
 )
@@ -130,4 +138,4 @@ def test_changes_are_decided_for_one_market_at_a_time(folder: Path, words: tuple
     given = ["decide", str(folder), "--margins", str(folder / "items.csv"), *words]
     error = CliRunner().invoke(make_app(("decide", "show")), given).exception
     assert isinstance(error, ValueError)
-    assert str(error) == f"{words[0]} is not for all markets at once (name one with --market): leave it out."
+    assert str(error) == f"{words[0]} does not work with all markets at once (choose one with --market): leave it out."

@@ -80,7 +80,7 @@ def test_predict_takes_prices(shop: Path) -> None:
     assert found[1]["between_levels"] == ["tea"]
     words = ("predict", "model.json", "--offer")
     said = run(*words, "tea@3.25;cake@4.5;nothing", cwd=shop).stdout
-    assert "(tea, cake are between two price levels each: shares are taken to be linear between them.)" in said
+    assert "(tea, cake are between two price levels each: shares are interpolated linearly between them.)" in said
     labels = run(*words, "tea @ 3.50;nothing", "--json", cwd=shop)
     assert json.loads(labels.stdout)[0]["shares"] == pytest.approx(model.predict({"tea": 3.5, NOTHING: None}))
     listed = run(*words, '["tea@3.50", "nothing"]', "--json", cwd=shop)
@@ -92,12 +92,12 @@ def test_predict_takes_prices(shop: Path) -> None:
 
 
 BAD = {
-    "tea@9;nothing": "The price 9 of 'tea' is beyond its levels, which cover 3 to 4",
+    "tea@9;nothing": "The price 9 of 'tea' is outside its levels, which cover 3 to 4",
     "tea;nothing": "The price of 'tea' is missing",
     "tea@cheap;nothing": "the price of 'tea' is 'cheap', which is not a number",
     "tea@-1": "the price of 'tea' is -1.0",
-    "tea@3;tea@4": "has 'tea' twice: give each item one price",
-    "rum@3;nothing": "names 'rum', which the model does not know",
+    "tea@3;tea@4": "lists 'tea' twice: give each item one price",
+    "rum@3;nothing": "names 'rum', which is not an item of the model",
     "tee@3;nothing": "did you mean 'tea'?",
     "tea@3;nothing@1": "The item 'nothing' has a price, but no levels",
 }
@@ -144,8 +144,8 @@ def test_other_choices_are_read_at_the_levels_of_the_model(shop: Path) -> None:
         csv.writer(file).writerow(("tea@8;cake@5;nothing", NOTHING))
     found = run(*words, "later.csv", cwd=shop)
     assert found.returncode == 2
-    assert "the price 8 of 'tea' is beyond its levels" in found.stderr
-    assert "read as the model's own choices were, with --price-columns offered" in found.stderr
+    assert "the price 8 of 'tea' is outside its levels" in found.stderr
+    assert "read with the options of the fit, --price-columns offered" in found.stderr
 
 
 def test_plot_draws_demand(shop: Path) -> None:
@@ -169,14 +169,14 @@ def test_options_that_do_not_fit_are_refused(shop: Path) -> None:
     demand = ("plot", "model.json", "-o", "x.png", "--kind", "demand")
     fit = ("fit", "shop.csv", "-o", "x.json")
     for words, said in (
-        ((*demand, "--item", "rum"), "--item names 'rum', which the model does not know"),
+        ((*demand, "--item", "rum"), "--item names 'rum', which is not an item of the model"),
         ((*demand, "--item", NOTHING), "The item 'nothing' has no price levels"),
-        ((*demand, "--offer", NOTHING), "No item of the offer has two price levels"),
-        ((*demand, "--offer", "cake@9;nothing", "--item", "tea"), "The price 9 of 'cake' is beyond its levels"),
-        (("plot", "model.json", "-o", "x.png", "--item", "tea"), "is not about a single item: leave --item out"),
-        (("plot", "plain.json", "-o", "x.png", "--kind", "demand"), "The model does not know prices"),
+        ((*demand, "--offer", NOTHING), "A demand curve needs an item with two price levels"),
+        ((*demand, "--offer", "cake@9;nothing", "--item", "tea"), "The price 9 of 'cake' is outside its levels"),
+        (("plot", "model.json", "-o", "x.png", "--item", "tea"), "--item does not work with --kind segments"),
+        (("plot", "plain.json", "-o", "x.png", "--kind", "demand"), "The model has no prices"),
         ((*fit, "--price-levels", "3"), "price_levels needs prices"),
-        ((*fit, "--price-columns", "cost"), "has no column 'cost' of prices but 'offered', 'chosen'"),
+        ((*fit, "--price-columns", "cost"), "has no price column 'cost' (it has 'offered', 'chosen'"),
         ((*fit, "--price-columns", "offered", "--price-levels", "some"), "--price-levels is 'some': give a number"),
         ((*fit, "--price-columns", "offered", "--price-levels", "9"), "too few for 9 levels"),
         ((*fit, "--price-columns", "offered", "--by", "shop"), "has no column 'shop'"),

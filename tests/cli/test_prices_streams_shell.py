@@ -29,7 +29,7 @@ def test_the_shell_reads_prices_in_offers_and_resumes(tmp_path: Path) -> None:
     assert at_shell(path, "--out", out, *GIVEN).returncode == 0
     write(path, lines)
     resumed = at_shell(path, "--out", out)
-    assert "Going on after 60 records" in resumed.stdout
+    assert "Resuming after 60 records" in resumed.stdout
     live, whole = Live.load(out / "state.npz"), in_batches(Live(prices=LEVELS, served="sparse"), records(120), 60)
     assert live.counts is not None
     assert whole.counts is not None
@@ -38,7 +38,7 @@ def test_the_shell_reads_prices_in_offers_and_resumes(tmp_path: Path) -> None:
     assert asked.returncode == 0, asked.stdout
     other = at_shell(path, "--out", out, "--price-levels", '{"tea": [3, 4]}')
     assert other.returncode == 2
-    assert "was begun with prices PriceLevels(tea: 3.00, 3.50, 4.00; cake: 4.00, 5.00), not Price" in other.stderr
+    assert "was started with prices PriceLevels(tea: 3.00, 3.50, 4.00; cake: 4.00, 5.00), not Price" in other.stderr
 
 
 def test_the_shell_reads_prices_of_texts_and_of_wide_tables(tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_the_shell_reads_prices_of_texts_and_of_wide_tables(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "line 1: its offer {'tea': 9} has prices, and no price levels were given"),
-        (("--price-levels", "3"), "must be known before its first record: give them as JSON"),
-        (("--price-columns", "offered"), "A stream must know its price levels before the first record"),
-        (("--price-columns", "p1", *GIVEN), "has no column 'p1' of prices"),
-        (GIVEN, "line 1: the price 9 of 'tea' is beyond its levels, which cover 3 to 4"),
+        ((), "line 1: its offer {'tea': 9} has prices, but no price levels were given"),
+        (("--price-levels", "3"), "needs its levels before the first record: give them as JSON"),
+        (("--price-columns", "offered"), "A stream needs its price levels before the first record"),
+        (("--price-columns", "p1", *GIVEN), "has no price column 'p1'"),
+        (GIVEN, "line 1: the price 9 of 'tea' is outside its levels, which cover 3 to 4"),
     ],
 )
 def test_what_the_shell_refuses(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:

@@ -96,7 +96,10 @@ def test_a_long_list_of_names_is_cut(folder: Path) -> None:
         (["drift", "choices.csv", "--at", "\udcff"], "--at is '\\udcff'"),
         (["predict", "choices.csv", "--offer", "tea"], "choices.csv is not a rankstream model: if it is a file of"),
         (["show", "choices.csv"], "choices.csv is not a rankstream model"),
-        (["plot", "model.json", "-o", "x.webp"], "x.webp does not name a picture: let it end in .png, .svg, .pdf or"),
+        (
+            ["plot", "model.json", "-o", "x.webp"],
+            "x.webp is not the name of an image: use one that ends in .png, .svg, .pdf or",
+        ),
         (
             ["plot", "choices.csv", "--kind", "shares", "-o", "x.png", "--offer", "no"],
             "choices.csv has no column 'time'",
@@ -206,8 +209,8 @@ def test_an_interrupt_in_a_callback_is_not_ignored(folder: Path) -> None:
         (
             "time,offered,chosen\n02.13.26,a;b,a\n",
             {"since": "2024-01-01"},
-            "correct it, or say dates='dmy'.",
-            "correct it, or say --dates dmy.",
+            "correct it, or set dates='dmy'.",
+            "correct it, or set --dates dmy.",
         ),
     ],
 )

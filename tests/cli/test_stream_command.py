@@ -25,9 +25,9 @@ def test_a_file_is_followed_and_the_rest_is_read_later(tmp_path: Path) -> None:
     done = call(source, "--out", out, "--to-end", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["records"] == 2000
-    assert "has no line break: it waits for the rest" in done.stderr
+    assert "has no line break yet: waiting for the rest" in done.stderr
     source.write_text("\n".join(lines) + "\n")
-    assert "Going on after 2,000 records" in call(source, "--out", out, "--to-end").output
+    assert "Resuming after 2,000 records" in call(source, "--out", out, "--to-end").output
     assert tallies(out) == counted(lines)
     model = load_model(out / "model.json")
     assert np.abs(model.probabilities(MARKET.assortments) - MARKET.frequencies()).mean() < 0.05
@@ -77,7 +77,7 @@ def test_a_signal_stops_cleanly_with_the_state_saved(tmp_path: Path, kind: signa
     output, notes = process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert "500 records saved" in output
-    assert notes == f"Stopped: 500 records are saved in {out}; the same command goes on from there.\n"
+    assert notes == f"Stopped: 500 records are saved in {out}; run the same command again to continue.\n"
     assert tallies(out) == counted(lines)
 
 
@@ -137,7 +137,7 @@ def test_wrong_sources_and_folders_are_explained(tmp_path: Path) -> None:
     assert "no file" in str(call(tmp_path / "nowhere", "--out", tmp_path / "new", "--to-end").exception)
     assert "is a file" in str(call(source, "--out", other, "--to-end").exception)
     assert "--on-error is 'x'" in str(call(source, "--out", tmp_path / "new", "--on-error", "x").exception)
-    assert "one of the two" in str(call(source, "--out", tmp_path / "y", "--window", 9, "--half-life", 9).exception)
+    assert "set one of them" in str(call(source, "--out", tmp_path / "y", "--window", 9, "--half-life", 9).exception)
     source.write_text("")
     assert call(source, "--out", tmp_path / "out", "--to-end").exit_code == 1
 

@@ -76,7 +76,7 @@ def test_a_folder_is_given_back_and_cleared_of_what_was_left(tmp_path: Path) -> 
         assert (out / ".state.npz.0123.tmp").exists()
     with own_folder(out):
         assert [file.name for file in out.iterdir()] == [".lock"]
-    with pytest.raises(ValueError, match="is a file: name a folder"), own_folder(out / ".lock"):
+    with pytest.raises(ValueError, match="is a file: give a folder"), own_folder(out / ".lock"):
         pass
 
 
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: 
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", no_locks)
-    sentence = r"cannot be locked \(No locks available\): name one on a local disk"
+    sentence = r"cannot be locked \(No locks available\): choose one on a local disk"
     with pytest.raises(ValueError, match=sentence), own_folder(tmp_path):
         pass
 

@@ -88,4 +88,4 @@ def cases(draw: st.DrawFn, kinds: tuple[str, ...] = ("rankings",)) -> Case:
     return model, costs, said
 
 
-NONE = r"contradict|No offer keeps|fill|may be in it|both must and never|No level of"
+NONE = r"contradict|No offer meets|fill|may be in it|both must and never|All levels of"

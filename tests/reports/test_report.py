@@ -92,15 +92,15 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     words = "\n".join(page.texts["p"])
     assert page.texts["h2"] == [
         "What to do", "What you should know", "What changed", "Who gains when an item is gone", "Who the customers are",
-        "The best offer, and its worth", "What changed over time", "How well it fits, and what is proven",
-        "Compared with other kinds of models", "What was read",
+        "Best offer", "What changed over time", "How well it fits, and what is proven",
+        "Compared with other kinds of models", "Data",
     ]  # fmt: skip
     assert "402 records" in words
     assert "2 were skipped" in words
     assert re.search(r"no ranking model could remove \d+ % of this distance \(proven\)", words)
     assert "Intervals come from 3 bootstrap refits" in words
     assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 visits"
-    assert "Today's offer earns" in words
+    assert "today's offer earns" in words
     assert re.search(r"sells most: \d+\.\d % \[\d+\.\d, \d+\.\d\] of all visits", words)
     assert "is out of stock" in words
     assert f"Tastes changed: {HOSTILE[0]}" in words
@@ -131,7 +131,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "Add --margins" in done.stdout
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
-    for remedy in ("add a column of times", "turned off by --no-intervals", "Give margins"):
+    for remedy in ("have no time column with different times", "turned off by --no-intervals", "Add margins"):
         assert remedy in words
     assert "Compared with other kinds of models" not in page.texts["h2"]
     assert "Nothing was skipped" in words
@@ -141,10 +141,10 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--margins", "none.csv"], "There is no file none.csv"),
-        (["--rivals", "oracle", "--no-intervals"], "There is no model 'oracle'"),
-        (["-o", "choices.csv"], "--out names choices.csv, which is choices.csv"),
-        (["-o", "."], "is a folder: name a file for the page"),
-        (["-o", "away/page.html"], "There is no folder away"),
+        (["--rivals", "oracle", "--no-intervals"], "Unknown model 'oracle'"),
+        (["-o", "choices.csv"], "--out is choices.csv, which is also choices.csv"),
+        (["-o", "."], "is a folder: give a file name for the report"),
+        (["-o", "away/page.html"], "The folder away does not exist"),
         (["--data", "other.csv"], "never offers 'tea'"),
     ],
 )

@@ -15,16 +15,16 @@ SQLITE = b"SQLite format 3\0"
 def check_target(target: Path, what: str = "the output") -> None:
     """Refuse to write to a place where no file can be, or to replace a folder, a device, a pipe or a service's file."""
     if not target.parent.is_dir():
-        raise ValueError(f"There is no folder {target.parent} to save {target.name} in: make it first.")
+        raise ValueError(f"The folder {target.parent} does not exist: create it first.")
     if target.is_dir():
-        raise ValueError(f"{target} is a folder: name a file for {what}.")
+        raise ValueError(f"{target} is a folder: give a file name for {what}.")
     if target.exists() and not target.is_file():
-        raise ValueError(f"{target} is a device or a pipe: name an ordinary file for {what}.")
+        raise ValueError(f"{target} is a device or a pipe: give a regular file for {what}.")
     own = target.name == LOCK or target.name.endswith((".sqlite3-wal", ".sqlite3-shm"))
     with suppress(OSError), target.open("rb") as file:
         own = own or file.read(len(SQLITE)) == SQLITE
     if own:
-        raise ValueError(f"{target} belongs to a database or a service: name another file for {what}.")
+        raise ValueError(f"{target} belongs to a database or a service: choose another file for {what}.")
 
 
 @contextmanager
@@ -82,13 +82,13 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
 
 
 @contextmanager
-def own_folder(folder: Path, remedy: str = "end it first, or name another folder") -> Iterator[None]:
+def own_folder(folder: Path, remedy: str = "stop it first, or choose another folder") -> Iterator[None]:
     """Make a folder if need be, and keep it to this process; what a process that was killed left half is removed.
 
     The system gives the lock back when the process ends, however it ends.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: name a folder.")
+        raise ValueError(f"{folder} is a file: give a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
     try:
@@ -97,7 +97,7 @@ def own_folder(folder: Path, remedy: str = "end it first, or name another folder
         except BlockingIOError:
             raise ValueError(f"Another process is writing to {folder}: {remedy}.") from None
         except OSError as error:
-            raise ValueError(f"{folder} cannot be locked ({error.strerror}): name one on a local disk.") from None
+            raise ValueError(f"{folder} cannot be locked ({error.strerror}): choose one on a local disk.") from None
         for left in folder.glob(f".*{TEMPORARY}"):
             left.unlink(missing_ok=True)
         yield

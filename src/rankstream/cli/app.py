@@ -96,17 +96,16 @@ def rankstream(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Non-parametric choice models, estimated and certified while the choices arrive.
+    """Learn what customers choose from what you offer.
 
-    Begin with 'demo'. With choices of your own, 'fit' makes a model file;
-    'predict', 'show' and 'plot' say what is in it, 'decide' which offer to
-    make, and 'report' puts it all on a page. 'stream' keeps a model current
-    while choices arrive, 'serve' does so over HTTP and answers questions,
-    'drift' shows what changed, and 'compare' which kind of model suits your
-    data.
+    Start with 'demo'. With your own data, 'fit' writes a model file.
+    'predict', 'show' and 'plot' answer questions from it, 'decide' finds the
+    offer that earns most, and 'report' puts everything on one page. 'stream'
+    keeps a model up to date from a growing file, and 'serve' over HTTP.
+    'drift' shows what changed, and 'compare' which kind of model fits best.
 
-    Every command takes --json, and --seed where chance has a part.
-    Exit codes: 0 done, 1 interrupted or failed, 2 bad input.
+    Most commands take --json, and --seed where results are random.
+    Exit codes: 0 success, 1 interrupted or failed, 2 bad input.
     """
 
 
@@ -118,7 +117,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except (ValueError, OSError) as error:
         _leave(str(error), 2)
     except MemoryError:
-        _leave("this takes more memory than there is: give it fewer items, offers or choices.", 1)
+        _leave("not enough memory: use fewer items, offers or choices.", 1)
     except SystemExit as ended:
         if ended.code == INTERRUPTED_CODE:
             _leave("interrupted.", 1)
@@ -126,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except Exception as error:
         if type(error).__module__ != "sqlite3":  # which only services need, and is not imported here
             raise
-        _leave(f"a database of the service cannot be used ({error}): check the disk, or restore a backup.", 1)
+        _leave(f"the service's database failed ({error}): check the disk, or restore a backup.", 1)
 
 
 def _leave(sentence: str, code: int) -> None:

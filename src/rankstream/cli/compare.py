@@ -37,7 +37,7 @@ def compare(
 ) -> None:
     """Find out which kind of model predicts your data best.
 
-    On choices held out, by how much, and whether that is more than noise.
+    Every model predicts choices that were held out; significant differences are marked.
 
     Example: rankstream compare choices.csv --folds 5
     """

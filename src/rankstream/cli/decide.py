@@ -93,21 +93,21 @@ def decide(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Find the offer that earns most, and what that is worth.
+    """Find the offer that earns most, and what it earns.
 
     Example: rankstream decide model.json --margins items.csv --at-most 6
     """
     from rankstream.models.files import load_model
 
     if safe and next_one:
-        raise ValueError("--safe and --next are two different questions: ask one at a time.")
+        raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
         "at_most": at_most, "at_least": at_least, "must": must, "never": never, "requires": requires,
         "excludes": excludes, "ladder": ladder, "capacity": capacity,
     }  # fmt: skip
     if model.is_dir():
         alone = {"--safe": safe, "--next": next_one, "--plot": plot, "--present": present}
-        refuse("all markets at once (name one with --market)", alone | {"--changes": changes is not None})
+        refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
 
         def choices(loaded: Any) -> Any:
             return reading.as_fitted(loaded).read(data).counts if data is not None and interval else None
@@ -169,7 +169,7 @@ def constraints(table: Items, names: dict[str, Any], asked: dict[str, Any]) -> d
     """What options say about offers, and the table about items, as ``best_offer`` takes it."""
     capacity = asked.get("capacity")
     if capacity is not None and table.space is None:
-        raise ValueError("--capacity needs to know what items fill: add a column space to the table of items.")
+        raise ValueError("--capacity needs the space that each item takes: add a column space to the table of items.")
     words: dict[str, Any] = {option: asked.get(option) or [] for option in ("must", "never")}
     for option in ("requires", "excludes", "ladder"):
         words[option] = word_pairs(f"--{option}", asked.get(option) or [], names)
@@ -199,7 +199,7 @@ def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOption
             if found.counts.digest() == noted["digest"]:
                 return found
     if data is None and asked:
-        raise ValueError(f"{asked} needs the choices that the model was fitted to: give --data as well.")
+        raise ValueError(f"{asked} needs the choices that the model was fitted to: add --data.")
     return None if data is None else reading.read(data, time_slices=TIME_SLICES)
 
 
@@ -227,7 +227,7 @@ def progress_watch() -> "Iterator[Watch]":
     from rankstream._core.watch import Deadline, interrupts
     from rankstream.decide.verification import WrongAnswerError
 
-    with interrupts() as asked, progress("looking for the best offer") as tell:
+    with interrupts() as asked, progress("searching for the best offer") as tell:
         clock = Deadline(QUIET_SECONDS)
 
         def watch(text: str, share: float = 1.0) -> bool:  # noqa: ARG001
@@ -280,7 +280,7 @@ def draw(found: "Decision", path: Path) -> None:
     from rankstream.plots.files import save_picture
 
     if found is None:
-        raise ValueError("There is nothing to draw before any data: leave --plot out.")
+        raise ValueError("There is nothing to draw without data: leave out --plot.")
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
     value_by_size(found, left)

@@ -45,27 +45,27 @@ def demo(
     max_rounds: Annotated[int, typer.Option(min=1, help="Maximum number of rounds.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Watch a model being estimated from simulated choices.
+    """Watch a model learn from simulated choices.
 
     Example: rankstream demo --seed 1
     """
     from rankstream.data import simulate
 
     if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file: name a folder for the results with --out.")
+        raise ValueError(f"{out} is a file: give a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     market = simulate.market(seed, items=ITEMS, unseen=True)
     with interrupts() as asked:
         console.print(
-            f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different offers; "
-            f"2,000 choices first, then {per_round:,} a round."
+            f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different "
+            f"offers: 2,000 choices to start with, then {per_round:,} per round."
         )
         estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
     print_summary(console, market, estimate)
     files = save_all(market, estimate, counts, out)
     console.print(f"\nSaved {files['model']} and {files['picture']}.")
-    console.print("A page about it: " + page_words(files, out))
+    console.print("To write a report about it: " + page_words(files, out))
     if as_json:
         print_json(describe(market, estimate) | files)
 
@@ -95,7 +95,7 @@ def watch(
             if done or asked:
                 break
     if asked:
-        console.print("Interrupted: going on with the model so far.")
+        console.print("Interrupted: continuing with the model so far.")
     return run.result(), counts
 
 
@@ -143,10 +143,10 @@ def print_summary(console: Console, market: "Market", estimate: "Found") -> None
         f"{int(history.observations[-1]):,} choices: {len(estimate.model.weights)} rankings, mean absolute error "
         f"{history.mae[-1]:.5f}.\n{certificate_words(certificate.upper, certificate.lower, certificate.gap, 'l2')}."
     )
-    console.print("\nThe ten heaviest rankings:")
+    console.print("\nThe ten most frequent rankings:")
     for line in estimate.model.describe(10):
         console.print(f"  {line}")
-    console.print(f"\nAn offer nobody has seen, {', '.join(NEVER_OFFERED)}:")
+    console.print(f"\nAn offer that is not in the data, {', '.join(NEVER_OFFERED)}:")
     console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
     for item, predicted, share in zip(NEVER_OFFERED, *unseen(market, estimate), strict=True):
         console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")

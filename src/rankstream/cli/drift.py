@@ -34,23 +34,24 @@ def drift(
     at: Annotated[
         str | None, typer.Option(help="Instead of a second file: split the choices at this time, such as 2024-05-16.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Choices: false-alarm rate.")] = 0.05,
+    level: Annotated[float, typer.Option(help="With choices: false-alarm rate.")] = 0.05,
     control: Annotated[
         str,
         choice(
-            "Choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their share.",
+            "With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their share.",
             "holm",
             "fdr",
         ),
     ] = "holm",
     by_offer: Annotated[
-        bool, typer.Option("--by-offer", help="Choices: also list offers that changed, appeared or disappeared.")
+        bool, typer.Option("--by-offer", help="With choices: also list offers that changed, appeared or disappeared.")
     ] = False,
     least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Models: smallest change of a share to report.")
+        float, typer.Option(min=0.0, max=1.0, help="With models: smallest change of a share to report.")
     ] = 0.01,
     offers: Annotated[
-        Path | None, typer.Option(help="Models: a file of offers; customers who choose alike from these form a type.")
+        Path | None,
+        typer.Option(help="With models: a file of offers; customers who choose alike form a type."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
     seed: Annotated[
@@ -59,7 +60,7 @@ def drift(
     as_json: AsJson = False,
     by: Annotated[
         str | None,
-        typer.Option(help="Choices: column that separates markets, such as store; each market is compared on its own."),
+        typer.Option(help="With choices: column of markets to compare one by one, such as store."),
     ] = None,
     market: MarketOption = None,
     *,
@@ -86,17 +87,17 @@ def drift(
 
     folders = after is not None and before.is_dir() and after.is_dir() and by is None
     if market is not None and not folders and by is None:
-        raise ValueError("--market is for folders of markets and for choices with --by: leave it out.")
+        raise ValueError("--market needs a folder of markets, or choices with --by: leave it out.")
     pairs: dict[str, Any]
     if after is not None and folders:
         pairs = in_both(market_files(before, market), market_files(after, market))
     elif compares_models(before, after, at):
         if by is not None:
-            raise ValueError("--by is for files of choices: leave it out.")
+            raise ValueError("--by needs files of choices, not models: leave it out.")
         pairs = {"": (before, after)}
     else:
         if offers is not None:
-            raise ValueError("--offers is for models: leave it out, and list the offers that moved with --by-offer.")
+            raise ValueError("--offers needs two models: leave it out. --by-offer lists the offers that changed.")
         pairs = _periods(before, after, at, by, market, reading)
     if list(pairs) == [""] or market is not None:
         compare("", next(iter(pairs.values())))
@@ -108,10 +109,10 @@ def in_both(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """What is known of each market before and after; markets of one period only are reported."""
     for word, names in (("before", before.keys() - after.keys()), ("after", after.keys() - before.keys())):
         if names:
-            print_note(f"Only {word}, and not compared: {', '.join(map(shown, sorted(names)))}.")
+            print_note(f"Only {word}, so not compared: {', '.join(map(shown, sorted(names)))}.")
     both = {name: (before[name], after[name]) for name in before if name in after}
     if not both:
-        raise ValueError("No market occurs in both periods, so nothing could be compared: name other files.")
+        raise ValueError("No market occurs in both periods, so nothing could be compared: choose other files.")
     return both
 
 
@@ -122,12 +123,12 @@ def compares_models(before: Path, after: Path | None, at: str | None) -> bool:
     if at is not None and after is None and is_model(before):
         raise ValueError(f"{before} is a model, which has no times: give --at with a file of choices.")
     if (after is None) == (at is None):
-        raise ValueError("Name two files to compare, or one file of choices and --at the time that divides it.")
+        raise ValueError("Give two files to compare, or one file of choices and the time to split it at (--at).")
     if after is None or is_model(before) == is_model(after):
         return after is not None and is_model(before)
     model, other = (before, after) if is_model(before) else (after, before)
     if not other.exists():
-        raise ValueError(f"There is no file {other} to compare {model} with: name another model file.")
+        raise ValueError(f"There is no file {other} to compare {model} with: give another model file.")
     raise ValueError(f"{model} is a model and {other} is not: compare two models, or two files of choices.")
 
 
@@ -171,7 +172,7 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
                 tallies.setdefault(tuple(names), []).append(counts.tallies)
         if not tallies:
             raise ValueError(
-                f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: name a time within."
+                f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: choose a time in its range."
             )
         offers = found.counts.assortments
         parts.append({names: ChoiceCounts(offers, np.sum(own, axis=0)) for names, own in tallies.items()})
@@ -185,7 +186,7 @@ def _beginning(at: str) -> tuple[str, str]:
     for form, period in TIMES.items():
         with suppress(ValueError):
             return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
-    raise ValueError(f"--at is {at!r}: name a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
+    raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
@@ -213,7 +214,7 @@ def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
 
 def _item_line(one: "ItemMovement", given_offers: bool) -> str:
     if given_offers:
-        rest = f"; {100 * one.overall:+.1f} points overall, the rest by other offers and prices"
+        rest = f"; {100 * one.overall:+.1f} points overall, the rest because offers and prices differ"
         return f"{shown(one.item)}: {100 * one.change:+.1f} points at equal offers{rest} (p = {one.p_value:.2g})"
     where = "the one offer with it" if one.offers == 1 else f"all {one.offers:,} offers with it"
     others = f", {one.moved:,} of which changed significantly alone" if one.moved < one.offers else ""
@@ -232,7 +233,7 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
     if offers is None:
         found = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
         if max(len(before.items), len(after.items)) > MOST_ITEMS:
-            print_note(f"Compared by customer types that like one of the {MOST_ITEMS} most chosen items best.")
+            print_note(f"Compared: customer types whose favourite is one of the {MOST_ITEMS} most chosen items.")
     else:
         wanted = [items_in(text, by_name(before)) for text in offers]
         for model in (before, after):
@@ -270,5 +271,5 @@ def text_of_models(content: dict[str, Any], top: int) -> str:
             shares = f"{100 * one['before']:5.1f} % to {100 * one['after']:5.1f} %"
             lines.append(f"  {shares}  {' > '.join(map(shown, names))}")
     for name, word in (("only_before", "before"), ("only_after", "after")):
-        lines += [f"Items known only {word}: {', '.join(map(shown, content[name][:top]))}"] if content[name] else []
+        lines += [f"Items only {word}: {', '.join(map(shown, content[name][:top]))}"] if content[name] else []
     return "\n".join(lines)

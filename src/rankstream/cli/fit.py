@@ -61,8 +61,8 @@ def fit(
         float | None,
         typer.Option(
             min=0.0,
-            help="When to stop: a gap in nats for max-entropy and mle, a certified gap for nearest, "
-            "a mean absolute error for primal-dual.",
+            help="Accuracy at which to stop (smaller is slower): nats per choice for max-entropy and mle, the "
+            "certified gap for nearest, the mean absolute error for primal-dual.",
         ),
     ] = None,
     no_errors: Annotated[
@@ -73,7 +73,7 @@ def fit(
         str | None,
         typer.Option(
             rich_help_panel="Model",
-            help="With several shares: the offer to predict, such as 'tea;cake' (default: all items).",
+            help="With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
@@ -89,7 +89,7 @@ def fit(
         str | None, typer.Option(help="Ignore choices before this time, such as 2024-05-16 (needs a time column).")
     ] = None,
     half_life: Annotated[
-        str | None, typer.Option(help="Weight older choices less, such as half after 30d (needs a time column).")
+        str | None, typer.Option(help="Count older choices less: with 30d, half after 30 days (needs a time column).")
     ] = None,
     by: Annotated[
         str | None, typer.Option(help="Fit one model for each value of these columns, such as store,category.")
@@ -156,7 +156,7 @@ def check_options(out: Path, offer: str | None, shares: list[float]) -> None:
     """Refuse what would fail only after the work is done."""
     check_target(out, "the model with --out")
     if offer is not None and len(shares) < 2:
-        raise ValueError("--offer is for several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
+        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
 
 
 def as_shares(text: str | None) -> list[float]:
@@ -182,7 +182,7 @@ def assumed(
     from rankstream.models.item_names import items_in
 
     if all(no_choice in one for one in counts.assortments.offers):
-        raise ValueError(f"Every offer has {no_choice!r} already: leave --outside-share out, or name another item.")
+        raise ValueError(f"Every offer has {no_choice!r} already: leave out --outside-share, or change --no-choice.")
     names = {str(item): item for item in (*counts.assortments.items, no_choice)}
     asked = list(names.values()) if offer is None else items_in(offer, names)
     asked += [] if no_choice in asked else [no_choice]
@@ -233,9 +233,9 @@ def describe_change(whole: "Reading") -> dict[str, Any] | None:
         "item": str(found.item),
         "points": found.points,
         "offers": found.offers,
-        "sentence": f"The choices changed in the course of time (around {when}, {str(found.item)!r} "
-        f"{found.points:+.0f} points, p = {found.p_value:.1g}): a model of the whole mixes before and after. Fit what "
-        f"came later with --since {when}, let older choices fade with --half-life 30d, or use 'stream --detect'.",
+        "sentence": f"The choices changed over time (around {when}, {str(found.item)!r} "
+        f"{found.points:+.0f} points, p = {found.p_value:.1g}): one model mixes before and after. Fit "
+        f"the later ones with --since {when}, weight older ones less with --half-life 30d, or use 'stream --detect'.",
     }
 
 
@@ -283,14 +283,14 @@ def as_text(content: dict[str, Any]) -> str:
     what = words_of(content["kind"], content["rankings"])
     what = f"a model of {what}" if content["kind"] in ("rankings", "max-entropy") else what
     offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
-    ended = "" if content["converged"] else " (not as good as asked for)"
+    ended = "" if content["converged"] else " (stopped before the requested accuracy)"
     least = max(0.0, content["proven_least_distance"])  # in words only: rounding can leave a proof just below 0
     lines = [
         *warning_lines(content),
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
         f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
-        f"{content['distance']:.4f} (sampling noise alone: {content['noise_distance']:.4f}), and no ranking model is "
-        f"nearer than {least:.4f}.",
+        f"{content['distance']:.4f} (sampling noise alone: {content['noise_distance']:.4f}), and no "
+        f"ranking model can be closer than {least:.4f}.",
     ]
     if "prices" in content:
         lines.append(levels_line(content["prices"]))
@@ -304,11 +304,11 @@ def _assumption(content: dict[str, Any]) -> list[str]:
     rows = content["predicted"]
     assumed = f"Assumed: {100 * content['assumed_share']:g} % took {content['item']!r}"
     if len(rows) < 2:
-        return [f"{assumed}; the data cannot say."]
+        return [f"{assumed}; the data do not contain this share."]
     width = max(len(shown(name)) for name in (*content["spans"], "predicted if"))
     heads = "".join(f"{100 * row['assumed_share']:>8g} %" for row in rows)
     lines = [
-        f"{assumed} in the model that is saved. What the predictions owe to that:",
+        f"{assumed} in the saved model. How much the assumption matters:",
         f"{'predicted if':<{width}}{heads}      span",
     ]
     for name, span in content["spans"].items():

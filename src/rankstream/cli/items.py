@@ -52,12 +52,12 @@ def read_items(
         place, text = f"Line {number} of {path}", (row["item"] or "").strip()
         if text in others and text not in names:
             continue
-        item = find_item(text, names, f"{place} is about")
+        item = find_item(text, names, f"{place} names")
         if item in found.margins or item in (found.unit_costs or {}):
-            raise ValueError(f"{place} is about {text!r} again: give each item one line.")
+            raise ValueError(f"{place} lists {text!r} again: keep one line per item.")
         if found.unit_costs is not None and item in (priced or ()):
             if "unit_cost" not in row:
-                raise ValueError(f"{place} is about {text!r}, whose price is to be decided: add a column unit_cost.")
+                raise ValueError(f"{place}: {text!r} needs a unit cost to decide its price. Add a column unit_cost.")
             found.unit_costs[item] = _number(place, "unit_cost", row)
         else:
             found.margins[item] = _margin(place, text, row, nothing, priced is not None)
@@ -65,10 +65,10 @@ def read_items(
             if column is not None and (row[name] or "").strip():
                 column[item] = _number(place, name, row)
         if found.space is not None and found.space.get(item, 0.0) < 0.0:
-            raise ValueError(f"{place} says that {text!r} fills {found.space[item]:g}: a space is at least 0.")
+            raise ValueError(f"{place}: the space of {text!r} is {found.space[item]:g}. It must be at least 0.")
     for text, item in names.items() if priced is None else ():
         if item not in found.margins and text != nothing:
-            raise ValueError(f"{path} says nothing about {text!r}: give every item a margin, 0 if it earns nothing.")
+            raise ValueError(f"{path} has no line for {text!r}: give every item a margin, 0 if it earns nothing.")
     return found
 
 
@@ -79,17 +79,17 @@ def _margin(place: str, text: str, row: dict[str, Any], nothing: str | None, pri
     if "margin" in row:
         margin = _number(place, "margin", row)
     elif priced:
-        raise ValueError(f"{place} is about {text!r}, whose price is not to be decided: add a column margin.")
+        raise ValueError(f"{place}: {text!r} has no price to decide, so it needs a margin. Add a column margin.")
     else:
         margin = _number(place, "price", row) - _number(place, "unit_cost", row)
     if text == nothing and margin:
-        raise ValueError(f"{place} gives {text!r} a margin, but it stands for buying nothing: leave it out.")
+        raise ValueError(f"{place} gives {text!r} a margin, but it means buying nothing: remove the margin.")
     return margin
 
 
 def _rows(path: Path, priced: bool = False) -> list[dict[str, Any]]:
     if not path.is_file():
-        raise ValueError(f"There is no file {path}: name a CSV file with the columns item and margin.")
+        raise ValueError(f"There is no file {path}: give a CSV file with the columns item and margin.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, restval="")
@@ -105,7 +105,7 @@ def _rows(path: Path, priced: bool = False) -> list[dict[str, Any]]:
     if len(set(heads)) < len(heads):
         raise ValueError(f"{path} has a column twice: it has {heads}.")
     if not rows:
-        raise ValueError(f"{path} has no items: write a line for each.")
+        raise ValueError(f"{path} has no items: add a line for each.")
     for number, row in enumerate(rows, start=2):
         if None in row:
             raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")

@@ -36,7 +36,7 @@ def refuse(what: str, given: dict[str, Any]) -> None:
     """Refuse options that mean nothing here, where any is given."""
     for option, value in given.items():
         if value not in (None, False):
-            raise ValueError(f"{option} is not for {what}: leave it out.")
+            raise ValueError(f"{option} does not work with {what}: leave it out.")
 
 
 def fit_markets(
@@ -63,7 +63,7 @@ def fit_markets(
     try:
         markets = estimate_many(data, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
     except KeyboardInterrupt:
-        print_note(f"What is done is in {out}: the same command goes on from there.")
+        print_note(f"Finished markets are in {out}: run the same command again to continue.")
         raise
     content = describe(markets, unused_columns(markets.tallies, as_json))
     if as_json:
@@ -170,7 +170,7 @@ def per_market(
                 command(**named | own | {"model": file})
 
             if market is not None and not folder.is_dir():
-                raise ValueError(f"--market is for a folder of markets, and {folder} is not one: leave it out.")
+                raise ValueError(f"--market needs a folder of markets, and {folder} is not one: leave it out.")
             if folder.is_dir():
                 refuse("a folder of markets", {"--rejects": named.get("rejects")})
                 if named.get("data") is None and (takes_choices(named) or (together and market is not None)):
@@ -218,11 +218,11 @@ def decide_markets(
         priced |= set() if model.price_levels is None else set(model.price_levels.items)
     if len(nothing) > 1:
         listed = ", ".join(map(repr, sorted(nothing)))
-        raise ValueError(f"The markets call no choice differently ({listed}): decide them one by one with --market.")
+        raise ValueError(f"The no-purchase option differs by market ({listed}): use --market.")
     table = read_items(margins, names, next(iter(nothing), None), priced or None)
     wanted = said(table, names) | {"no_choice": names[nothing.pop()] if nothing else None}
     rows = {}
-    with progress("looking for the best offers") as tell:
+    with progress("searching for the best offers") as tell:
         for number, key in enumerate(markets):
             tell(f"{number:,} of {plural(len(markets), 'market')}", number / len(markets))
             rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, budget, seed)

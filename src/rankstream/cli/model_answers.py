@@ -80,12 +80,12 @@ def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
     missing = next((item for item in model.items if item not in known), None)
     if missing is not None:
         raise ValueError(
-            f"{data} never offers {missing!r}, which the model knows: give the choices that the model was fitted to."
+            f"{data} never offers {missing!r}, an item of the model: give the choices that it was fitted to."
         )
     noted = model.about.get("data")
     digest = noted.get("digest") if isinstance(noted, dict) else None
     if digest is not None and digest != counts.digest():
-        print_note(f"{data} is not what the model was fitted to: its intervals are those of a fit to as many choices.")
+        print_note(f"{data} is not what the model was fitted to: intervals are those of a fit to as many choices.")
 
 
 def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: int) -> "Bootstrap":

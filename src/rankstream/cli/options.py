@@ -159,7 +159,7 @@ class ReadingOptions:
         told = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in known.items())
         columns = known.get("price_columns", self.price_columns)
         levels = model.price_levels if columns is not None and self.price_levels is None else None
-        source = f"read as the model's own choices were, with {told}: give other options to read it otherwise"
+        source = f"read with the options of the fit, {told}; pass other options to change that"
         market = model.about.get("market")
         market = market if isinstance(market, dict) and market else None
         return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
@@ -172,8 +172,8 @@ class ReadingOptions:
 def shell_words(sentence: str) -> str:
     """A sentence of the library with its arguments as options: what it calls ``no_choice='nothing'`` is an option here.
 
-    >>> shell_words("say separator=';', or map them: columns='offered=...,chosen=...'.")
-    "say --separator ';', or map them: --columns offered=...,chosen=...."
+    >>> shell_words("set separator=';', or map them: columns='offered=...,chosen=...'.")
+    "set --separator ';', or map them: --columns offered=...,chosen=...."
     """
 
     def option(found: re.Match[str]) -> str:
@@ -226,7 +226,7 @@ def levels_in(words: str | None) -> Any:
 def _check_rejects(rejects: Path, others: list[Path]) -> None:
     for other in others:
         if same_file(rejects, other):
-            raise ValueError(f"--rejects names {rejects}, which is {other}: name a file for the rejects alone.")
+            raise ValueError(f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects.")
 
 
 def with_options(extended: Command, command: Command, options: list[inspect.Parameter]) -> Command:

@@ -61,7 +61,7 @@ def plot(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Draw customer types, who gains, the fit, shares over time, or demand.
+    """Draw customer types, substitution, the fit, shares over time, or demand.
 
     Example: rankstream plot model.json -o types.png --kind substitution
     """
@@ -70,7 +70,7 @@ def plot(
 
     check_kind(kind, data, offer, period, places)
     if item is not None and kind != "demand":
-        raise ValueError(f"A picture of kind {kind!r} is not about a single item: leave --item out.")
+        raise ValueError(f"--item does not work with --kind {kind}: leave it out.")
     check_picture(out)
     content: dict[str, Any] = {"picture": str(out), "kind": kind}
     note = ""
@@ -96,15 +96,15 @@ def plot(
 def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None, places: int) -> None:
     """Refuse options that do not go together."""
     if kind == "fit" and data is None:
-        raise ValueError("A picture of the fit needs the choices: give them with --data.")
+        raise ValueError("--kind fit needs the choices: add --data.")
     if kind == "shares" and data is not None:
-        raise ValueError("Shares over time are drawn from the file of choices that is named first: leave --data out.")
+        raise ValueError("--kind shares reads its choices from the first argument: leave out --data.")
     if kind == "segments" and data is not None and places > 2:
-        raise ValueError(f"--places is {places}: intervals are known for up to two places, leave --data out for more.")
+        raise ValueError(f"--places is {places}: intervals exist for up to two places. Leave out --data for more.")
     if offer is not None and kind not in ("substitution", "shares", "demand"):
-        raise ValueError(f"A picture of kind {kind!r} is not about a single offer: leave --offer out.")
+        raise ValueError(f"--offer does not work with --kind {kind}: leave it out.")
     if period is not None and kind != "shares":
-        raise ValueError(f"A picture of kind {kind!r} is not about periods: leave --period out.")
+        raise ValueError(f"--period does not work with --kind {kind}: leave it out.")
 
 
 def draw_model(

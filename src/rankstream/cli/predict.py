@@ -50,7 +50,7 @@ def predict(
     from rankstream.models.files import load_model
 
     if bool(offer) == (offers is not None):
-        raise ValueError("Name the offers to predict either with --offer (once or more) or with --offers FILE.")
+        raise ValueError("Give the offers to predict with --offer (repeat for several) or --offers FILE.")
     if (interval is None) != (data is None):
         raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
     loaded = load_model(model)

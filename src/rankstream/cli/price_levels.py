@@ -27,7 +27,7 @@ def between_lines(content: Mapping[str, Any]) -> list[str]:
     if not names:
         return []
     which = "is between two price levels" if len(names) == 1 else "are between two price levels each"
-    return [f"  ({', '.join(names)} {which}: shares are taken to be linear between them.)"]
+    return [f"  ({', '.join(names)} {which}: shares are interpolated linearly between them.)"]
 
 
 def describe_levels(levels: "PriceLevels") -> dict[str, list[float]]:
@@ -61,7 +61,7 @@ def demand_curves(
         return {one: dict(ask(one, {other: price for other, price in whole.items() if other != one}))}
     found = curves_of(model, ask, whole, whole)
     if not found:
-        raise ValueError("No item of the offer has two price levels: a demand curve needs some, name them by --offer.")
+        raise ValueError("A demand curve needs an item with two price levels: choose other items with --offer.")
     return found
 
 
@@ -87,7 +87,7 @@ def describe_demand(model: "Model", many: "Bootstrap | None") -> dict[str, Any]:
 
 def demand_lines(content: Mapping[str, Any]) -> list[str]:
     """The same in lines."""
-    lines = ["", levels_line(content["prices"]), "Demand by an item's own price, beside the others at usual prices:"]
+    lines = ["", levels_line(content["prices"]), "Demand by an item's own price, others at usual prices:"]
     for item, rows in content["demand"].items():
         shares = ", ".join(f"{_price(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)
         lines.append(f"  {shown(item)}  {shares}")

@@ -73,7 +73,7 @@ def report(
     from rankstream.reports.make import combine
 
     if data is None:
-        raise ValueError("A report needs the choices that the model was fitted to: give --data as well.")
+        raise ValueError("A report needs the choices that the model was fitted to: add --data.")
     check_page(out, [path for path in (model, data, margins, reading.contents, reading.rejects) if path is not None])
     named = {
         "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
@@ -137,10 +137,10 @@ def _items(model: Any, file: Path, named: dict[str, Any], reading: ReadingOption
 
 def check_page(out: Path, others: list[Path]) -> None:
     """Refuse what would fail only after the work is done, or would overwrite what was read."""
-    check_target(out, "the page with --out")
+    check_target(out, "the report with --out")
     for other in others:
         if same_file(out, other):
-            raise ValueError(f"--out names {out}, which is {other}: name a file for the page alone.")
+            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
 
 
 def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:
@@ -152,4 +152,4 @@ def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | N
         return
     print_plain(f"Saved {out} ({size / 1000:,.0f} kB): open it in a browser.")
     if margins is None:
-        print_plain("Add --margins with a table of items to see what to offer, and what that is worth.")
+        print_plain("Add --margins with a table of items to see what to offer and what it would earn.")

@@ -12,7 +12,7 @@ from rankstream._core.terminal import plural, print_json, print_plain
 from rankstream.cli.app import ShellCommand, ShellGroup
 from rankstream.cli.options import AsJson, print_answer
 
-MISSING = 'This needs parts that are not installed: pip install ".[serve]" in a checkout.'
+MISSING = 'This command needs extra packages: run pip install ".[serve]" in the checkout.'
 Folder = Annotated[Path, typer.Argument(help="Data folder of the service.")]
 MarketName = Annotated[str, typer.Argument(help="Name of the market.")]
 
@@ -56,7 +56,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of new markets.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Serve until Ctrl-C or a signal to end; then save, and leave with code 0.
+    """Run the service until Ctrl-C, then save everything and exit with code 0.
 
     Example: rankstream serve run shop --port 8000 --keep 30d
     """
@@ -74,7 +74,7 @@ def run(
         if as_json:
             print_plain(to_json({"url": address, "folder": str(folder)}, indent=None))
         else:
-            print_plain(f"Serving {folder} at {address}; Ctrl-C ends it.")
+            print_plain(f"Serving {folder} at {address}; press Ctrl-C to stop.")
 
     run_service(folder, host, port, options, ready)
 
@@ -110,7 +110,7 @@ def create(
     expires: Annotated[str | None, typer.Option(help="Lifetime, such as 90d (default: no expiry).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token, and print it once.
+    """Create a token and print it once.
 
     Example: rankstream serve token create shop --market cafe --may write,read
     """
@@ -154,14 +154,14 @@ def revoke(
     from rankstream.service.storage import tokens
 
     tokens.revoke(folder, name)
-    say(as_json, f"The token {name} is worthless now.", revoked=name)
+    say(as_json, f"The token {name} is revoked.", revoked=name)
 
 
 @serve.command(cls=ShellCommand)
 def backup(
     folder: Folder, file: Annotated[Path, typer.Argument(help="Zip file to write.")], as_json: AsJson = False
 ) -> None:
-    """Copy everything to one zip file, while the service runs; to restore, unpack it in an empty folder.
+    """Copy everything to one zip file while the service runs. To restore, unzip it into an empty folder.
 
     Example: rankstream serve backup shop shop.zip
     """
@@ -178,7 +178,7 @@ def export(
     file: Annotated[Path, typer.Argument(help="Output file: .parquet or .jsonl.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write the records of a market to a file that 'fit' reads, while the service runs.
+    """Export the records of a market while the service runs. 'fit' reads the file.
 
     Example: rankstream serve export shop cafe cafe.parquet
     """
@@ -190,7 +190,7 @@ def export(
 
 @serve.command(cls=ShellCommand)
 def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
-    """Remove a market and everything that is known of it, while the service runs.
+    """Delete a market and all of its data while the service runs.
 
     Example: rankstream serve purge shop cafe
     """
@@ -202,18 +202,19 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
 
 @serve.command(cls=ShellCommand)
 def rebuild(folder: Folder, as_json: AsJson = False) -> None:
-    """Rebuild all models from the log, for a folder whose two files do not belong together.
+    """Rebuild all models from the log, if log and models come from different backups.
 
-    Stop the server first. What was learned before is renamed, not deleted.
+    Stop the server first. The old models are renamed, not deleted.
 
     Example: rankstream serve rebuild shop
     """
     from rankstream.service.storage import maintenance as folders
 
     name, records, dropped = folders.rebuild(folder)
-    lost = f" {dropped:,} records that --keep deleted from the log cannot be learned again." if dropped else ""
+    lost = f" {dropped:,} records that --keep deleted from the log are lost." if dropped else ""
     sentence = (
-        f"The next 'rankstream serve run' learns {records:,} records from the log. The old state is {name}.{lost}"
+        f"The next 'rankstream serve run' rebuilds the models from {records:,} records. The old state "
+        f"is kept as {name}.{lost}"
     )
     say(as_json, sentence, file=name, records=records, dropped=dropped)
 

@@ -34,7 +34,7 @@ def show(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Show customer types, shares, and who gains when an item goes.
+    """Show customer types, shares, and what sells instead when an item is gone.
 
     Example: rankstream show model.json --top 5
     """
@@ -42,7 +42,7 @@ def show(
 
     loaded = load_model(model)
     if len(loaded.items) < 2:
-        raise ValueError("The model knows one item only: there is nothing to show.")
+        raise ValueError("The model has only one item: there is nothing to show.")
     many = refitted(loaded, data, reading, replicates, seed)
     content = describe_model(loaded, top, many)
     if as_json:
@@ -83,7 +83,7 @@ def print_tables(content: dict[str, Any]) -> None:
     for segment in content["segments"]:
         print_plain(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
     asked = [row for row in items if row["gains"] is not None]
-    rows = [("item", "share at usual prices" if prices else "share of everything", "who gains when it is gone")]
+    rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead")]
     for row in asked:
         parts = [(name, share) for name, share in list(row["gains"].items())[:3] if share > 0]
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
@@ -93,9 +93,9 @@ def print_tables(content: dict[str, Any]) -> None:
     for item, share, gains in rows:
         print_plain(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip())
     if content["replicates"] and any(row[2].count("(") for row in rows):
-        print_plain("In parentheses: the interval begins at 0, so the data do not support it.")
+        print_plain("In parentheses: the interval starts at 0, so the data do not support it.")
     if len(asked) < len(items):
-        print_plain(f"These are the {len(asked)} items chosen most; all {len(items):,} have a share in --json.")
+        print_plain(f"Only the {len(asked)} most chosen of {len(items):,} items are shown; --json lists all.")
     for line in prices:
         print_plain(line)
 

@@ -91,7 +91,7 @@ def stream(
     live |= {"served": served, "prices": given_levels(price_levels)}
     lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
     lines |= {"prices": reading.price_columns, "decimal": reading.decimal, "dates": reading.dates}
-    with own_folder(out, remedy="end it first, or name another folder with --out"):
+    with own_folder(out, remedy="stop it first, or choose another folder with --out"):
         follower = Follower(source, out, {"detect": detect or None, **live}, lines, reading.on_error)
         try:
             follow(follower, every, to_end, as_json)
@@ -109,7 +109,7 @@ def given_levels(words: str | None) -> "PriceLevels | None":
     found = checked_levels(levels_in(words))
     if isinstance(found, str | int):
         raise ValueError(
-            f"--price-levels is {words!r}, and a stream's levels must be known before its first record: give them as "
+            f"--price-levels is {words!r}, but a stream needs its levels before the first record: give them as "
             """JSON, such as {"tea": [3, 3.5]}."""
         )
     return found
@@ -119,7 +119,7 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
     """Until the end, Ctrl-C or a signal to end; the state is saved whichever it is."""
     console = make_console()
     if follower.resumed and not as_json:
-        console.print(f"Going on after {plural(follower.live.records, 'record')} of {follower.source}.")
+        console.print(f"Resuming after {plural(follower.live.records, 'record')} of {follower.source}.")
     last, told = time.monotonic(), -1
     with follower.signals():
         try:
@@ -140,7 +140,7 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
         if follower.stopped:
             print_note(_farewell(follower))
         elif follower.unfinished:
-            print_note(f"The last line of {follower.source} has no line break: it waits for the rest.")
+            print_note(f"The last line of {follower.source} has no line break yet: waiting for the rest.")
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _farewell(follower: "Follower") -> str:
     if not follower.live.records:
         return "Stopped before the first record: nothing was saved."
     records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
-    return f"Stopped: {records} saved in {follower.out}; the same command goes on from there."
+    return f"Stopped: {records} saved in {follower.out}; run the same command again to continue."
 
 
 def _status(follower: "Follower", as_json: bool) -> str:
@@ -188,6 +188,6 @@ def _status(follower: "Follower", as_json: bool) -> str:
         words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
         shown += f"; {plural(content['offers'], 'offer')} of {plural(content['items'], 'item')}. {words}"
     for one in changes:
-        shown += f". A change was noticed at choice {one.record:,} (since {one.since:,}): the counts begin again"
+        shown += f". Change detected at choice {one.record:,} (since {one.since:,}): the counts restart"
     skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
     return shown + (f". {skipped} skipped." if at.skipped else ".") + (f" {live.remark}" if live.remark else "")

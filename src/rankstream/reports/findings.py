@@ -139,8 +139,8 @@ def comparison_section(sheet: Sheet, found: Comparison) -> Section:
         height=1.5 + 0.4 * len(found.rows),
     )  # fmt: skip
     words = (
-        f"Each model was fitted to a part of the choices and asked to predict the rest, {len(found.rows[0].scores)} "
-        f"times; {HELD_OUT[found.holdout]} were held out. Orange models are behind by more than noise.",
+        f"Each model was fitted to a part of the choices and predicted the rest, {len(found.rows[0].scores)} "
+        f"times; {HELD_OUT[found.holdout]} were held out. Orange models are significantly behind the best.",
         found.verdict,
     )
     return Section("comparison", "Compared with other kinds of models", words, (draw,))
@@ -154,7 +154,7 @@ def offer_section(sheet: Sheet, found: Decision) -> Section:
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    offers = table("The best offer, and the next best", ("offer", "value per customer", "less than the best"), rows)
+    offers = table("The best offers", ("offer", "value per customer", "less than the best"), rows)
     used = set(found.offer) | {item for one in found.runners_up for item in one.offer}
     parts = [
         sheet.picture(
@@ -175,7 +175,7 @@ def offer_section(sheet: Sheet, found: Decision) -> Section:
         )
         parts.append(
             sheet.picture(
-                "The worth of shelf space", shown, lambda figure: plots.value_by_size(found, figure.subplots())
+                "The value of shelf space", shown, lambda figure: plots.value_by_size(found, figure.subplots())
             )
         )
     shares = table(
@@ -183,4 +183,4 @@ def offer_section(sheet: Sheet, found: Decision) -> Section:
         [(item, percent(share)) for item, share in sorted(found.shares.items(), key=lambda pair: -pair[1])],
     )  # fmt: skip
     words = (*summary(found), *explanation(found)[1:])
-    return Section("offer", "The best offer, and its worth", words, (*parts, shares))
+    return Section("offer", "Best offer", words, (*parts, shares))

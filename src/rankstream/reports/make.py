@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MAX_SUBSTITUTED_ITEMS = 30
 """Items whose substitutes are asked for: the most chosen ones."""
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
-NO_TIMES = "The choices have no times that differ: add a column of times to see what changed."
-NO_MARGINS = "Give margins to see what to offer and what that is worth."
+NO_TIMES = "The choices have no time column with different times: add one to see what changed."
+NO_MARGINS = "Add margins to see what to offer and what it would earn."
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def report(
 
     """
     if len(model.items) < 2:
-        raise ValueError("The model has one item only, so there is nothing to report: fit it to offers of several.")
+        raise ValueError("The model has only one item, so there is nothing to report: fit it to offers with several.")
     reading = counts if isinstance(counts, Reading) else None
     choices = counts.counts if isinstance(counts, Reading) else counts
     given, sheet = {"margins": margins, **constraints}, Sheet(mark=mark)

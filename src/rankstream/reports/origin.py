@@ -26,20 +26,20 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Where the choices say nothing, it predicts with a mixture, weighed on held-out offers: {named}.")
+        lines.append(f"Beyond the observed offers it predicts with a mixture, weighted by held-out offers: {named}.")
     elif weights:
         many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"Where the choices say nothing, it predicts with {many}: too few offers to hold any out.")
+        lines.append(f"Beyond the observed offers it predicts with {many}: there are too few offers to hold any out.")
     if scores:
         best = max(scores, key=lambda name: scores[name])
         logit = scores.get("logit")
         behind = "" if logit is None or best == "logit" else f", {scores[best] - logit:,.1f} more than a logit"
         lines.append(
-            f"On held-out offers the best single kind, {shown(best)}, gained {scores[best]:,.1f} nats on a uniform "
-            f"guess{behind}."
+            f"On held-out offers the best single model, {shown(best)}, gained {scores[best]:,.1f} nats "
+            f"over a uniform guess{behind}."
         )
     if found.get("approximate") is True:
-        lines.append("The offers are too many for the exact program: it is a mixture of rankings drawn at random.")
+        lines.append("There are too many offers for the exact program, so rankings are drawn at random.")
     return [*lines, *_trust(found)]
 
 
@@ -48,9 +48,9 @@ def _trust(found: dict[str, Any]) -> list[str]:
         return []
     trust, tried = found["trust"], _numbers(found.get("held_out_by_trust"))
     if trust is None:
-        what = "Held-out offers were predicted best without following the choices further than that"
+        what = "Adjustment to your data: none, which predicts held-out offers best"
     elif isinstance(trust, int | float):
-        what = f"How closely it follows the choices beyond that: trust {trust:g} (3 closely, 300 hardly)"
+        what = f"Adjustment to your data: {trust:g} (3 = follows them closely, 300 = hardly at all)"
     else:
         return []
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)
@@ -90,7 +90,7 @@ def _certificate(about: dict[str, Any]) -> str:
     numbers = _numbers(found)
     if not {"distance", "proven_least_distance", "gap"} <= set(numbers):
         return ""
-    cut = "; the fit was cut short" if found.get("cut_short") is True else ""
+    cut = "; the fit stopped early" if found.get("cut_short") is True else ""
     norm = shown(found["norm"]) if isinstance(found.get("norm"), str) else "weighted l2"
     noise = f"; sampling noise alone: {numbers['noise_distance']:.4f}" if "noise_distance" in numbers else ""
     words = certificate_words(numbers["distance"], numbers["proven_least_distance"], numbers["gap"], norm + noise)
@@ -101,12 +101,12 @@ def certificate_words(distance: float, proven: float, gap: float, norm: str = "w
     """The three numbers of a certificate in words; the first less the second is the third.
 
     >>> print(certificate_words(0.0312, 0.029, 0.0022))
-    Distance from the observed shares 0.0312 (weighted l2): 0.0290 of it is proven to be left by any ranking model, so
-    at most the gap of 0.0022 could still be gained
+    Distance from the observed shares 0.0312 (weighted l2). No ranking model can be closer than 0.0290 (proven), so
+    at most 0.0022 could still be gained
     """
     return (
-        f"Distance from the observed shares {distance:z.4f} ({norm}): {proven:z.4f} of it is proven to be left by any "
-        f"ranking model, so at most the gap of {gap:z.4f} could still be gained"
+        f"Distance from the observed shares {distance:z.4f} ({norm}). No ranking model can be closer "
+        f"than {proven:z.4f} (proven), so at most {gap:z.4f} could still be gained"
     )
 
 

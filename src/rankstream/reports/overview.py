@@ -110,7 +110,7 @@ def _missing(model: Any, moves: Substitution) -> list[str]:
         to = max(rest, key=lambda place: moves.shares[row, place])
         text += f"; {share(to)} take {moves.items[to]} instead"
         if moves.low is not None and moves.low[row, to] <= 0.0:
-            text += ", which the data hardly support"
+            text += ", which the data barely support"
     return [f"{text}."]
 
 
@@ -137,8 +137,8 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     around = found.context
     value = f"the best offer earns {units.per(found.value)}{units.ends(found.interval)}"
     if around is None or around.present is None:
-        return Section("advice", "What to do", (*warnings, f"By the model, {value}: {named(found.offer)}."))
-    sentences = [*warnings, f"Today's offer earns {units.per(around.present_value)} by the model; {value}."]
+        return Section("advice", "What to do", (*warnings, f"According to the model, {value}: {named(found.offer)}."))
+    sentences = [*warnings, f"According to the model, today's offer earns {units.per(around.present_value)}; {value}."]
     rows = [
         (ACTIONS[change.kind], change.words, units.change(change.gain), _sure(change.gain, change.interval, units))
         for change in around.changes
@@ -151,10 +151,10 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         sentences.append("No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
     if around.nearness is not None:
-        sentences.append(f"How near the best offer is to your data: {around.nearness.words}")
+        sentences.append(f"How close the best offer is to your data: {around.nearness.words}")
         if around.nearness.is_extrapolation:
             sentences.append(
-                "It is far from anything in the data: try it in one store first, or begin with one change."
+                "It is far from anything in the data: try it in one store first, or start with one change."
             )
     many = f"per {units.customers:,} visits"
     head = ("action", "what to change", f"gain {many}", "how sure")
@@ -190,7 +190,7 @@ def change_section(report: DriftReport | None, reason: str = "") -> Section:
     """Return the verdict on what changed over time, or why there is none."""
     title = "What changed"
     if report is None:
-        return Section("changed", title, (reason or "The choices have no times, so changes could not be looked for.",))
+        return Section("changed", title, (reason or "The choices have no times, so changes cannot be tested.",))
     sentences = [report.verdict]
     for item in report.items[:3]:
         way = "gained" if item.change > 0.0 else "lost"

@@ -116,8 +116,8 @@ def types_section(
         whole = [(_whole(one["ranking"], nothing), percent(one["share"])) for one in rankings]
         parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
     words = (
-        "A type is what customers would take first, and what they would take if that were not on offer. Who would "
-        f"rather take nothing than anything else is marked by ({nothing})."
+        "A type is what customers would take first, and what they would take if that were not on "
+        f"offer. Customers who would rather buy nothing than anything else are marked with ({nothing})."
         if nothing is not None
         else "A type is what customers would take first, and what they would take if that were not on offer."
     )
@@ -155,12 +155,12 @@ def substitution_section(
     shown = _gains(moves, asked, ends)
     parts: tuple[Any, ...] = (shown,)
     if drawn.items:
-        title = "Where the buyers of an item go when it is gone"
+        title = "What the buyers of an item take when it is gone"
         draw = sheet.picture(
             title, shown, lambda figure: plots.substitution(drawn, figure.subplots()), side + 0.8, side
         )
         parts = (draw,)
-    words = ["Each row is an item that is no longer on offer, and says which part of its buyers takes what instead."]
+    words = ["Each row is an item that is no longer on offer, and shows what its buyers take instead."]
     words += [] if model is None else at_usual(model)
     if len(drawn.items) < len(moves.items):
         words.append(f"The picture shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
@@ -187,9 +187,9 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
         rows.append((item, share, *cells))
     known = "" if moves.low is None else f", with {moves.interval_name}"
     if len(moves.items) <= MATRIX:
-        heads = ("gone", "its share of everything", *(f"to {item}" for item in moves.items))
+        heads = ("gone", "share if all offered", *(f"to {item}" for item in moves.items))
         return table(f"Where buyers go, in parts of the item's buyers{known}", heads, rows)
-    return table(f"Where most buyers go{known}", ("gone", "its share of everything", "who gains"), rows, numbers=3)
+    return table(f"Where most buyers go{known}", ("gone", "share if all offered", "who gains"), rows, numbers=3)
 
 
 def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) -> Section:
@@ -202,7 +202,7 @@ def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) ->
     ]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
     draw = sheet.picture("Demand by price", shown, lambda figure: plots.demand(drawn, figure.subplots()))
-    words = ["The share of an item by its own price, beside everything else at its usual price."]
+    words = ["The share of an item by its own price, with everything else at its usual price."]
     if len(drawn) < len(curves):
         what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"
         words.append(f"The picture shows the {len(drawn)} most chosen of {len(curves):,} items, {what}.")

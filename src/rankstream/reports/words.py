@@ -38,16 +38,16 @@ def read_section(found: "Reading", name: str, outside_share: float | None = None
     ]
     words += [*found.notes, *(column.sentence for column in found.unused)]
     if outside_share is not None:
-        words.append(f"It is assumed that {100 * outside_share:g} % bought nothing, which was not recorded.")
+        words.append(f"Assumed: {100 * outside_share:g} % bought nothing. The data do not contain this share.")
     parts = []
     if found.problems.total:
         first = {one.kind: str(one) for one in reversed(found.problems.first)}
         rows = [(kind, f"{number:,}", first.get(kind, "")) for kind, number in found.problems.by_kind.most_common()]
-        parts.append(table("What was skipped", ("problem", "records", "the first of them"), rows, numbers=3))
+        parts.append(table("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
     order = (-counts.totals).argsort(kind="stable").tolist()
     made = [(joined(offers.offers[place]), f"{counts.totals[place]:,.12g}") for place in order]
-    parts.append(table("The offers made most often", ("offer", "choices"), made, most=10, which="most frequent"))
-    return Section("read", "What was read", tuple(words), tuple(parts))
+    parts.append(table("The most frequent offers", ("offer", "choices"), made, most=10, which="most frequent"))
+    return Section("read", "Data", tuple(words), tuple(parts))
 
 
 def proven(model: "Model", intervals: str) -> list[str]:
