@@ -21,8 +21,9 @@ help: ## list the targets
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'rankstream needs Python 3.11 or newer')"
+	@echo "Creating .venv and installing rankstream with all its packages. The first time takes a few minutes."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
 setup: $(READY) ## make .venv with everything in it
@@ -30,7 +31,8 @@ setup: $(READY) ## make .venv with everything in it
 browser: ## install Debian's Chromium, with which the pages of the service are tested
 	apt-get install --yes --no-install-recommends chromium
 
-demo: setup ## estimate a model from a simulated stream of choices, and write a page about it
+demo: setup ## fit a model to a simulated stream of choices, and write a report
+	@echo "Fitting a simulated market. The first run compiles the numerical code, which takes up to a minute."
 	$(BIN)/rankstream demo --out rankstream-demo
 	$(BIN)/rankstream report rankstream-demo/model.json --data rankstream-demo/choices.csv \
 		--margins rankstream-demo/items.csv --out rankstream-demo/report.html
