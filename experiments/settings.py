@@ -118,7 +118,7 @@ def _cells(path: Path, table: dict[str, Any]) -> Iterator[dict[str, Any]]:
     timed = bool(table.pop("timed", False))
     for name in table:
         if name not in GRIDS and name not in SCALARS:
-            raise ValueError(f"{path}: there is no setting {name!r}: use {', '.join((*GRIDS, *SCALARS))}.")
+            raise ValueError(f"{path}: unknown setting {name!r}: use {', '.join((*GRIDS, *SCALARS))}.")
     grids = {SINGULAR.get(name, name): _checked(path, name, table[name]) for name in GRIDS if name in table}
     if "method" not in grids:
         raise ValueError(f'{path}: it names no methods: give a list such as methods = ["MD_ns"].')

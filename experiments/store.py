@@ -26,7 +26,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file: name a folder for the results with --out.")
+            raise ValueError(f"{folder} is a file: give a folder for the results with --out.")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._journal = folder / "journal.jsonl"
@@ -39,7 +39,7 @@ class Store:
         try:
             text = self._journal.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise ValueError(f"{self._journal} is damaged: delete it, or name another folder with --out.") from None
+            raise ValueError(f"{self._journal} is damaged: delete it, or choose another folder with --out.") from None
         whole = text[: text.rfind("\n") + 1]
         if len(whole) < len(text):
             write_whole(self._journal, whole)
@@ -54,7 +54,8 @@ class Store:
                     self._rows[run] = rows
             except (KeyError, TypeError, ValueError):
                 raise ValueError(
-                    f"Line {number} of {self._journal} is damaged: delete the line, or name another folder with --out."
+                    f"Line {number} of {self._journal} is damaged: delete the line, or choose another folder with "
+                    "--out."
                 ) from None
 
     def __contains__(self, run: StudyRun) -> bool:

@@ -41,7 +41,7 @@ def test_parts_by_name_number_and_path(tmp_path: Path) -> None:
         ('kind = "other"', "the kind is 'other'"),
         ('kind = "static"\nmethods = ["best"]', "methods contains 'best'"),
         ('kind = "static"\nmethods = []', "at least one entry"),
-        ('kind = "static"\ncolour = [1]', "no setting 'colour'"),
+        ('kind = "static"\ncolour = [1]', "unknown setting 'colour'"),
         ('kind = "static"\nsegments = [1.5]', "segments"),
         ("kind = ", "not a settings file"),
         ('kind = "static"', "names no methods"),
