@@ -175,7 +175,7 @@ def test_other_settings_on_resume_are_refused(tmp_path: Path) -> None:
     source.write_text("".join(line + "\n" for line in some_lines(20)))
     assert call(source, "--out", tmp_path / "out", "--rounds", 5, "--to-end").exit_code == 0
     assert call(source, "--out", tmp_path / "out", "--to-end").exit_code == 0
-    assert "begun with window None, not 10" in str(
+    assert "started with window None, not 10" in str(
         call(source, "--out", tmp_path / "out", "--window", 10, "--to-end").exception
     )
 

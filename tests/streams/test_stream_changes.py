@@ -52,14 +52,14 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
         (["--threshold", 9], "set detect as well, or leave it out"),
         (["--detect"], "line 31: its count 0.5 is not a whole number"),
         (["--detect", "--threshold", 9], "started with threshold 15.0, not 9.0"),
-        (["--window", 9], "begun with window None, not 9"),
+        (["--window", 9], "started with window None, not 9"),
     ):
         assert message in str(call(source, "--out", tmp_path / "out", "--to-end", *words).exception)
     assert not (tmp_path / "out" / "model.json").exists()  # before the first block there is none
     with pytest.raises(ValueError, match="before the first 50 choices"):
         _ = Live.load(tmp_path / "out" / "state.npz").model
     assert call(source, "--out", tmp_path / "plain", "--to-end", "--on-error", "skip").exit_code == 0
-    assert "begun with detect False, not True" in str(
+    assert "started with detect False, not True" in str(
         call(source, "--out", tmp_path / "plain", "--to-end", "--detect").exception
     )
 

@@ -48,7 +48,7 @@ def test_tables_are_read_as_other_commands_read_them(kind: str, tmp_path: Path) 
     offers = counts.assortments
     expected = {offers.items[k]: tally for k, tally in zip(offers.members, counts.tallies.tolist(), strict=True)}
     assert tallies(tmp_path / "out") == expected == {"tea": 3.0, "pie": 1.0}
-    assert "begun with no_choice None, not none" in stream(tmp_path, "--no-choice", "none").stderr
+    assert "started with no_choice None, not none" in stream(tmp_path, "--no-choice", "none").stderr
 
 
 def live_tallies(out: Path) -> dict[object, Any]:
