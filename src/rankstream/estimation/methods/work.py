@@ -116,7 +116,7 @@ def affords_max_entropy(counts: ChoiceCounts, budget: float | None = None) -> tu
 
     With a budget it may be predicted to take four times that: cut short, it still predicts better than the others.
     """
-    offers = counts.assortments
+    offers = observed(counts).assortments
     if not 1 < offers.n_items <= MAX_ITEMS:
         return False, f"it needs 2 to {MAX_ITEMS} items, and there are {offers.n_items}"
     if offers.chains is None:
