@@ -1,6 +1,7 @@
 """Every door picks the same method, and every method takes odd data and labels."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ from strategies import compiled_only
 
 
 def many_offers() -> rs.ChoiceCounts:
-    """All offers of two and more of nine items: too many for the exact program, while the oracle is exact."""
-    codes = [[item for item in range(9) if number >> item & 1] for number in range(512)]
-    offers = rs.Assortments([offer for offer in codes if len(offer) > 1], range(9))
-    truth = rs.RankingModel(range(9), [range(9), range(8, -1, -1)], [0.75, 0.25])
+    """Offers of four and five of 14 items: too many to sample rankings for, while the oracle is exact."""
+    codes = [*combinations(range(14), 4), *list(combinations(range(14), 5))[::3]]
+    offers = rs.Assortments(codes, range(14))
+    truth = rs.RankingModel(range(14), [range(14), range(13, -1, -1)], [0.75, 0.25])
     return rs.ChoiceCounts(offers, np.round(4.0 * truth.probabilities(offers)))
 
 

@@ -19,7 +19,7 @@ from rankstream.evaluate.comparison import Comparison, Score, ranked
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from rankstream.models.parametric.base import data_log_likelihood
-from rankstream.models.protocol import ChoiceModel
+from rankstream.models.protocol import ChoiceModel, Predicts
 from rankstream.models.shrinkage import ShrunkModel, tally_facts
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
@@ -122,9 +122,7 @@ def compare(
     )
 
 
-def score(
-    model: ChoiceModel, tested: ChoiceCounts, epsilon: float = 1e-3, seconds: float = 0.0, size: int = 0
-) -> Score:
+def score(model: Predicts, tested: ChoiceCounts, epsilon: float = 1e-3, seconds: float = 0.0, size: int = 0) -> Score:
     """How well a model predicts counted choices; every offer must have some."""
     offers = tested.assortments
     predicted = model.probabilities(offers)

@@ -4,7 +4,7 @@ The result is no distribution over rankings, as an item may gain when another jo
 alone: decisions, substitution and certificates stay with the model.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,11 +83,7 @@ class ShrunkModel:
     def __init__(self, model: Any) -> None:
         self.model, self.items = model, model.items
 
-    def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
-        """As ``ChoiceModel`` says."""
-        shares: dict[Label, float] = self.model.predict(offer, forced=True, seen="shrink")
-        return shares
-
     def probabilities(self, assortments: Assortments) -> Vec:
-        """As ``ChoiceModel`` says."""
-        return np.concatenate([list(self.predict(offer).values()) for offer in assortments.offers])
+        """As ``Predicts`` says."""
+        shares = [self.model.predict(offer, forced=True, seen="shrink") for offer in assortments.offers]
+        return np.array([share for one in shares for share in one.values()])
