@@ -68,6 +68,15 @@ def test_nothing_is_lost_where_nothing_was_missing() -> None:
     assert (found.total.money, found.items, found.met) == (0.0, {}, 0)
 
 
+def test_an_assumed_share_counts_customers_whom_nobody_saw(tmp_path: Path) -> None:
+    stores.simulate(tmp_path, days=10, visits=60, seed=4)
+    found = rs.read_sales(tmp_path / "receipts.csv", tmp_path / "stock.csv", outside_share=0.5)
+    assert found.account is not None
+    lost = rs.lost_sales(rs.estimate(found.counts, method="mnl").model, found.account, 1.0)
+    assert lost.customers == pytest.approx(found.counts.observations)
+    assert lost.total.units > 0
+
+
 def test_what_is_refused() -> None:
     forced = rs.RankingModel(("tea", "pie"), [("tea", "pie")], [1.0])
     with pytest.raises(ValueError, match="need customers who bought nothing"):

@@ -104,8 +104,8 @@ def lost_sales(
     (18.0, 40.0, True)
 
     """
-    nothing = getattr(model, "no_choice", None)
-    if nothing is None:
+    nothing = account.no_choice or getattr(model, "no_choice", None)
+    if nothing not in model.items:
         raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
     exposures = [one for one in account.exposures if market is None or one.market == market]
     if not exposures:

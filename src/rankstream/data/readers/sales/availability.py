@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -68,7 +67,6 @@ class Timeline:
         return self
 
 
-@cache
 def items_of(mask: int) -> tuple[int, ...]:
     """The items that are bits of a number.
 

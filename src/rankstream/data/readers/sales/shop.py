@@ -186,6 +186,7 @@ class Shop:
             None if visits is None else visits.visits, None if visits is None else sum(one.weight for one in left),
             0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
             self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
+            ends if visits is not None or share is None else self.how.no_choice or NO_CHOICE,
         )  # fmt: skip
         if not kept:
             reasons = self.problems.summary() or "There are none in the time asked for."
@@ -193,7 +194,10 @@ class Shop:
         first, last = join.query(f"SELECT min(time) / {SECOND}, max(time) / {SECOND} FROM sales")[0]
         keys = self._keys(join.codes)
         outcomes = [(keys(one), offers.outcome(one), one.weight) for one in kept + left]
-        return Gathered(outcomes, _exposures(offers, kept + left, keys), account, how, (first, last), self._notes(form))
+        exposures = _exposures(offers, kept + left, keys)
+        if account.assumed is not None and account.no_choice is not None:
+            exposures = [one.with_outside(account.assumed, account.no_choice) for one in exposures]
+        return Gathered(outcomes, exposures, account, how, (first, last), self._notes(form))
 
     def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
         """Leave out sales of what was not in stock, or stop at the first."""
