@@ -80,7 +80,7 @@ class Store:
         wanted, found = (self._best(worth, nothing, there) for there in (listed, listed & (self.shelf > 0)))
         units = 1 + int(self.random.random() < DOUBLE)
         if wanted != found and wanted is not None:
-            lost = margins[wanted] - (0.0 if found is None else margins[found])
+            lost = float(margins[wanted] - (0.0 if found is None else margins[found]))
             truth.units[ITEMS[wanted]] += 1
             truth.money[ITEMS[wanted]] += lost
             truth.by_month[f"{time:%Y-%m}"] += lost

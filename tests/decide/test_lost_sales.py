@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,15 @@ def test_nothing_is_lost_where_nothing_was_missing() -> None:
     assert (found.total.money, found.items, found.met) == (0.0, {}, 0)
 
 
+def test_an_assumed_share_counts_customers_whom_nobody_saw(tmp_path: Path) -> None:
+    stores.simulate(tmp_path, days=10, visits=60, seed=4)
+    found = rs.read_sales(tmp_path / "receipts.csv", tmp_path / "stock.csv", outside_share=0.5)
+    assert found.account is not None
+    lost = rs.lost_sales(rs.estimate(found.counts, method="mnl").model, found.account, 1.0)
+    assert lost.customers == pytest.approx(found.counts.observations)
+    assert lost.total.units > 0
+
+
 def test_what_is_refused() -> None:
     forced = rs.RankingModel(("tea", "pie"), [("tea", "pie")], [1.0])
     with pytest.raises(ValueError, match="need customers who bought nothing"):
@@ -80,7 +90,7 @@ def test_what_is_refused() -> None:
 
 def test_simulated_stores_lose_about_what_is_estimated_and_intervals_say_how_sure_that_is(tmp_path: Path) -> None:
     truth = stores.simulate(tmp_path, days=60, visits=100, seed=3)
-    tables = {name: tmp_path / f"{name}.csv" for name in ("receipts", "stock")}
+    tables: dict[str, Any] = {name: tmp_path / f"{name}.csv" for name in ("receipts", "stock")}
     found = rs.read_sales(**tables, visits=tmp_path / "door.csv")
     margins = {item: price - cost for item, price, cost in zip(stores.ITEMS, stores.PRICES, stores.COSTS, strict=True)}
     model = rs.estimate(found.counts, method="latent-class").model
@@ -98,7 +108,7 @@ def test_simulated_stores_lose_about_what_is_estimated_and_intervals_say_how_sur
 
 def test_a_model_with_prices_takes_costs(tmp_path: Path) -> None:
     stores.simulate(tmp_path, days=40, visits=60, seed=4)
-    tables = {name: tmp_path / f"{name}.csv" for name in ("receipts", "stock", "prices")}
+    tables: dict[str, Any] = {name: tmp_path / f"{name}.csv" for name in ("receipts", "stock", "prices")}
     found = rs.read_sales(**tables, visits=tmp_path / "door.csv")
     model = rs.estimate(found.counts, method="mnl-price").model
     assert found.account is not None

@@ -26,7 +26,7 @@ ON_PURPOSE = {
 
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
-        *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts"),
+        *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts", "read_sales"),
         *("with_outside", "outside_sensitivity", "simulate", "PriceLevels"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
         *("estimate_many", "Markets"),
@@ -34,7 +34,7 @@ def test_public_names_are_these() -> None:
         *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "type_changes", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
         *("distances", "learners", "oracles", "certificate", "models", "methods", "baselines", "plots", "checks"),
-        *("streams", "decide", "Client", "best_offer", "safe_offer", "next_offer", "report"),
+        *("streams", "decide", "Client", "best_offer", "safe_offer", "next_offer", "lost_sales", "report"),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)
     assert dir(rankstream) == sorted(rankstream.__all__)

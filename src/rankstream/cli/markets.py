@@ -84,11 +84,11 @@ def fit_markets(
 def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tuple[Any, Account]":
     """The choices of all markets from receipts and a stock log, and the account of them."""
     from rankstream.data.readers.problems import Problems
-    from rankstream.data.readers.sales.join import Rules
+    from rankstream.data.readers.sales.join import SalesRules
     from rankstream.data.readers.sales.shop import open_shop
 
     given, problems = reading.sales_options(), Problems("skip")
-    rules = Rules(given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=reading.on_error)
+    rules = SalesRules(given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=reading.on_error)
     tables = {"receipts": data, "stock": reading.stock, "visits": reading.visits, "prices": reading.price_list}
     category, columns = given.pop("category", None), given.pop("columns", None)
     with problems:

@@ -17,7 +17,7 @@ from rankstream.estimation.intervals import Bootstrap
 from rankstream.models.prices import levels_of
 
 
-class Loss(NamedTuple):
+class ItemLoss(NamedTuple):
     """Units and money lost, and the ends of the interval of the money; None without one."""
 
     units: float
@@ -36,8 +36,8 @@ class LostSales:
     be missing at once, the items need not add up to the total. ``met`` of ``customers`` met a stock-out.
     """
 
-    total: Loss
-    items: dict[Label, Loss]
+    total: ItemLoss
+    items: dict[Label, ItemLoss]
     met: float
     customers: float
 
@@ -104,8 +104,8 @@ def lost_sales(
     (18.0, 40.0, True)
 
     """
-    nothing = getattr(model, "no_choice", None)
-    if nothing is None:
+    nothing = account.no_choice or getattr(model, "no_choice", None)
+    if nothing not in model.items:
         raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
     exposures = [one for one in account.exposures if market is None or one.market == market]
     if not exposures:
@@ -114,7 +114,7 @@ def lost_sales(
     customers, met_customers = (sum(one.customers for one in some) for some in (exposures, met))
     gains = _margins(model, margins, costs, nothing)
     if not met:
-        return LostSales(Loss(0.0, 0.0), {}, met_customers, customers)
+        return LostSales(ItemLoss(0.0, 0.0), {}, met_customers, customers)
     items = list(dict.fromkeys(item for one in met for item in one.missing))
     measure = partial(_losses, met, items, gains, model.items.index(nothing))
     values, ends = measure(model), None
@@ -124,7 +124,7 @@ def lost_sales(
     losses = values.reshape(-1, 2).tolist()
     if ends is not None:
         losses = np.column_stack([values.reshape(-1, 2), ends[0][1::2], ends[1][1::2]]).tolist()
-    *each, total = (Loss(*row) for row in losses)
+    *each, total = (ItemLoss(*row) for row in losses)
     order = sorted(zip(items, each, strict=True), key=lambda pair: -pair[1].money)
     return LostSales(total, dict(order), met_customers, customers)
 

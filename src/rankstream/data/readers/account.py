@@ -28,6 +28,10 @@ class Exposure(NamedTuple):
     missing: tuple[Label, ...]
     customers: float
 
+    def with_outside(self, share: float, no_choice: str) -> "Exposure":
+        """The same with an assumed share of customers who bought nothing."""
+        return self._replace(offered=(*self.offered, no_choice), customers=self.customers / (1.0 - share))
+
 
 @dataclass(frozen=True)
 class Account:
@@ -39,7 +43,8 @@ class Account:
     fewer than ten choices. ``unknown_time`` is the share of the time of sales without a known offer. ``no_purchase``
     are the ``visits`` that ended without a purchase, ``shortfall`` the receipts beyond the visits of their time, and
     ``assumed`` is the share of no-purchases that was assumed. ``ignored_items`` were ignored to have fewer offers than
-    ``offers_before``: ``ignored_sales`` of all. ``exposures`` say who met which stock-outs, for ``lost_sales``.
+    ``offers_before``: ``ignored_sales`` of all. ``no_choice`` is the name of the no-purchase option, and ``exposures``
+    say who met which stock-outs, for ``lost_sales``.
     """
 
     stock_format: str
@@ -62,6 +67,7 @@ class Account:
     ignored_items: tuple[str, ...] = ()
     ignored_sales: float = 0.0
     offers_before: int = 0
+    no_choice: str | None = None
     exposures: tuple[Exposure, ...] = field(default=(), repr=False)
 
     @property

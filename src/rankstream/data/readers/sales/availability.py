@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +23,7 @@ MIN_SNAPSHOT_SHARE = 0.9  # of the times of a log that list so many, or else row
 MIN_SNAPSHOTS, MIN_SNAPSHOT_ITEMS = 3, 4  # times and items of a log that can be recognised as snapshots
 
 
-class Change(NamedTuple):
+class ShelfChange(NamedTuple):
     """An item that comes or goes at a place, or with a price gets it; a place of -1 is all places.
 
     An item that goes is still on offer at the very time of its last row: the sale that emptied the shelf has that
@@ -38,7 +37,7 @@ class Change(NamedTuple):
     price: float | None = None
 
 
-class State(NamedTuple):
+class ShelfState(NamedTuple):
     """What a place offers for a while: the items as bits of a number, those that are out of stock, and all prices."""
 
     items: int
@@ -53,7 +52,7 @@ class Timeline:
     places: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    states: list[ShelfState] = field(default_factory=list)
 
     def of_place(self, place: int) -> tuple[Numbers, Numbers]:
         """The first times and the states of one place."""
@@ -68,7 +67,6 @@ class Timeline:
         return self
 
 
-@cache
 def items_of(mask: int) -> tuple[int, ...]:
     """The items that are bits of a number.
 
@@ -103,7 +101,7 @@ def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None
     return "snapshots" if is_long and share >= MIN_SNAPSHOT_SHARE else "events"
 
 
-def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) -> list[Change]:
+def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) -> list[ShelfChange]:
     """All changes of what is on offer, whatever the form of the log."""
     level = "on_hand" if "on_hand" in table.roles else "available" if "available" in table.roles else "1"
     item = "unnest(offered)" if "offered" in table.roles else "item"
@@ -114,23 +112,23 @@ def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) 
     query = f"SELECT place, time, item, arg_max(level, n) > 0 FROM ({rows}) GROUP BY ALL ORDER BY place, time, item"
     latest = database.execute(query).fetchall()
     if form == "events":
-        return [Change(place, time + (not is_on), item, is_on) for place, time, item, is_on in latest]
+        return [ShelfChange(place, time + (not is_on), item, is_on) for place, time, item, is_on in latest]
     return list(_from_snapshots(latest))
 
 
-def _from_snapshots(rows: Iterable[tuple[int, int, int, bool]]) -> Iterator[Change]:
+def _from_snapshots(rows: Iterable[tuple[int, int, int, bool]]) -> Iterator[ShelfChange]:
     """The differences between one list of items and the next; what is not listed is not there."""
     before: set[int] = set()
     last = None
     for (place, time), listed in groupby(rows, key=itemgetter(0, 1)):
         before = before if place == last else set()
         now, last = {item for _, _, item, is_on in listed if is_on}, place
-        yield from (Change(place, time + 1, item, available=False) for item in before - now)
-        yield from (Change(place, time, item) for item in now - before)
+        yield from (ShelfChange(place, time + 1, item, available=False) for item in before - now)
+        yield from (ShelfChange(place, time, item) for item in now - before)
         before = now
 
 
-def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterator[Change]:
+def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterator[ShelfChange]:
     """When the first of an item's intervals begins, and the last of those that overlap ends."""
     ends: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for place, start, item, end in rows:
@@ -141,16 +139,16 @@ def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterato
         number = 0
         for time, step in sorted(steps, key=lambda pair: (pair[0], -pair[1])):
             if number + step == (step > 0):  # from 0 to 1, or from 1 to 0
-                yield Change(place, time, item, step > 0)
+                yield ShelfChange(place, time, item, step > 0)
             number += step
 
 
-def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) -> list[Change]:
+def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) -> list[ShelfChange]:
     """When prices change: those of a price list; of items that it lacks, the prices paid.
 
     After the end of a promotion, the last price without an end holds again.
     """
-    changes: list[Change] = []
+    changes: list[ShelfChange] = []
     known: set[int] = set()
     if listed:
         rows = database.execute('SELECT coalesce(store, -1), item, time, "to", price FROM prices ORDER BY time, n')
@@ -160,30 +158,30 @@ def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) ->
             known.add(item)
         for (place, item), entries in lists.items():
             for time, end, price in entries:
-                changes.append(Change(place, time, item, price=price))
+                changes.append(ShelfChange(place, time, item, price=price))
                 usual = [
                     before for start, until, before in entries if until is None and end is not None and start <= end
                 ]
                 if end is not None and usual:
-                    changes.append(Change(place, end + 1, item, price=usual[-1]))
+                    changes.append(ShelfChange(place, end + 1, item, price=usual[-1]))
     paid = database.execute(
         f"SELECT place, time, item, price FROM (SELECT {0 if shared else 'coalesce(store, 0)'} AS place, time, item, "
         "price, lag(price) OVER (PARTITION BY place, item ORDER BY time, n) AS before FROM receipts "
         "WHERE price IS NOT NULL) WHERE price IS DISTINCT FROM before"
     )
     changes += [
-        Change(place, time, item, price=price) for place, time, item, price in paid.fetchall() if item not in known
+        ShelfChange(place, time, item, price=price) for place, time, item, price in paid.fetchall() if item not in known
     ]
     return changes
 
 
-def timeline_of(stock: list[Change], prices: list[Change] | None, n_items: int, listing: bool) -> Timeline:
+def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_items: int, listing: bool) -> Timeline:
     """The states of all places, from changes in any order.
 
     An item that was on offer at a place and is not is out of stock; of a ``listing``, only until it was last listed.
     """
-    found, numbers = Timeline(), dict[State, int]()
-    by_place: dict[int, list[Change]] = defaultdict(list)
+    found, numbers = Timeline(), dict[ShelfState, int]()
+    by_place: dict[int, list[ShelfChange]] = defaultdict(list)
     for change in stock:
         by_place[change.place].append(change)
     for change in prices or ():
@@ -209,7 +207,7 @@ def timeline_of(stock: list[Change], prices: list[Change] | None, n_items: int, 
                     items, begun = items & ~bit, True
                     seen = seen & ~bit if listing and not returns[change.item] else seen
             if begun:
-                state = State(items, seen & ~items, None if prices is None else _at(current, seen))
+                state = ShelfState(items, seen & ~items, None if prices is None else _at(current, seen))
                 found.places.append(place)
                 found.times.append(time)
                 found.numbers.append(numbers.setdefault(state, len(numbers)))

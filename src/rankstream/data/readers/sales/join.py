@@ -25,7 +25,7 @@ UNITS = "CASE WHEN quantity IS NULL OR quantity != floor(quantity) THEN 1 ELSE q
 
 
 @dataclass(frozen=True)
-class Rules:
+class SalesRules:
     """What is done with sales that do not fit; see ``read_sales``."""
 
     conflicts: str = "extend"
@@ -47,7 +47,7 @@ class Join:
     database: "DuckDBPyConnection"
     receipts: SalesTable
     codes: Codes
-    rules: Rules
+    rules: SalesRules
     problems: Problems
 
     def query(self, words: str) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rankstream.data.readers.sales.availability import State, items_of
+from rankstream.data.readers.sales.availability import ShelfState, items_of
 
 
 class Sum(NamedTuple):
@@ -20,10 +20,10 @@ class Sum(NamedTuple):
 
 
 @dataclass
-class Offers:
+class StateOffers:
     """The offers of states: which items belong to each category, their names, and those that are ignored."""
 
-    states: Sequence[State]
+    states: Sequence[ShelfState]
     names: Sequence[str]
     masks: dict[int, int]
     no_choice: str | None
@@ -66,7 +66,7 @@ class Offers:
         self.ignored = sum(1 << item for item in order[:low])
         return sorted(self.names[item] for item in order[:low])
 
-    def entries(self, state: State, mask: int, ends: bool = True) -> tuple[Any, ...]:
+    def entries(self, state: ShelfState, mask: int, ends: bool = True) -> tuple[Any, ...]:
         """Items as labels in the order of their names, at the prices of a state; and what no choice is called."""
         key = mask, state.prices, ends
         found = self._labels.get(key)
@@ -76,7 +76,7 @@ class Offers:
             found = self._labels[key] = (*labels, *([self.no_choice] if ends and self.no_choice is not None else []))
         return found
 
-    def entry(self, state: State, item: int, paid: float | None = None) -> Any:
+    def entry(self, state: ShelfState, item: int, paid: float | None = None) -> Any:
         """An item, at the price paid or that of its state where there are prices."""
         if state.prices is None:
             return self.names[item]

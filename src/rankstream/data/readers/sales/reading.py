@@ -8,7 +8,7 @@ from rankstream.data.readers.options import translated
 from rankstream.data.readers.prices import OCCURRING, Levels
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.reading import Reading
-from rankstream.data.readers.sales.join import Rules
+from rankstream.data.readers.sales.join import SalesRules
 from rankstream.data.readers.sales.shop import MAX_OFFERS, MEMORY_LIMIT, open_shop
 from rankstream.data.readers.sales.tables import SECOND
 from rankstream.data.readers.times import seconds_of
@@ -109,7 +109,7 @@ def read_sales(
     problems = Problems("skip", rejects)
     shop = open_shop(
         {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by, category, columns,
-        Rules(conflicts, per_receipt, duplicates, on_error), problems, rejects, stock_format=stock_format,
+        SalesRules(conflicts, per_receipt, duplicates, on_error), problems, rejects, stock_format=stock_format,
         timezone=timezone, max_offers=max_offers, items=items, no_choice=no_choice, outside_share=outside_share,
         price_levels=price_levels, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
     )  # fmt: skip

@@ -26,8 +26,8 @@ from rankstream.data.readers.sales.availability import (
     stock_changes,
     timeline_of,
 )
-from rankstream.data.readers.sales.join import Join, Rules
-from rankstream.data.readers.sales.offers import Offers, Sum
+from rankstream.data.readers.sales.join import Join, SalesRules
+from rankstream.data.readers.sales.offers import StateOffers, Sum
 from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
 from rankstream.data.readers.sales.visits import Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sources.database import own_database
@@ -64,7 +64,7 @@ class Shop:
 
     tables: dict[str, SalesTable]
     how: ReadOptions
-    rules: Rules
+    rules: SalesRules
     problems: Problems
     zone: str | None
     markets: dict[str, str]
@@ -165,7 +165,7 @@ class Shop:
         join.leave_out("before", "state IS NULL", BEFORE, "sales")
         ends = self.how.inside if visits is None else self.how.no_choice or NO_CHOICE
         how = self.how if visits is None else replace(self.how, no_choice=ends, outside_share=None)
-        offers = Offers(timeline.states, join.codes.names("item"), masks, ends)
+        offers = StateOffers(timeline.states, join.codes.names("item"), masks, ends)
         bought = [Sum(*row) for row in join.sums(self.with_prices)]
         conflicts = [one for one in bought if offers.is_conflict(one)]
         if conflicts and self.rules.conflicts != "extend":
@@ -186,6 +186,7 @@ class Shop:
             None if visits is None else visits.visits, None if visits is None else sum(one.weight for one in left),
             0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
             self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
+            ends if visits is not None or share is None else self.how.no_choice or NO_CHOICE,
         )  # fmt: skip
         if not kept:
             reasons = self.problems.summary() or "There are none in the time asked for."
@@ -193,7 +194,10 @@ class Shop:
         first, last = join.query(f"SELECT min(time) / {SECOND}, max(time) / {SECOND} FROM sales")[0]
         keys = self._keys(join.codes)
         outcomes = [(keys(one), offers.outcome(one), one.weight) for one in kept + left]
-        return Gathered(outcomes, _exposures(offers, kept + left, keys), account, how, (first, last), self._notes(form))
+        exposures = _exposures(offers, kept + left, keys)
+        if account.assumed is not None and account.no_choice is not None:
+            exposures = [one.with_outside(account.assumed, account.no_choice) for one in exposures]
+        return Gathered(outcomes, exposures, account, how, (first, last), self._notes(form))
 
     def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
         """Leave out sales of what was not in stock, or stop at the first."""
@@ -241,7 +245,7 @@ def open_shop(
     by: str | Sequence[str],
     category: str | None,
     columns: Mapping[str, str] | str | None,
-    rules: Rules,
+    rules: SalesRules,
     problems: Problems,
     rejects: Any = None,
     *,
@@ -307,7 +311,7 @@ def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None
     return found | ({} if category is None else {"category": category})
 
 
-def _exposures(offers: Offers, sums: list[Sum], keys: Callable[[Sum], Key]) -> list[Exposure]:
+def _exposures(offers: StateOffers, sums: list[Sum], keys: Callable[[Sum], Key]) -> list[Exposure]:
     """How many customers of each market met each offer, and what was out of stock."""
     found: dict[tuple[Key, int, int], float] = defaultdict(float)
     for one in sums:
