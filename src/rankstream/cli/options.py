@@ -134,7 +134,7 @@ class ReadingOptions:
                 return stored_choices(path, tuple(self._market.values()))
             more["where"] = self._market
         try:
-            found = read(path, **given, **more)
+            found = read(path, **{"look": False} | given | more)  # a model remembers what its fit did not use
         except ValueError as error:
             if not self._source:
                 raise
