@@ -4,8 +4,9 @@
 
 For each export, with and without its prices: ``fit``, ``decide`` and ``show`` at the shell, as an analyst would call
 them. A row prints what ``decide`` claims for its offer and for today's, what both truly earn, the best possible, how
-many of the most likely substitutes are right, and how many of the intervals of shares cover the truth. With ``--load``,
-everything is repeated beside that many busy processes, and the advice has to be the same.
+many of the most likely substitutes are right, and how many of the intervals of shares cover the truth. An export whose
+offers contain prices cannot be read without them: there is no such row. With ``--load``, everything is repeated beside
+that many busy processes, and the advice has to be the same.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def follow(shop: Shop, folder: Path, export: str, priced: bool) -> Outcome:
     reading = ["--no-choice", NOTHING] if export != "log" else []
     reading += ["--price-columns", PRICES[export]] if priced else []
     model = f"{export}-{priced}.json"
-    fit, fit_seconds = run(folder, "fit", FILES[export], "-o", model, *reading)
+    _, fit_seconds = run(folder, "fit", FILES[export], "-o", model, *reading)
     decision, decide_seconds = run(
         folder, "decide", model, "--margins", "items.csv", "--at-most", str(MAX_ITEMS), "--data", FILES[export]
     )
@@ -86,7 +87,7 @@ def follow(shop: Shop, folder: Path, export: str, priced: bool) -> Outcome:
         true=100 * shop.profit(prices),
         today=100 * shop.profit(today),
         best=100 * shop.best(MAX_ITEMS)[1],
-        warned=bool(fit.get("warnings")),
+        warned=bool(decision["warnings"]),
         substitutes=(sum(right), len(right)),
         covered=(sum(low <= true <= high for low, high, true in ends), len(ends)),
         seconds=fit_seconds + decide_seconds + show_seconds,
@@ -155,7 +156,7 @@ def main() -> None:
             folder = Path(name)
             write_exports(folder, shop, given.visits)
             for export in given.exports.split(","):
-                for priced in (False, True):
+                for priced in (True,) if export == "log" else (False, True):
                     found = follow(shop, folder, export, priced)
                     rows.append((priced, found))
                     print(line(seed, export, priced, 0, found), flush=True)
@@ -166,10 +167,10 @@ def main() -> None:
                         print(line(seed, export, priced, given.load, again), flush=True)
     near = [abs(found.claimed - found.true) <= 0.05 * found.true or found.warned for _, found in rows]
     used = [found for priced, found in rows if priced]
-    worse = [found for found in used if found.true < found.today]
+    worse = [found for _, found in rows if found.true < found.today]
     weak = [found for found in used if found.true < 0.95 * found.best]
     print(f"claims within 5 % of the truth, or warned about: {sum(near)} of {len(near)}")
-    print(f"with prices, advice at least as good as today's offer: {len(used) - len(worse)} of {len(used)}")
+    print(f"advice at least as good as today's offer: {len(rows) - len(worse)} of {len(rows)}")
     print(f"with prices, at least 95 % of the best: {len(used) - len(weak)} of {len(used)}")
     if given.load:
         print(f"the same advice under load: {'yes' if same else 'NO'}")

@@ -85,6 +85,8 @@ def test_predict_takes_prices(shop: Path) -> None:
     assert json.loads(labels.stdout)[0]["shares"] == pytest.approx(model.predict({"tea": 3.5, NOTHING: None}))
     listed = run(*words, '["tea@3.50", "nothing"]', "--json", cwd=shop)
     assert json.loads(listed.stdout)[0]["shares"] == json.loads(labels.stdout)[0]["shares"]
+    commas = run(*words, "tea@3,50;nothing", "--json", cwd=shop)
+    assert json.loads(commas.stdout)[0]["shares"] == json.loads(labels.stdout)[0]["shares"]
     refits = ("--interval", "0.9", "--data", "shop.csv", "--replicates", "3", "--json")
     (row,) = json.loads(run(*words, "tea@3.25;nothing", *refits, cwd=shop).stdout)
     low, high = row["intervals"]["tea"]

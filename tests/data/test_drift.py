@@ -12,7 +12,7 @@ from rankstream.data import simulate
 from rankstream.data.change import RecordCounts, _most_changed
 from rankstream.data.decay import DecayingCounts
 from rankstream.data.drift import adjust, drift_report
-from rankstream.data.item_changes import ItemCells, _fit_logit, by_offers
+from rankstream.data.item_changes import ItemCells, by_offers, fit_logit
 from rankstream.evaluate.customer_types import favourite_changes, type_changes
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
@@ -311,7 +311,7 @@ def test_the_logit_behind_changes_of_items_is_the_likeliest(seed: int) -> None:
     inside[:, 0] = 1.0
     worth = np.exp(3.0 * random.normal(size=8))
     counts = random.poisson(200.0 * inside * worth / (inside @ worth)[:, np.newaxis]).astype(np.float64)
-    shares = _fit_logit(inside, counts)
+    shares = fit_logit(inside, counts)
     slope = counts.sum(axis=0) - counts.sum(axis=1) @ shares  # 0 for every item at the greatest likelihood
     assert np.abs(slope).max() <= 1e-8 * counts.sum()
 

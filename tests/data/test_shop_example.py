@@ -45,6 +45,8 @@ def test_reading_says_that_prices_were_not_used(folder: Path) -> None:
     reading = rs.read(folder / "till.csv", no_choice="nothing")
     kinds = {column.name: column.kind for column in reading.unused}
     assert kinds["Price"] == "price"
+    (warning,) = [column.warning for column in reading.unused if column.warning]  # few offers come at several prices
+    assert warning.startswith("Price is ignored, but choices depend on it")
     assert kinds["Timestamp"] == "time"
     assert kinds["Store"] == "group"
 

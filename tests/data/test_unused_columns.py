@@ -12,7 +12,7 @@ import pytest
 import rankstream as rs
 from rankstream import read
 from rankstream.cli.options import shell_words
-from rankstream.data.dependence import group_p_value, price_p_value
+from rankstream.data.dependence import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers import UnusedColumn, unused_columns
 from rankstream.models.files import load_model
 from rankstream.models.fit_warnings import fit_warnings, interval_words
@@ -68,6 +68,31 @@ def test_p_values_without_an_effect_are_uniform() -> None:
     for found in (prices, groups):
         assert 0.02 < np.mean(np.array(found) < 0.05) < 0.085  # 0.05 +- 3.2 standard errors
         assert 0.42 < np.median(found) < 0.58
+
+
+def priced_offers(seed: int, effect: float, n_offers: int = 40) -> dict[Any, tuple[Any, Any, Any]]:
+    """Offers in two markets that never come back at other prices, chosen from by two kinds of customers."""
+    rng = np.random.default_rng(seed)
+    worths, strata = rng.normal(0.0, 1.5, (2, 8)), dict[Any, tuple[Any, Any, Any]]()
+    while len(strata) < n_offers:
+        offer = tuple(np.flatnonzero(rng.random(8) < 0.7).tolist())
+        prices = rng.choice([1.0, 0.8], len(offer))
+        pull = np.exp(worths[:, offer] - effect * prices)
+        if len(offer) > 1:
+            tallies = rng.multinomial(60, (pull / pull.sum(axis=1, keepdims=True)).mean(axis=0)).astype(float)
+            strata[len(strata) % 2, offer] = (tallies, np.arange(len(offer)), np.tile(prices, (len(offer), 1)))
+    return strata
+
+
+def test_prices_that_change_with_the_offers_are_tested_through_a_logit() -> None:
+    strata = priced_offers(1, 4.0)
+    assert np.isnan(price_p_value(strata.values()))
+    assert logit_price_p_value(strata) < 1e-4
+    none = np.array([logit_price_p_value(priced_offers(seed, 0.0)) for seed in range(200)])
+    assert np.mean(none < 0.05) < 0.1  # 0.05 + 3.2 standard errors
+    assert 0.35 < np.nanmedian(none) < 0.65
+    assert np.isnan(none).sum() < 10  # a few offers have all of the evidence
+    assert np.isnan(logit_price_p_value(dict(list(strata.items())[:3])))
 
 
 def test_prices_times_and_groups_are_told_with_what_to_do() -> None:
@@ -166,6 +191,18 @@ def test_a_long_table_is_sampled_over_its_whole_length(tmp_path: Path, monkeypat
     assert whole[0].p_value < some[0].p_value < 1.0
 
 
+def test_counts_alone_need_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    table = visits(60)
+    whole = read(table, no_choice="nothing")
+    monkeypatch.setattr("rankstream.data.readers.reading.find_unused", fail)
+    assert rs.read_counts(table, no_choice="nothing").digest() == whole.counts.digest()
+    assert read(table, no_choice="nothing", look=False).unused == ()
+    assert len(whole.unused) == 3
+
+
 def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     write(visits(900, price_effect=2.0), tmp_path / "till.csv")
     done = run("fit", "till.csv", "--no-choice", "nothing", "--method", "mnl", cwd=tmp_path)
@@ -190,6 +227,7 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert page.count("Price is ignored, but choices depend on it") >= 2
     assert "with intervals (they ignore Price" in page
+    assert "Price varies for 4 of 4 items: use it with --price-columns Price." in page  # as the model remembers
     assert "with 95 % intervals from" not in page
 
 
@@ -248,6 +286,7 @@ def test_without_an_effect_intervals_keep_their_level(tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", [None, 3, "Price", [1, "x"], [{}], [{"warning": 3}], {"warning": "x"}])
 def test_a_file_may_say_anything(said: object) -> None:
     assert fit_warnings({"unused": said}) == []
+    assert not any(column.warning for column in unused_columns.unused_in({"unused": said}))
     assert interval_words({"unused": said}, 0.9) == "90 % intervals"
 
 

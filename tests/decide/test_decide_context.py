@@ -28,6 +28,7 @@ from rankstream.decide.engines.selection import EngineAnswer
 from rankstream.decide.moves import improve, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
+from waits import Ticks
 
 ITEMS = ("tea", "pie", "cake", "no")
 OFFERS = Assortments([("tea", "no"), ("tea", "pie", "no"), ITEMS, ("cake", "no")], ITEMS)
@@ -241,6 +242,30 @@ def test_choices_that_changed_are_not_used(shop: Path) -> None:
     assert json.loads(decide(shop, "--json").stdout)["context"]["nearness"] is None
     error = decide(shop, "--present", "recent").exception
     assert str(error) == "--present recent needs the choices that the model was fitted to: add --data."
+
+
+@pytest.mark.parametrize(("budget", "left"), [(60.0, 56.0), (5.0, 1.5)])
+def test_reading_counts_towards_the_budget(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, budget: float, left: float
+) -> None:
+    budgets = []
+
+    def noted(*values: Any, **named: Any) -> Any:
+        budgets.append(named["budget"])
+        return best_offer(*values, **named)
+
+    monkeypatch.setattr("rankstream.cli.decide.process_time", Ticks(4.0))
+    monkeypatch.setattr("rankstream.decide.best.best_offer", noted)
+    assert decide(shop, "--no-interval", "--budget", budget).exit_code == 0
+    assert budgets == [pytest.approx(left)]
+
+
+def test_changes_are_valued_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem(estimate(COUNTS, method="mnl").model, MARGINS)
+    held = mask_of(problem, ("tea",))
+    first = single_changes(problem, held, 0.0)
+    monkeypatch.setattr("rankstream.decide.moves.values", None)
+    assert single_changes(problem, held, 0.0) is first
 
 
 def test_too_little_time_for_intervals_is_said(shop: Path) -> None:

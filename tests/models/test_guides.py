@@ -67,6 +67,16 @@ def test_taste_points_are_standard_and_symmetric() -> None:
     assert np.abs(np.corrcoef(points.T) - np.eye(5)).max() < 1e-9
 
 
+@pytest.mark.parametrize("seed", [1, 7])
+def test_normal_taste_of_wild_counts_stays_finite(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    drawn = [random.choice(list("abcdef"), random.integers(2, 6), replace=False).tolist() for _ in range(8)]
+    offers = rs.Assortments(list(dict.fromkeys(tuple(sorted(offer)) for offer in drawn)))
+    counts = rs.ChoiceCounts(offers, 10.0 ** random.uniform(-2.0, 15.0, offers.n_coordinates))
+    shares = fit_normal_taste(counts).probabilities(offers)  # warnings are errors
+    assert np.add.reduceat(shares, offers.indptr[:-1]) == pytest.approx(np.ones(offers.n_offers))
+
+
 def test_normal_taste_is_a_stationary_point_of_its_penalised_likelihood() -> None:
     _, counts = counts_of(4, 1500)
     found = fit_normal_taste(counts)

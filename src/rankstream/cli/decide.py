@@ -3,6 +3,7 @@
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 1.0
 """Seconds before progress is shown."""
+MIN_SEARCH_PART = 0.3
+"""The part of the budget that is left for the search, however long the choices took to read."""
 TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0
 """Into how many equal parts choices are split by time to find the recent ones, and how many seconds are recent."""
 
@@ -99,6 +102,7 @@ def decide(
     """
     from rankstream.models.files import load_model
 
+    began = process_time()
     if safe and next_one:
         raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
@@ -127,6 +131,7 @@ def decide(
     counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
     said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
+    budget = max(MIN_SEARCH_PART * budget, budget - (process_time() - began))
     with progress_watch() as watch:
         if next_one:
             from rankstream.decide.next import next_offer

@@ -132,7 +132,7 @@ def fit(
     out = out or Path("model.json")
     check_options(out, offer, shares)
     no_choice = reading.no_choice or NO_CHOICE
-    times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES}
+    times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
     whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
     read = whole.counts
     unused = unused_columns(whole, as_json)

@@ -164,7 +164,10 @@ class ReadingOptions:
                 return stored_choices(path, tuple(self._market.values()))
             more["where"] = self._market
         try:
-            found = read(path, **given, **more) if self.stock is None else self._read_sales(path, more)
+            if self.stock is None:  # a model remembers which columns its fit did not use: they are not looked at again
+                found = read(path, **{"look": False} | given | more)
+            else:
+                found = self._read_sales(path, more)
         except ValueError as error:
             if not self._source:
                 raise

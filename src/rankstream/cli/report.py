@@ -1,5 +1,6 @@
 """The command ``rankstream report``: a page about a model and its choices, for people who start no server."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,6 +97,7 @@ def make_report(
     file: Path, data: Path, title: str, named: dict[str, Any], reading: ReadingOptions
 ) -> "tuple[Report, dict[str, Any]]":
     """Read a model and its choices, and report on them; the page, and what ``--json`` prints."""
+    from rankstream.data.readers.unused_columns import unused_in
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
 
@@ -103,6 +105,7 @@ def make_report(
     reading = reading.as_fitted(model)
     said = _items(model, file, named, reading)
     found = reading.read(data, time_slices=TIME_SLICES)
+    found = replace(found, unused=found.unused or unused_in(model.about))
     check_choices(model, found.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
     if named["intervals"] and named["replicates"]:

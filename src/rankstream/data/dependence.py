@@ -1,14 +1,19 @@
-"""Tests of whether choices from the same offers depend on something else: the prices of items, or a group.
+"""Tests of whether choices depend on something beside the offers: the prices of items, or a group.
 
-Both compare records of one offer with each other, so that they hold whatever model describes the choices.
+Two compare records of one offer with each other, so that they hold whatever model describes the choices. Where prices
+change with the offers, these see little: a third compares offers with each other, through a logit.
 """
 
-from collections.abc import Iterable
-from math import erfc, sqrt
+from collections.abc import Iterable, Mapping
+from math import erfc, nan, sqrt
+from typing import Any
 
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
+from rankstream.data.item_changes import MIN_OFFERS, fit_logit
+
+MAX_CELLS = 3_000_000  # offers at prices, times items: a logit of so many takes about a second
 
 
 def price_p_value(strata: Iterable[tuple[Vec, Codes, Vec]]) -> float:
@@ -36,6 +41,42 @@ def price_p_value(strata: Iterable[tuple[Vec, Codes, Vec]]) -> float:
     return erfc(abs(total) / sqrt(2.0 * variance)) if variance > 1e-12 else float("nan")
 
 
+def logit_price_p_value(strata: Mapping[Any, tuple[Vec, Codes, Vec]]) -> float:
+    """Test whether choices depend on prices given the offers: the score test of a price coefficient in a logit.
+
+    The strata are as ``price_p_value`` takes them, by their group and their offer; the items of each group have effects
+    of their own. The score, less what these explain, is compared with its variance over offers at prices, so that a
+    market that is no logit raises no alarm as long as prices are not set by what else is offered. NaN where too few
+    offers are behind it.
+    """
+    from scipy.special import stdtr
+
+    label = {key: place for place, key in enumerate(dict.fromkeys((g, item) for g, offer in strata for item in offer))}
+    parts = [(*stratum, *np.unique(prices, axis=0, return_inverse=True)) for stratum, (_, _, prices) in strata.items()]
+    n_rows = sum(len(levels) for _, _, levels, _ in parts)
+    if n_rows < MIN_OFFERS or n_rows * len(label) > MAX_CELLS:
+        return nan
+    inside, counts, prices = np.zeros((3, n_rows, len(label)))
+    first = 0
+    for (group, offer, levels, row), (weights, chosen, _) in zip(parts, strata.values(), strict=True):
+        columns = np.array([label[group, item] for item in offer])
+        inside[first : first + len(levels), columns], prices[first : first + len(levels), columns] = 1.0, levels
+        np.add.at(counts, (first + row.ravel(), columns[chosen]), weights)
+        first += len(levels)
+    totals, shares = counts.sum(axis=1), fit_logit(inside, counts)
+    slope = shares * (prices - (shares * prices).sum(axis=1, keepdims=True))
+    effects = np.diag(totals @ shares) - (shares.T * totals) @ shares
+    explained = np.linalg.pinv(effects, rcond=1e-10, hermitian=True) @ (totals @ slope)
+    scores = ((counts - totals[:, np.newaxis] * shares) * (prices - explained)).sum(axis=1)
+    information = float(totals @ (slope * prices).sum(axis=1) - totals @ slope @ explained)
+    squares = float(scores @ scores)
+    effective = squares**2 / max(float((scores**4).sum()), 1e-300)
+    if effective < MIN_OFFERS or information <= 1e-9 * totals.sum():
+        return nan
+    variance = max(information, squares * n_rows / (n_rows - 1.0))
+    return float(2.0 * stdtr(effective - 1.0, -abs(float(scores.sum())) / sqrt(variance)))
+
+
 def group_p_value(tables: Iterable[Vec]) -> tuple[float, Vec]:
     """Test whether choices differ between groups that see the same offers: the generalised Mantel-Haenszel test.
 
@@ -43,7 +84,7 @@ def group_p_value(tables: Iterable[Vec]) -> tuple[float, Vec]:
     p-value (NaN where no two groups can be compared), and by how many percentage points each group takes each item
     more often than all groups together.
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     excess = spread = seen = None
     for table in tables:
@@ -60,4 +101,4 @@ def group_p_value(tables: Iterable[Vec]) -> tuple[float, Vec]:
         return float("nan"), np.zeros((0, 0))
     statistic = excess.ravel() @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ excess.ravel()
     freedom = np.linalg.matrix_rank(spread, tol=1e-9 * np.abs(spread).max(), hermitian=True)
-    return float(chi2.sf(statistic, freedom)), 100.0 * excess / np.maximum(seen, 1.0)[:, None]
+    return float(chdtrc(freedom, statistic)), 100.0 * excess / np.maximum(seen, 1.0)[:, None]

@@ -112,7 +112,7 @@ def _test(given_offers: bool) -> Callable[[ItemCells, Vec], tuple[Vec, Vec]]:
 
 def by_offers(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
     """For each item, the p-value of Mantel and Haenszel's test over all offers with it; and its surplus later."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     tallies = cells.tallies * left
     first, second = cells.period_totals(tallies)
@@ -123,7 +123,7 @@ def by_offers(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
     least = np.minimum(cells.by_item(first * share), cells.by_item(second * share))
     usable = (least >= MIN_EXPECTED_CHOICES) & (variance > 0.0)
     values = np.where(usable, surplus**2 / np.where(usable, variance, 1.0), 0.0)
-    return chi2.sf(values, 1), surplus
+    return chdtrc(1, values), surplus
 
 
 def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
@@ -134,7 +134,7 @@ def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
     as long as offers come from the same source in both periods. Where an item is offered more often in one of them,
     offers with it and without it have effects of their own: what it takes from others is no change of tastes.
     """
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     tallies = cells.tallies * left
     label = np.unique(np.column_stack([cells.label, _strata(cells)[cells.owner]]), axis=0, return_inverse=True)[1]
@@ -150,7 +150,7 @@ def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
     counts = np.zeros((2, n_offers, n_labels))
     counts[0][where], counts[1][where] = tallies[:, used]
     totals = counts.sum(axis=2)
-    shares = _fit_logit(inside, counts.sum(axis=0))
+    shares = fit_logit(inside, counts.sum(axis=0))
     first, second = (np.diag(number @ shares) - (shares.T * number) @ shares for number in totals)
     explained = second @ np.linalg.pinv(first + second, rcond=1e-10, hermitian=True)
     to_item = np.zeros((n_labels, n_items))
@@ -164,7 +164,9 @@ def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
     usable = (expected >= MIN_EXPECTED_CHOICES) & (information > 0.1) & (effective >= MIN_OFFERS)
     variance = np.where(usable, np.maximum(information, squares * n_offers / max(n_offers - 1.0, 1.0)), 1.0)
     surplus = scores.sum(axis=0)
-    p_values = np.where(usable, 2.0 * t.sf(np.abs(surplus) / np.sqrt(variance), np.maximum(effective - 1.0, 1.0)), 1.0)
+    p_values = np.where(
+        usable, 2.0 * stdtr(np.maximum(effective - 1.0, 1.0), -np.abs(surplus) / np.sqrt(variance)), 1.0
+    )
     shown = (totals.sum(axis=0) @ (inside @ to_item > 0.0)).clip(1e-300)
     of_item = shares @ to_item
     spread = totals.sum(axis=0) @ (of_item * (1.0 - of_item)) / shown
@@ -183,7 +185,7 @@ def _strata(cells: ItemCells) -> Codes:
     return strata
 
 
-def _fit_logit(inside: Vec, counts: Vec) -> Vec:
+def fit_logit(inside: Vec, counts: Vec) -> Vec:
     """The shares of the likeliest logit, offers by labels: minorisation, then Newton's steps while they climb."""
     totals, chosen = counts.sum(axis=1), counts.sum(axis=0)
     worth = np.where(chosen > 0.0, 1.0, 0.0)

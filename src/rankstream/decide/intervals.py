@@ -44,6 +44,9 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
     if method is None:
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
+    if watch("refits"):  # the first one takes seconds, and is not interrupted
+        return None
+
     def asked(done: int, total: int) -> bool:
         enough = watch(f"refitted {done} of {total} times")
         if enough and done < MIN_REPLICATES:

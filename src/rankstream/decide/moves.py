@@ -72,6 +72,8 @@ def least_gain(problem: OfferProblem) -> float:
 
 def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
     """All feasible single changes to an offer, best first; those so far where whoever watches has had enough."""
+    if (known := problem.valued_changes.get(held.tobytes())) is not None:
+        return known
     found: list[OfferChange] = []
     batch: list[tuple[Kind, int, int, Mask]] = []
 
@@ -88,10 +90,10 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
         if len(batch) == OFFERS_AT_ONCE:
             settle()
             if watch("single changes"):
-                break
+                return sorted(found, key=lambda change: -change.gain)
     if batch:
         settle()
-    return sorted(found, key=lambda change: -change.gain)
+    return problem.valued_changes.setdefault(held.tobytes(), sorted(found, key=lambda change: -change.gain))
 
 
 def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:

@@ -86,7 +86,8 @@ def items_in(text: str, names: Names) -> list[Any]:
 
 
 def prices_in(text: str, model: Any) -> dict[Any, Any]:
-    """The prices of items in a text such as "tea@3.50;nothing", a JSON list of these, or {"tea": 3.5}."""
+    """The prices of items in a text such as "tea@3.50;nothing", "tea@3,50", a JSON list of these, or {"tea": 3.5}."""
+    from rankstream.data.readers.dialect import decimal_rule, rewrite, shape_of
     from rankstream.data.readers.prices import pairs_in, price_in
 
     names = own_names(model)
@@ -95,11 +96,13 @@ def prices_in(text: str, model: Any) -> dict[Any, Any]:
         with suppress(ValueError, RecursionError):
             words = json.loads(text)
     found: dict[Any, Any] = {}
-    for name, cell in pairs_in(words, ";"):
+    pairs = pairs_in(words, ";")
+    rule = decimal_rule({shape_of(cell) for _, cell in pairs if isinstance(cell, str)})
+    for name, cell in pairs:
         item = find_item(name, names, f"The offer {text!r} names")
         if item in found:
             raise ValueError(f"The offer {text!r} lists {name!r} twice: give each item one price.")
-        found[item] = price_in(name, cell)
+        found[item] = price_in(name, rewrite(rule, cell) if rule else cell)
     return found
 
 

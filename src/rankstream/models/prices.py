@@ -157,9 +157,11 @@ def curves_of(
     """
     levels = require_levels(model).levels
     several = [item for item in asked if len(levels.get(item, ())) > 1]
-    return {
-        item: dict(ask(item, {other: price for other, price in whole.items() if other != item})) for item in several
-    }
+    beside = {item: {other: price for other, price in whole.items() if other != item} for item in several}
+    around = [near for item, others in beside.items() for near in demand_offers(model, item, others).values()]
+    if around:  # all at once: a model of maximum entropy remembers its answers, and makes one program for them
+        model.probabilities(Assortments(dict.fromkeys(offer for near in around for offer in near.offers), model.items))
+    return {item: dict(ask(item, others)) for item, others in beside.items()}
 
 
 @dataclass(frozen=True)

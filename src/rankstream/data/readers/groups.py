@@ -108,6 +108,9 @@ class Records:
         self.pairs = Alternatives(connection, source, table, self.layout, head) if is_long else None
         if self.pairs:
             query = self.pairs.query(key, time, weight, good, split.parts is not None)
+            if clock is not None:  # asked three times: for the span, the slices and the groups
+                connection.execute(f"CREATE TEMP TABLE observations AS {query}").fetchall()
+                query = "SELECT * FROM observations"
             self.names = self.pairs.names
         else:
             query = self._flat(table, key, time, weight, good)

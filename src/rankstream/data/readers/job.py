@@ -141,7 +141,8 @@ class Job:
             if group.number < 0:
                 continue
             key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
-            outcome = self.outcome(group.raw)
+            raw = (tuple(group.raw[0]), group.raw[1]) if self.layout.format == "long" else None
+            outcome = self.outcome(group.raw) if raw is None else self._known(raw, raw)  # one in many slices
             tally[COUNTED, key, group.number][outcome] += group.weight
             if fades:
                 tally[FADED, key, 0][outcome] += group.faded
@@ -220,6 +221,8 @@ class Job:
     def _observation(self, rows: Sequence[Sequence[Any]], at: ColumnPlaces) -> tuple[Any, Key, float]:
         entries = tuple([at.pick(cells)[1:] for cells in rows])
         is_text = all(type(cell) is str for entry in entries for cell in entry)
+        if is_text:  # blanks around labels are no difference
+            entries = tuple([tuple(map(str.strip, entry)) for entry in entries])
         outcome = self._known(entries, (entries, at.naming)) if is_text else self.outcome((entries, at.naming))
         if at.alone:
             return outcome, (), 1.0

@@ -60,7 +60,7 @@ class Alternatives:
         )
         self.naming = names_items(items, cells) if layout.naming is None else layout.naming
         told = "DISTINCT i, NULL AS f, c" if self.naming else "i, f, c"
-        number = "CAST(row_number() OVER () - 1 AS INTEGER)"
+        number = f"CAST(row_number() OVER (ORDER BY {stripped('CAST(i AS VARCHAR)')}) - 1 AS INTEGER)"
         connection.execute(
             f"CREATE TEMP TABLE pairs AS SELECT i, f, c, {number} AS code, code // {BITS_PER_WORD} AS word, "
             f"1::BIGINT << (code % {BITS_PER_WORD}) AS bit FROM (SELECT {told} FROM found)"
@@ -68,7 +68,8 @@ class Alternatives:
         pairs = connection.execute(f"SELECT i, f{', c' if price else ''} FROM pairs ORDER BY code").fetchall()
         if len(pairs) > MAX_ALTERNATIVES:
             raise BadRecordError("flag", f"There are {len(pairs)} different items and flags: look at them row by row.")
-        self.pairs = [tuple(map(source.decode, cells)) for cells in pairs]
+        decoded = [[source.decode(cell) for cell in cells] for cells in pairs]  # equal offers in equal words and order
+        self.pairs = [tuple([cell.strip() if type(cell) is str else cell for cell in cells]) for cells in decoded]
         self.words = -(-len(pairs) // BITS_PER_WORD)
 
     @property

@@ -91,6 +91,7 @@ def read(
     price_levels: Levels = OCCURRING,
     decimal: str | None = None,
     dates: str | None = None,
+    look: bool = True,
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
@@ -158,6 +159,8 @@ def read(
         What prices and counts are written with; without it, recognised from the whole column.
     dates : "iso", "dmy" or "mdy", optional
         The order of day, month and year; without it, recognised from the whole column.
+    look : bool
+        Whether to look at the columns that are not used; without it ``Reading.unused`` is empty.
 
     >>> from rankstream import read
     >>> read("examples/cafe.csv").counts.observations
@@ -186,7 +189,7 @@ def read(
         found = replace(found, tally=tally)
     each = how.counts(found.tally, layout.format, offers, ties, nobody, seed, levels)
     total, groups, slices = combined(found, each, clock)
-    unused = find_unused(job, found.span)
+    unused = find_unused(job, found.span) if look else ()
     return Reading(
         total,
         found.rows,
@@ -206,7 +209,7 @@ def read(
 @same_parameters(read)
 def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
     """Return the counts of ``read`` alone; it takes the same arguments."""
-    return read(*arguments, **options).counts
+    return read(*arguments, **{"look": False} | options).counts
 
 
 def _check_enough(name: str, found: ReadResult, problems: Problems, parts: int | None, since: Any) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream.data.dependence import group_p_value, price_p_value
+from rankstream.data.dependence import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers.dialect import decimal_rule, rewrite
 from rankstream.data.readers.job import Job
 from rankstream.data.readers.price_columns import PRICED, item_with_price
@@ -24,7 +24,7 @@ from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.times import NUMBER, Span, seconds_of
 
 SIGNIFICANCE_LEVEL = 0.01  # of all tests of one reading together
-MAX_SAMPLED_ROWS = 200_000  # takes under a second
+MAX_SAMPLED_ROWS = 60_000  # takes about a second
 MAX_GROUPS, MAX_TESTED_GROUPS, MAX_TESTED_ITEMS, MAX_TESTED_OFFERS = 200, 10, 15, 2000
 MIN_GROUP_RECORDS = 20
 MIN_POINTS = 1.0  # of a difference between groups that is worth a warning
@@ -62,6 +62,14 @@ class UnusedColumn:
     def to_content(self) -> dict[str, Any]:
         """The same for JSON."""
         return asdict(self)
+
+
+def unused_in(about: Mapping[str, Any]) -> tuple[UnusedColumn, ...]:
+    """The columns that a model remembers as unused by its fit; its file may contain anything."""
+    noted = about.get("unused")
+    with suppress(TypeError):
+        return tuple(UnusedColumn(**entry) for entry in noted or ())
+    return ()
 
 
 class _Record(NamedTuple):
@@ -235,15 +243,26 @@ class _Look:
         if self.job.layout.format not in ("long", "wide"):
             remedy = "write prices into the offers, as in tea@3.50;cake@4, and add prices='offered'"
             return UnusedColumn(name, "price", f"{varies} chosen: {remedy}.", evidence)
-        middle = {item: sum(levels) / len(levels) or 1.0 for item, levels in prices.items()}
-        strata: dict[Any, list[tuple[float, int, list[float]]]] = defaultdict(list)
-        for record, row in zip(self.records, rows, strict=True):
-            items = map(_item, record.offer)
-            relative = [numbers.get(row.get(item, ""), np.nan) / middle.get(item, 1.0) for item in items]
-            strata[record.stratum].append((record.weight, record.offer.index(record.chosen), relative))
-        p_value = price_p_value(_arrays(records) for records in strata.values())
         sentence = f"{varies}: use it with {self.option('price', name)}."
-        return UnusedColumn(name, "price", sentence, evidence, None if isnan(p_value) else p_value)
+        return UnusedColumn(name, "price", sentence, evidence, self._price_p_value(rows, numbers, prices))
+
+    def _price_p_value(
+        self, rows: list[dict[Any, str]], numbers: dict[str, float], prices: dict[Any, set[float]]
+    ) -> float | None:
+        """Whether choices depend on prices, from records of the same offer, or through a logit where prices change with
+        the offers; the smaller p-value counts, twice.
+        """
+        middle = {item: sum(levels) / len(levels) or 1.0 for item, levels in prices.items()}
+        relative = {
+            (item, cell): numbers[cell] / middle[item] for row in rows for item, cell in row.items() if cell in numbers
+        }
+        strata: dict[Any, Counter[Any]] = defaultdict(Counter)
+        for record, row in zip(self.records, rows, strict=True):
+            at = tuple([relative.get((item, row.get(item, "")), np.nan) for item in map(_item, record.offer)])
+            strata[record.stratum][record.offer.index(record.chosen), at] += record.weight  # type: ignore[assignment]
+        arrays = {stratum: _arrays(cells) for stratum, cells in strata.items()}
+        found = [p for p in (price_p_value(arrays.values()), logit_price_p_value(arrays)) if not isnan(p)]
+        return min(1.0, len(found) * min(found)) if found else None
 
     def _group(self, name: str, groups: list[str]) -> UnusedColumn:
         sizes = Counter(groups)
@@ -282,9 +301,9 @@ def _item(entry: Any) -> Any:
     return entry[0] if isinstance(entry, tuple) else entry
 
 
-def _arrays(records: list[tuple[float, int, list[float]]]) -> tuple[Any, Any, Any]:
+def _arrays(cells: Counter[Any]) -> tuple[Any, Any, Any]:
     """The weights, choices and prices of the records of an offer; a price that is missing is the mean of the others."""
-    weights, chosen, relative = (np.array(part) for part in zip(*records, strict=True))
+    weights, (chosen, relative) = np.array(list(cells.values())), (np.array(part) for part in zip(*cells, strict=True))
     known = ~np.isnan(relative)
     mean = np.where(known, relative, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return weights, chosen, np.where(known, relative, mean)

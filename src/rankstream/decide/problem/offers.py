@@ -124,6 +124,11 @@ class OfferProblem:
         """What constrains the free items alone, numbered from 0, once those that must be offered took their place."""
         return self.rules.left(self.free, self.state == IN)
 
+    @cached_property
+    def valued_changes(self) -> dict[bytes, list[Any]]:
+        """The single changes to each offer whose values are known (``moves.single_changes``)."""
+        return {}
+
     def is_feasible(self, held: Mask) -> bool:
         """Whether an offer keeps all constraints; ``held`` says for every item whether it is in it."""
         own = held.copy()

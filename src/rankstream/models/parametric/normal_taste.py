@@ -15,6 +15,7 @@ from rankstream.models.parametric.latent_class import LatentClassModel, mixed_sh
 from rankstream.models.parametric.mnl import fit_mnl
 
 FACTORS, HALF = 5, 32
+MIN_ATTRACTION = 1e-100  # relative to the best item's: sums of what is divided by it stay finite
 SPREAD, LEVEL = 0.5, 0.05  # what a squared direction and a squared mean utility cost, in nats
 
 
@@ -70,15 +71,13 @@ def fit_normal_taste(
     def attraction_of(parameters: Vec) -> Vec:
         level, directions = parameters[:n_items], parameters[n_items:].reshape(n_items, factors)
         utility = level[:, np.newaxis] + directions @ points.T
-        attraction: Vec = np.exp(utility - utility.max(axis=0))
+        attraction: Vec = np.maximum(np.exp(utility - utility.max(axis=0)), MIN_ATTRACTION)
         return attraction
 
     def height(parameters: Vec) -> tuple[float, Vec]:
         attraction = attraction_of(parameters)
         top, bottom = np.zeros_like(attraction), np.zeros_like(attraction)
-        value = mixture_step(
-            offers.indptr, offers.members, tallies, mixture, np.maximum(attraction, 1e-300), top, bottom
-        )
+        value = mixture_step(offers.indptr, offers.members, tallies, mixture, attraction, top, bottom)
         slope = top - attraction * bottom
         level, directions = parameters[:n_items], parameters[n_items:]
         gradient = np.concatenate([slope.sum(axis=1), (slope @ points).ravel()])
@@ -88,7 +87,7 @@ def fit_normal_taste(
 
     begin = _begin(data, factors, seed) if start is None else _parameters(start, points)
     found = climb_smooth(height, begin, {"maxiter": max_rounds, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
-    attraction = np.maximum(attraction_of(found.x), 1e-300)
+    attraction = attraction_of(found.x)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
     facts = fit_facts(data, shares, int(found.nit), found.success)
