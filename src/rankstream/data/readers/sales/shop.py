@@ -33,7 +33,7 @@ from rankstream.data.readers.sales.visits import Visits, Window, left_without, v
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
 
-MAX_OFFERS = 20_000  # different offers that are kept as they are; see benchmarks/sales.py
+MAX_OFFERS = 20_000  # different offers that are kept as they are; not tuned, their tables take seconds to build
 MEMORY_LIMIT = "1GB"
 PAID = "paid"
 NO_CHOICE = "no choice"
