@@ -16,7 +16,7 @@ from rankstream._core.terminal import visible
 from rankstream._core.version import VERSION
 
 COMMANDS = (
-    *("demo", "fit", "predict", "show", "plot", "decide", "report"),
+    *("demo", "open", "fit", "predict", "show", "plot", "decide", "report"),
     *("stream", "drift", "compare", "reproduce", "serve"),
 )
 """Each is a file of this folder with a function of that name, or a group of commands."""
@@ -98,7 +98,8 @@ def rankstream(
 ) -> None:
     """Non-parametric choice models, estimated and certified while the choices arrive.
 
-    Begin with 'demo'. With choices of your own, 'fit' makes a model file;
+    Begin with 'demo'. With choices of your own, 'open' shows them as a page
+    in the browser, and 'fit' makes a model file;
     'predict', 'show' and 'plot' say what is in it, 'decide' which offer to
     make, and 'report' puts it all on a page. 'stream' keeps a model current
     while choices arrive, 'serve' does so over HTTP and answers questions,
