@@ -31,11 +31,13 @@ setup: $(READY) ## make .venv with everything in it
 browser: ## install Debian's Chromium, with which the pages of the service are tested
 	apt-get install --yes --no-install-recommends chromium
 
-demo: setup ## fit a model to a simulated stream of choices, and write a report
+demo: setup ## fit a model to a simulated stream of choices, write a report, and open its page until Ctrl-C
 	@echo "Fitting a simulated market. The first run compiles the numerical code, which takes up to a minute."
 	$(BIN)/rankstream demo --out rankstream-demo
 	$(BIN)/rankstream report rankstream-demo/model.json --data rankstream-demo/choices.csv \
 		--margins rankstream-demo/items.csv --out rankstream-demo/report.html
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then $(BIN)/rankstream open rankstream-demo/choices.csv; \
+		else echo "There is no display: 'rankstream open rankstream-demo/choices.csv' serves the page."; fi
 
 live: setup ## serve a simulated market whose tastes change after a minute, until Ctrl-C
 	$(BIN)/python examples/live.py

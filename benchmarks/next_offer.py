@@ -85,8 +85,8 @@ def draw(curves: dict[str, Vec], path: Path) -> None:
     """Earnings over time: the mean over markets of what each batch earned, of the best offer's."""
     from matplotlib.figure import Figure
 
+    from rankstream._core.files import save_picture
     from rankstream.plots.decisions import earnings_over_time
-    from rankstream.plots.files import save_picture
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     earnings_over_time({way: 100 * table for way, table in curves.items()}, figure.subplots(), BATCH)

@@ -32,10 +32,9 @@ def picture(browser: Browser, url: str, name: str, scheme: str, wait: str = "", 
     page = context.new_page()
     page.goto(url)
     if wait:
-        page.locator("#what-if").wait_for(timeout=120_000)
+        page.locator("body[data-begun]").wait_for(timeout=120_000)
         page.get_by_role("checkbox", name="juice").uncheck()
-        page.locator("#answer tr", has_text="juice").wait_for(state="detached")
-        page.get_by_text(wait).first.wait_for(timeout=400_000)
+        page.locator(wait).first.wait_for(timeout=400_000)
     page.screenshot(path=IMAGES / name)
     context.close()
 
@@ -74,9 +73,9 @@ def serve(browser: Browser, folder: Path) -> None:
             follow(client, "cafe", simulated(3, 6000))
             follow(client, "change", [*simulated(3, 4000), *simulated(3, 4000, other=9)], detect=True)
         for name, scheme, width in PAGES:
-            picture(browser, f"{served.url}/markets/cafe", name, scheme, "by refits of the model", width)
+            picture(browser, f"{served.url}/markets/cafe#what-if", name, scheme, "#answer .ends:not(:empty)", width)
         page = browser.new_page(viewport={"width": 760, "height": TALL})
-        page.goto(f"{served.url}/markets/change")
+        page.goto(f"{served.url}/markets/change#changes")
         page.locator("#course").wait_for(timeout=120_000)
         page.locator("#course").screenshot(path=IMAGES / "page-course.png")
         page.close()

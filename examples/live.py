@@ -6,10 +6,12 @@ python examples/live.py [FOLDER] [--port 8000] [--change 60] [--seconds 0]
 import argparse
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
+import webbrowser
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -65,6 +67,8 @@ def send(url: str, change: float, seconds: float) -> None:
         client.settings(MARKET, detect=True)
         offer = json.dumps(list(map(str, offers.offers[0])))
         print(LOOK.format(url=url, market=MARKET, offer=offer, rate=RATE, change=change), flush=True)
+        if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+            webbrowser.open(f"{url}/markets/{MARKET}")
         threading.Thread(target=listen, args=(url,), daemon=True).start()
         for number in itertools.count(1):
             now = time.monotonic() - began

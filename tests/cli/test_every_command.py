@@ -326,9 +326,9 @@ def test_what_reads_choices_has_all_options_for_it() -> None:
     }
     found = {name: everything & parameters for name, parameters in taken.items()}
     assert {name for name in found if "rejects" in found[name]} == {
-        *("fit", "predict", "show", "plot", "decide", "report", "drift", "compare"),
+        *("open", "fit", "predict", "show", "plot", "decide", "report", "drift", "compare"),
     }
-    whole = ("fit", "predict", "show", "plot", "decide", "report", "compare")
+    whole = ("open", "fit", "predict", "show", "plot", "decide", "report", "compare")
     assert all(found[name] == everything for name in whole)
     assert found["drift"] == everything - {"outside_share"}
     assert all("reading" not in parameters for parameters in taken.values())

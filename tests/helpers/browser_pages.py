@@ -47,7 +47,7 @@ class Seen:
     def open(self, path: str) -> Any:
         self.page.goto(self.url + path)
         if path.startswith("/markets/") and urlsplit(self.page.url).path == path and path != MISSING:
-            self.page.locator("#what-if").wait_for()  # on a busy machine, pictures take a while
+            self.page.locator("body[data-begun]").wait_for()
         return self.page
 
     def log_in(self, token: str) -> None:
@@ -71,10 +71,28 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-def shares(answer: Any) -> dict[str, float]:
+TABS = ("overview", "what-if", "best-offer", "prices", "changes", "customers", "data")
+
+
+def show(page: Any, tab: str) -> Any:
+    """Go to a tab, and wait until everything in it is there."""
+    page.locator(f".tabs a[href='#{tab}']").click()
+    shown = page.locator(f"#{tab}")
+    shown.wait_for()
+    page.locator("[data-panel] .loading").first.wait_for(state="detached")
+    page.locator(f"#{tab} figure[data-kind]:not(:has(svg)):visible").first.wait_for(state="detached")
+    return shown
+
+
+def answered(page: Any) -> None:
+    """Wait until no question of What if is under way."""
+    page.locator("#answer[aria-busy=false] tr:not(.off) .share:not(:empty)").first.wait_for()
+
+
+def shares(page: Any) -> dict[str, float]:
     """The predicted shares on a page, in percent."""
-    rows = [row.inner_text().split("\t") for row in answer.locator("tbody tr").all()]
-    return {row[0]: float(row[1].rstrip(" %")) for row in rows}
+    rows = page.locator("#answer tbody tr:not(.off)").all()
+    return {row.locator("bdi").inner_text(): float(row.locator(".share").inner_text().rstrip(" %")) for row in rows}
 
 
 @pytest.fixture(scope="module")

@@ -37,9 +37,7 @@ def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield one
 
 
-def ask(one: Shop, market: str, part: str = "", **fields: Any) -> Any:
-    """Send the form of a page, as a browser does."""
-    pairs = [(name, value) for name, values in fields.items() for value in values]
-    body = "&".join(f"{name.replace('__', '-')}={value}" for name, value in pairs)
-    headers = FORM | ({"Rankstream-Part": part} if part else {})
-    return one.http.request("POST", f"/markets/{market}", content=body, headers=headers)
+def ask(one: Shop, market: str, word: str, content: Any, **headers: str) -> Any:
+    """Ask as the script of a page does."""
+    given = {"Origin": "http://localhost", **headers}
+    return one.http.request("POST", f"/page/{market}/{word}", json=content, headers=given)

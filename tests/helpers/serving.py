@@ -12,10 +12,11 @@ import httpx
 
 from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
-from rankstream.service.page import market
-from rankstream.service.page.process import PageAnswerer
+from rankstream.service.page.market import Pages
 from rankstream.service.processes.learner import LogLearner
+from rankstream.service.processes.panels import PanelAnswerer
 from rankstream.service.processes.questions import Answerer
+from rankstream.service.processes.refits import RefitAnswerer
 from rankstream.service.processes.worker import Worker
 from rankstream.streams.background import refreshed
 from waits import LONG
@@ -31,9 +32,9 @@ CAFE = [TEA] * 12 + [PIE] * 6 + [CAKE] * 10 + [NONE] * 8
 class AtOnce(Worker):
     """A worker in this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, answers: type[Answerer] = PanelAnswerer) -> None:
         super().__init__("asking", str(folder))
-        self.asked = Answerer(folder)
+        self.asked = answers(folder)
 
     def ask(self, question: Any) -> Any:
         return self.asked.answer(question)
@@ -110,19 +111,10 @@ def shop(folder: Path, **options: Any) -> Iterator[Shop]:
         opened.service.close()
 
 
-class Draws(AtOnce):
-    """The process behind the pages, in this one."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.asked.close()
-        self.asked = PageAnswerer(folder)
-
-
 def drawn(one: Shop) -> Shop:
-    """A service whose pages are drawn in this process, and wait for that on a machine that has other work, too."""
-    market.WAIT = LONG
-    one.service.drawing, one.service.refitting = Draws(one.folder), Draws(one.folder)
+    """A service whose pages are made in this process, and wait for that on a machine that has other work, too."""
+    Pages.first_seconds = LONG
+    one.service.refitting = AtOnce(one.folder, RefitAnswerer)
     return one
 
 

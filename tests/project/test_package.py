@@ -18,7 +18,7 @@ pytestmark = pytest.mark.quick
 
 SOURCE = Path(rankstream.__file__).parent
 ON_PURPOSE = {
-    *("compare", "decide", "fit", "report", "reproduce"),  # a command is called as what it does
+    *("compare", "decide", "fit", "open", "report", "reproduce"),  # a command is called as what it does
     *("frontier", "segments", "substitution"),  # a picture is called as what it shows
     "make",  # a part from its name: a distance, a learner, a method
 }

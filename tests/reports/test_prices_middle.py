@@ -12,7 +12,7 @@ import rankstream as rs
 from rankstream import PriceLevels, plots
 from rankstream.models.answers import favourites, most_chosen
 from rankstream.models.prices import everything, usual_prices
-from rankstream.reports.blocks import Picture, Sheet
+from rankstream.reports.blocks import Chart, TableBlock
 from rankstream.reports.sections import demand_section, substitution_section, types_section
 from shell import run
 
@@ -105,15 +105,15 @@ def test_changes_of_types_are_at_usual_prices() -> None:
 
 
 def test_sections_and_pictures_say_at_which_prices_they_are() -> None:
-    model, sheet = market(3), Sheet()
+    model = market(3)
     said = "Every item that has prices is at its usual (most frequent) one: tea @ 3.50, cake @ 5.00, pie @ 2.00."
     moves = model.substitution()
-    types = types_section(sheet, model, favourites(moves, "nothing"))
+    types = types_section(model, favourites(moves, "nothing"))
     assert said in types.sentences
-    assert said in substitution_section(sheet, moves, model=model).sentences
+    assert said in substitution_section(moves, model=model).sentences
     assert len(types.parts) == 1
     plain = rs.RankingModel(["tea", "no"], [("tea", "no")], [1.0], no_choice_code=1)
-    assert len(types_section(sheet, plain, favourites(plain.substitution(), "no")).sentences) == 1
+    assert len(types_section(plain, favourites(plain.substitution(), "no")).sentences) == 1
     from matplotlib.figure import Figure
 
     from rankstream.cli.pictures import draw_substitution
@@ -129,12 +129,14 @@ def test_of_many_demand_curves_the_most_chosen_are_shown(items: int, drawn: int,
     curves: dict[Any, dict[float, float]] = {
         f"item {place}": {1.0: (place + 1) / 50, 2.0: (place + 1) / 100} for place in range(items)
     }
-    section = demand_section(Sheet(), curves)
-    (picture,) = section.parts
-    assert isinstance(picture, Picture)
-    assert len(picture.table.rows) == 2 * listed
-    assert f"item {items - 1}" in {row[0] for row in picture.table.rows}
-    assert (f"The picture shows the {drawn} most chosen of {items} items" in " ".join(section.sentences)) == (
+    section = demand_section(curves)
+    chart, elasticity = section.parts
+    assert isinstance(chart, Chart)
+    assert isinstance(elasticity, TableBlock)
+    assert {row[1:] for row in elasticity.rows} == {("1 to 2", "-1.00", "1")}  # half the demand at twice the price
+    assert len(chart.table.rows) == 2 * listed
+    assert f"item {items - 1}" in {row[0] for row in chart.table.rows}
+    assert (f"The chart shows the {drawn} most chosen of {items} items" in " ".join(section.sentences)) == (
         drawn < items
     )
 

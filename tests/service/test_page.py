@@ -1,20 +1,36 @@
 """The pages of the service, without a browser: who may see them, what they show, and what no label can do to them."""
 
+import json
 import re
+from hashlib import sha256
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from html_pages import HOSTILE, Page
+from html_pages import HOSTILE
 from rankstream.service.limits import ServiceLimits
-from rankstream.service.page.process import key_of
+from rankstream.service.page.market import Pages
+from rankstream.service.processes.item_list import key_of
 from rankstream.service.storage import tokens
 from service_pages import FORM, ask, cafe, page_of
 from serving import CAFE, Shop, drawn, shop
-from waits import wait_for
+from waits import LONG, wait_for
 
 __all__ = ["cafe"]
+TABS = ["Overview", "What if", "Best offer", "Prices", "Changes", "Customers", "Data"]
+
+
+def test_vendored_files_are_what_was_downloaded() -> None:
+    folder = files("rankstream.reports") / "static" / "vendor"
+    lines = [line.split() for line in (folder / "SHA256SUMS").read_text().splitlines()]
+    assert [name for _, name in lines] == ["d3.min.js", "plot.umd.min.js"]
+    for digest, name in lines:
+        assert sha256((folder / name).read_bytes()).hexdigest() == digest
+    for name in ("d3.LICENSE", "plot.LICENSE"):
+        assert "Permission to use, copy, modify" in (folder / name).read_text()
 
 
 def test_markets_and_one_of_them(cafe: Shop) -> None:
@@ -23,51 +39,84 @@ def test_markets_and_one_of_them(cafe: Shop) -> None:
     assert "144" in listed.texts["td"]
     answer = cafe.http.request("GET", "/markets/cafe")
     shown = page_of(answer)
-    assert shown.texts["h2"] == [
-        "What if", "What changed over time", "How well it fits, and what is proven", "Who the customers are",
-        "Who gains when an item is gone", "Error, certificate and changes",
-    ]  # fmt: skip
-    assert shown.tags.count("svg") == shown.tags.count("details") == 5
+    assert [title for title in shown.texts["h2"] if title in TABS] == TABS
+    assert shown.texts["nav"][0] == "".join(TABS)
+    charts = [value for name, value in shown.attributes if name == "data-kind"]
+    assert {"bars", "trend", "dots", "flows", "matrix", "course"} <= set(charts)
+    assert shown.tags.count("details") == len(charts) + len(re.findall('<details class="chip', answer.text))
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Content-Encoding"] == "gzip"
 
 
-def test_the_first_load_is_small(cafe: Shop) -> None:
+def test_every_chart_has_numbers_that_a_browser_can_read(cafe: Shop) -> None:
+    shown = page_of(cafe.http.request("GET", "/markets/cafe"))
+    values = [json.loads(value) for name, value in shown.attributes if name == "data-values"]
+    observed = next(one for one in values if isinstance(one, list) and "name" in one[0])
+    assert observed[0] == {"name": "tea", "share": pytest.approx(48 / 144, abs=1e-5)}
+
+
+def test_everything_that_is_loaded_weighs_little(cafe: Shop) -> None:
     first = cafe.http.request("GET", "/markets/cafe")
-    files = re.findall(r"(?:src|href)=\"(/static/[^\"]+)", first.text)
-    assert len(files) == 2
-    answers = [first, *(cafe.http.request("GET", file) for file in files)]
-    assert all(answer.status_code == 200 for answer in answers)
-    assert sum(int(answer.headers["Content-Length"]) for answer in answers) < 300_000
-    assert cafe.http.request("GET", "/static/market.html").status_code == 404
-    assert cafe.http.request("GET", "/markets/cafe", headers={"Accept-Encoding": ""}).text == first.text
+    loaded = set(re.findall(r"(?:src|href)=\"(/static/[^\"]+)", first.text))
+    waiting = [name for name in loaded if name.endswith(".js")]
+    while waiting:
+        name = waiting.pop()
+        text = cafe.http.request("GET", name).text if "vendor" not in name else ""
+        more = {f"{name.rpartition('/')[0]}/{part}" for part in re.findall(r"from \"\./([^\"]+)\"", text)}
+        waiting += more - loaded
+        loaded |= more
+    answers = [first, *(cafe.http.request("GET", name) for name in loaded)]
+    assert len(answers) == 12
+    assert all(answer.status_code == 200 and answer.headers["Content-Encoding"] == "gzip" for answer in answers)
+    assert sum(int(answer.headers["Content-Length"]) for answer in answers) < 400_000
+    assert cafe.http.request("GET", "/static/x/market.html").status_code == 404
+    whole = cafe.http.request("GET", next(iter(loaded)), headers={"Accept-Encoding": ""})
+    assert "Content-Encoding" not in whole.headers
 
 
-def test_what_if_moves_the_shares(cafe: Shop) -> None:
-    answer = ask(cafe, "cafe", on=[key_of("tea"), key_of("pie")], part="what-if")
-    found = Page(answer.text)
-    (shares,) = [one["shares"] for one in cafe.post("/cafe/predict", {"offers": [["tea", "pie", "nothing"]]}).json()[
-        "predictions"
-    ]]  # fmt: skip
-    for item, share in shares.items():
-        row = next(row for row in found.texts["tr"] if row.startswith(item))
-        assert f"{100 * share:.1f} %" in row
-    assert not any(row.startswith("cake") for row in found.texts["tr"])
-    whole = page_of(ask(cafe, "cafe", on=[key_of("tea")]))
-    ticked = re.findall(r"<input type=\"checkbox\"[^>]*", ask(cafe, "cafe", on=[key_of("tea")]).text)
-    assert "What if" in whole.texts["h2"]
-    assert sorted("checked" in text for text in ticked) == [False, False, True, True]  # nothing is always there
+def test_the_page_is_there_before_anything_is_computed(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pages, "first_seconds", 0.01)
+    begin = Event()
+    with shop(cafe.folder) as other:  # another server, whose workers take for ever
+        for worker in (other.service.quick, other.service.slow):
+            monkeypatch.setattr(worker, "ask", lambda _: begin.wait(LONG) and (503, "too late"))
+        answer = other.http.request("GET", "/markets/cafe")
+        begin.set()
+    shown = page_of(answer)
+    assert "being computed" in "".join(shown.texts["p"])
+    assert shown.tags.count("input") > 4
+    assert "33.3 %" in "".join(shown.texts["td"])  # 48 of 144 chose tea
+    assert ("http-equiv", "refresh") in shown.attributes  # where no script asks again
 
 
-def test_a_form_of_another_site_is_refused(cafe: Shop) -> None:
+def test_an_address_says_what_is_asked(cafe: Shop) -> None:
+    answer = cafe.http.request("GET", f"/markets/cafe?on={key_of('tea')}&on={key_of('pie')}")
+    shown = page_of(answer)
+    found = cafe.post("/cafe/predict", {"offers": [["tea", "pie", "nothing"]]}).json()["predictions"][0]["shares"]
+    rows = dict(re.findall(r"<tr data-key=\"(\w+)\" data-item(.*?)</tr>", answer.text))
+    assert len(rows) == 4
+    for item, share in found.items():
+        assert f"{100 * share:.1f} %" in rows[key_of(item)]
+    cake = rows[key_of("cake")]
+    assert 'class="off"' in cake
+    assert "checked" not in cake
+    assert shown.tags.count("noscript") == 2
+
+
+def test_the_script_of_a_page_asks_with_its_cookie_from_its_own_site(cafe: Shop) -> None:
+    question = {"offers": [["tea", "pie", "nothing"]]}
+    own = ask(cafe, "cafe", "predict", question)
+    program = cafe.post("/cafe/predict", question)
+    assert own.json()["predictions"] == program.json()["predictions"]
     others = ("http://evil.example", "null", "", "http://localhost.evil.example", "http://localhost:81", "http://[")
     for origin in others:
-        answer = cafe.http.request("POST", "/markets/cafe", content="on=x", headers=FORM | {"Origin": origin})
-        assert "sent from another site" in Page(answer.text).texts["p"][0]
-        assert answer.status_code == 403
+        answer = ask(cafe, "cafe", "predict", question, Origin=origin)
+        assert (answer.status_code, "sent from another site" in answer.text) == (403, True)
+    for word in ("predict", "preferences"):
+        assert cafe.http.request("POST", f"/page/cafe/{word}", content="a=b", headers=FORM).status_code == 415
     refused = cafe.http.request("POST", "/v1/markets/cafe/choices", content="a=b", headers=FORM)
     assert refused.status_code == 415  # the way for programs takes no forms
-    assert cafe.http.request("POST", "/markets/cafe", content=b"on=%ff&\xff", headers=FORM).status_code == 400
+    assert cafe.http.request("POST", "/login", content=b"to=%ff&\xff", headers=FORM).status_code == 400
 
 
 def test_log_in_and_out(tmp_path: Path) -> None:
@@ -84,6 +133,7 @@ def test_log_in_and_out(tmp_path: Path) -> None:
         assert "Set-Cookie" not in wrong.headers
         assert one.http.request("POST", "/login", content=f"token={token}").status_code == 415
         assert one.http.request("POST", "/login", content="token=%D9%A0", headers=FORM).status_code == 401
+        assert ask(one, "cafe", "predict", {"offers": [["tea"]]}).status_code == 401
         for to, then in (("/markets/cafe", "/markets/cafe"), ("//evil.example", "/"), ("https://evil.example", "/")):
             answer = one.http.request("POST", "/login", content=f"token={token}&to={to}", headers=FORM)
             assert (answer.status_code, answer.headers["Location"]) == (303, then)
@@ -95,10 +145,33 @@ def test_log_in_and_out(tmp_path: Path) -> None:
         assert ("href", "/markets/cafe") in listed.attributes
         assert ("href", "/markets/bar") not in listed.attributes
         assert one.http.request("GET", "/markets/bar").status_code == 403
+        assert one.http.request("GET", "/page/bar/panels").status_code == 403
+        kept = one.http.request(
+            "PUT", "/page/cafe/preferences", json={"margins": {"tea": 1}}, headers={"Origin": "http://localhost"}
+        )
+        assert kept.status_code == 403  # this token may not manage
         assert one.get("/cafe/certificate").status_code == 401  # a cookie is for pages alone
         out = one.http.request("POST", "/logout", content="", headers=FORM)
         assert (out.status_code, out.headers["Location"]) == (303, "/login")
         assert one.http.request("GET", "/").status_code == 303
+
+
+def test_the_server_remembers_what_was_told(tmp_path: Path) -> None:
+    told = {"margins": {"tea": 1.5}, "shelf": ["tea", "nothing"], "currency": "EUR"}
+    with shop(tmp_path) as one:
+        one.send("cafe", CAFE)
+        headers = {"Origin": "http://localhost"}
+        assert one.http.request("GET", "/page/cafe/preferences").json() == {}
+        kept = one.http.request("PUT", "/page/cafe/preferences", json=told, headers=headers)
+        assert (kept.status_code, kept.json()) == (200, told)
+        assert one.http.request("PUT", "/page/none/preferences", json=told, headers=headers).status_code == 404
+        bad = one.http.request("PUT", "/page/cafe/preferences", json={"margins": {"tea": "x"}}, headers=headers)
+        assert bad.status_code == 422
+    with shop(tmp_path) as again:
+        assert again.http.request("GET", "/page/cafe/preferences").json() == told
+    (tmp_path / "preferences.json").write_text("no JSON")
+    with shop(tmp_path) as again:
+        assert again.http.request("GET", "/page/cafe/preferences").json() == {}
 
 
 @pytest.mark.parametrize("number", [1, 30, 300])
@@ -112,8 +185,8 @@ def test_any_number_of_items(tmp_path: Path, number: int) -> None:
         one.learn()
         answer = one.http.request("GET", "/markets/shop")
         found = page_of(answer)
-        assert found.tags.count("meter") == number
-        assert int(answer.headers["Content-Length"]) < 300_000
+        assert len(re.findall(r"<tr data-key=\"\w+\" data-item", answer.text)) == number
+        assert int(answer.headers["Content-Length"]) < 150_000
         if number > 1:
             assert any("<script>alert(1)</script>" in text for text in found.texts["bdi"])
             assert "\u202e" not in answer.text
@@ -133,11 +206,11 @@ def test_five_thousand_offers(tmp_path: Path) -> None:
         one.learn()
         answer = one.http.request("GET", "/markets/shop")
         assert "300 most frequent offers" in "".join(page_of(answer).texts["p"])
-        assert int(answer.headers["Content-Length"]) < 300_000
+        assert int(answer.headers["Content-Length"]) < 150_000
         listed = page_of(one.http.request("GET", "/"))
         assert "5,000" in listed.texts["td"]
-        ticked = [key_of(name) for name in names[:3]]
-        wait_for(lambda: "take too long" in ask(one, "shop", "what-if", on=ticked).text)
+        question = {"offers": [names[:3]], "interval": 0.95}
+        wait_for(lambda: "take too long" in ask(one, "shop", "predict", question).json()["intervals"])
 
 
 def test_nothing_to_show_yet(tmp_path: Path) -> None:
@@ -173,7 +246,40 @@ def test_the_settings_say_what_is_always_on_offer(tmp_path: Path) -> None:
         assert "Not enough choices yet: 4 before and 5 after" in "".join(page_of(answer).texts["p"])
 
 
-def test_panels_are_drawn_once_for_a_model(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panels_are_made_once_for_a_model(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     cafe.http.request("GET", "/markets/cafe")
-    monkeypatch.setattr(cafe.service.drawing, "ask", lambda _: pytest.fail("drawn again"))
-    assert cafe.http.request("GET", "/markets/cafe", headers={"Rankstream-Part": "panels"}).status_code == 200
+    monkeypatch.setattr(cafe.service.slow, "ask", lambda _: pytest.fail("made again"))
+    assert set(cafe.http.request("GET", "/page/cafe/panels").json()["tabs"]) == {
+        "overview", "prices", "changes", "customers", "data",
+    }  # fmt: skip
+
+
+def test_a_coarse_model_is_provisional_here_and_in_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        one.send("cafe", CAFE)
+        one.settle("cafe", served="sparse")
+        one.learn()
+        question = {"offers": [["tea", "pie"]]}
+
+        def said() -> tuple[bool, bool, bool]:
+            content = one.post("/cafe/predict", question).json()
+            page = one.http.request("GET", "/markets/cafe").text
+            return content["provisional"], content["model"]["provisional"], "coarse model" in page
+
+        assert said() == (False, False, False)  # it was asked for
+        row = one.service.row("cafe")
+        settings = row.settings | {"served": "max-entropy"}  # as before the better model is there
+        monkeypatch.setattr(one.service, "row", lambda _: row._replace(settings=settings))
+        assert said() == (True, True, True)
+
+
+def test_downloads(cafe: Shop) -> None:
+    lines = [json.loads(line) for line in cafe.http.request("GET", "/page/cafe/counts").text.splitlines()]
+    assert {"offered": ["tea", "pie", "nothing"], "chosen": "tea", "count": 48.0} in lines
+    assert sum(line["count"] for line in lines) == 144
+    assert lines == [json.loads(line) for line in cafe.get("/cafe/counts").text.splitlines()]
+    assert cafe.http.request("GET", "/page/cafe/model").json() == cafe.get("/cafe/model").json()
+    report = cafe.http.request("GET", "/page/cafe/report")
+    assert report.headers["Content-Disposition"].startswith("attachment")
+    assert "What customers choose: cafe" in report.text

@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from browser_pages import MISSING, SIZES, Seen, axe, browser, findings, needs_browser, shares
+from browser_pages import MISSING, SIZES, TABS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from html_pages import HOSTILE
 from rankstream.cli import main
 from rankstream.service.storage import tokens
 from service import Served
 from serving import CAFE
-from waits import patient_client, wait_for
+from waits import LONG, patient_client, wait_for
 
 __all__ = ["axe", "browser"]
 pytestmark = needs_browser
@@ -59,85 +60,185 @@ def test_log_in_watch_ask_and_log_out(see: Callable[..., Seen], served: tuple[Se
     page.get_by_role("heading", name="cafe").wait_for()
     page.get_by_text("Live.").wait_for()
     assert page.evaluate("document.cookie") == ""  # no script reads it
-    answer = page.locator("#answer")
-    answer.locator("tbody tr").first.wait_for()  # on a busy machine the pictures are drawn first
-    before = shares(answer)
+    show(page, "what-if")
+    answered(page)
+    before = shares(page)
     page.get_by_role("checkbox", name="pie").uncheck()
-    answer.locator("tr", has_text="pie").wait_for(state="detached")
-    after = shares(answer)
+    page.locator("#summary tr", has_text="pie").wait_for()
+    after = shares(page)
     assert set(before) - set(after) == {"pie"}
     assert sum(after.values()) == pytest.approx(100.0, abs=0.3)
     assert sum(share > before[item] for item, share in after.items()) > 0
-    answer.get_by_text("by refits of the model of record").wait_for()
-    margins = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
-    with patient_client(served[0].url, served[1]) as client:
-        best = client.decide("cafe", margins, no_choice="nothing")["offer"]
-    for item, margin in margins.items():
-        page.get_by_label(f"Margin of {item}").fill(str(margin))
-    page.get_by_role("button", name="Best offer").click()
-    answer.get_by_text(f"The best offer: {', '.join(best)}.").wait_for()
-    for item in margins:
-        assert page.get_by_role("checkbox", name=item).is_checked() == (item in best)
     with patient_client(served[0].url, served[1]) as client:
         client.send("cafe", CAFE)
     page.locator("#records", has_text=str(4 * len(CAFE))).wait_for()
-    page.locator("#position", has_text=str(4 * len(CAFE))).wait_for()
+    page.locator(f"#status[data-position='{4 * len(CAFE)}']").wait_for()
     page.get_by_role("link", name="All markets").click()
     page.get_by_role("button", name="Log out").click()
     page.get_by_role("heading", name="Log in").wait_for()
     assert urlsplit(seen.open("/").url).path == "/login"
 
 
-def test_a_look_for_intervals_overtakes_no_question(see: Callable[..., Seen]) -> None:
-    seen, held = see(), list[Any]()
-    seen.page.clock.install()
-    page = seen.open("/markets/cafe")
-    answer = page.locator("#answer")
-    answer.locator("tbody tr").first.wait_for()
-
-    def wait_on(route: Any) -> None:
-        """Answers have no intervals yet, and the first best offer takes long."""
-        if "ask=best" in (route.request.post_data or "") and not held:
-            held.append(route)
-            return
-        found = route.fetch()
-        route.fulfill(
-            response=found, body=found.text().replace("<table data-ticked", "<table data-waiting data-ticked")
-        )
-
-    page.route("**/markets/cafe", wait_on)
-    page.get_by_role("checkbox", name="pie").uncheck()
-    answer.locator("[data-waiting]").wait_for()
-    page.get_by_label("Margin of tea").fill("2")
-    page.get_by_role("button", name="Best offer").click()
-    page.clock.run_for(4000)
-    held[0].continue_()
-    best = answer.get_by_text("The best offer: tea.")
-    best.wait_for()
-    page.get_by_label("Margin of cake").fill("1")
-    page.get_by_role("button", name="Predict").click()
-    best.wait_for(state="detached")
-    page.get_by_label("Margin of cake").fill("")
-    page.get_by_role("button", name="Best offer").click()
-    best.wait_for()
-    with page.expect_response(lambda found: found.request.method == "POST"):
-        page.clock.run_for(4000)
-    page.wait_for_function("!document.getElementById('answer').hasAttribute('aria-busy')")
-    assert best.is_visible()
+def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    for tab in TABS:
+        shown = show(page, tab)
+        assert page.locator("main > .tab:visible").count() == 1
+        assert page.locator(".tabs a[aria-current]").get_attribute("href") == f"#{tab}"
+        for figure in shown.locator("figure[data-kind]").all():
+            assert figure.locator("details table").count() == 1  # every chart has its table
+    show(page, "customers").get_by_label("When this item is gone").select_option("pie")
+    page.locator("#customers svg", has_text="Buyers of pie").wait_for()
+    show(page, "changes")
+    page.get_by_label("to", exact=True).select_option(index=1)
+    page.locator("#periods-table td").first.wait_for()
 
 
-def test_the_browser_remembers_margins(see: Callable[..., Seen]) -> None:
+def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    page.locator(".chip summary", has_text="from the best fit").click()
+    page.get_by_text("No ranking model could remove").first.wait_for()
+
+
+def test_the_address_holds_what_is_asked_and_no_margins(see: Callable[..., Seen]) -> None:
     seen = see()
     page = seen.open("/markets/cafe")
-    page.get_by_label("Margin of tea").fill("1.25")
-    seen.open("/")
-    page = seen.open("/markets/cafe")
-    assert page.get_by_label("Margin of tea").input_value() == "1.25"
-    assert page.get_by_label("Margin of pie").input_value() == ""
-    page.get_by_label("Margin of tea").fill("")
-    assert seen.open("/markets/cafe").get_by_label("Margin of tea").input_value() == ""
-    page.evaluate("localStorage.setItem('rankstream margins cafe', 'no JSON')")
-    assert seen.open("/markets/cafe").get_by_label("Margin of tea").input_value() == ""
+    show(page, "best-offer")
+    page.get_by_label("Margin of tea").fill("2.75")
+    show(page, "what-if")
+    assert urlsplit(page.url).query == ""  # everything, at usual prices
+    page.get_by_role("checkbox", name="pie").uncheck()
+    answered(page)
+    address = page.url
+    assert "2.75" not in address
+    assert urlsplit(address).fragment == "what-if"
+    other = see()
+    other.page.goto(address)
+    other.page.locator("body[data-begun]").wait_for()
+    assert not other.page.get_by_role("checkbox", name="pie").is_checked()
+    assert other.page.get_by_role("checkbox", name="tea").is_checked()
+    answered(other.page)
+    assert set(shares(other.page)) == {"tea", "cake", "nothing"}
+
+
+def test_an_outdated_answer_and_an_old_error_are_not_shown(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    show(page, "what-if")
+    answered(page)
+    held = list[Any]()
+
+    def hold(route: Any) -> None:
+        """The first question takes long."""
+        if not held:
+            held.append(route)
+            return
+        route.continue_()
+
+    page.route("**/page/cafe/predict", hold)
+    page.get_by_role("checkbox", name="pie").uncheck()
+    wait_for_held(page, held)
+    page.get_by_role("checkbox", name="cake").uncheck()
+    page.locator("#summary tr", has_text="cake").wait_for()
+    now = shares(page)
+    assert set(now) == {"tea", "nothing"}
+    with suppress(Exception):  # the browser has given it up
+        held[0].continue_()
+    answered(page)
+    assert shares(page) == now
+    page.get_by_role("button", name="None").click()
+    page.get_by_text("Nothing is on offer. Tick an item.").wait_for()
+    page.get_by_role("button", name="All").click()
+    answered(page)
+    assert page.locator("#ask-problem").inner_text() == ""
+
+
+def wait_for_held(page: Any, held: list[Any]) -> None:
+    while not held:
+        page.wait_for_timeout(20)
+
+
+def test_intervals_arrive_and_move_nothing(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    show(page, "what-if")
+    answered(page)
+    places = "[...document.querySelectorAll('#answer tr')].map((one) => one.getBoundingClientRect().top)"
+    before = page.evaluate(places)
+    page.locator("#answer .ends:not(:empty)").first.wait_for()
+    assert page.evaluate(places) == before
+    row = page.locator("#answer tr", has_text="tea")
+    low, high = row.locator(".ends").inner_text().rstrip(" %").split(" to ")
+    assert float(low) <= float(row.locator(".share").inner_text().rstrip(" %")) <= float(high)
+    assert row.locator(".range").bounding_box()["width"] > 2
+
+
+def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/cafe")
+    show(page, "what-if")
+    answered(page)
+    page.get_by_role("checkbox", name="cake").uncheck()
+    page.locator("#summary tr", has_text="cake").wait_for()
+    page.get_by_role("button", name="Set as baseline").click()
+    page.get_by_text("No share moves by a tenth of a point").wait_for()
+    page.get_by_role("button", name="Save as today's shelf").click()
+    page.get_by_role("button", name="All").click()
+    page.locator("#summary tr", has_text="cake").wait_for()
+    page.get_by_role("button", name="Today's shelf", exact=True).click()
+    page.get_by_text("No share moves by a tenth of a point").wait_for()
+    assert set(shares(page)) == {"tea", "pie", "nothing"}
+    page.get_by_label("Find an item").fill("ca")
+    assert page.locator("#answer tbody tr:visible").count() == 1
+
+
+def test_the_best_offer_is_compared_taken_over_and_downloaded(
+    see: Callable[..., Seen], served: tuple[Served, str], tmp_path: Path
+) -> None:
+    margins = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
+    with patient_client(served[0].url, served[1]) as client:
+        best = client.decide("cafe", margins, no_choice="nothing")
+    page = see().open("/markets/cafe")
+    show(page, "best-offer")
+    page.get_by_role("button", name="Find the best offer").click()
+    page.get_by_text("No item has a margin or a cost").wait_for()
+    (tmp_path / "items.csv").write_text("item;margin\n" + "".join(f"{item};{one}\n" for item, one in margins.items()))
+    page.get_by_label("From a file").set_input_files(tmp_path / "items.csv")
+    assert page.get_by_label("Margin of pie").input_value() == "3.0"
+    page.get_by_label("Currency").fill("EUR")
+    page.get_by_role("button", name="Find the best offer").click()
+    page.get_by_role("heading", name="The best offer").last.wait_for()
+    assert page.locator("#decide-problem").inner_text() == ""  # the error of the question before is gone
+    decision = page.locator("#decision")
+    assert f"{1000 * best['value']:,.4g}".replace(",", "") in decision.inner_text().replace(",", "")
+    assert "EUR" in decision.inner_text()
+    assert ("Proven best" in decision.inner_text()) == best["proven"]
+    page.locator("#gain-ends", has_text="[").wait_for()  # how sure, later
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download as CSV").click()
+    lines = saved.value.path().read_text().splitlines()
+    assert lines[0] == "item,price,share,margin"
+    assert {line.split(",")[0] for line in lines[1:]} == set(best["offer"])
+    page.get_by_role("button", name="Try it in What if").click()
+    answered(page)
+    assert set(shares(page)) == {*best["offer"], "nothing"}
+    show(page, "best-offer")
+    page.get_by_label("At least").fill("many")
+    page.get_by_role("button", name="Find the best offer").click()
+    page.get_by_text("Write a whole number of items").wait_for()
+
+
+def test_margins_are_remembered_here_and_on_the_server(see: Callable[..., Seen]) -> None:
+    seen = see()
+    page = seen.open("/markets/odd")
+    show(page, "best-offer")
+    box = page.locator("#margins input").first
+    with page.expect_response(lambda found: found.request.method == "PUT"):
+        box.fill("1.25")
+    page = seen.open("/markets/odd")
+    assert page.locator("#margins input").first.input_value() == "1.25"
+    other = see()  # another browser, with a token that may manage
+    page = other.open("/markets/odd")
+    assert page.locator("#margins input").first.input_value() == "1.25"
+    page.evaluate("localStorage.setItem('rankstream odd', 'no JSON')")
+    assert other.open("/markets/odd").locator("#margins input").first.input_value() == "1.25"
 
 
 def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
@@ -145,51 +246,53 @@ def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "To the content"
     page.keyboard.press("Enter")
-    assert urlsplit(page.url).fragment == "main"
-    answer = page.locator("#answer")
-    answer.locator("tbody tr").first.wait_for()
-    for _ in range(3):  # the list of items, cake and its margin come first
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.name") == "on":
-            break
+    page.locator(".tabs a[href='#what-if']").focus()
+    page.keyboard.press("Enter")
+    answered(page)
+    page.get_by_role("checkbox", name="cake").focus()
     page.keyboard.press("Space")
-    answer.locator("tr", has_text="cake").wait_for(state="detached")
+    page.locator("#summary tr", has_text="cake").wait_for()
+    page.locator(".tabs a[href='#best-offer']").focus()
+    page.keyboard.press("Enter")
     page.get_by_label("Margin of tea").focus()
     page.keyboard.type("2")
-    with page.expect_response(lambda found: found.request.method == "POST"):
-        page.keyboard.press("Enter")  # predicts, as the first button does
-    page.get_by_role("button", name="Best offer").focus()
+    page.keyboard.press("Enter")  # finds the best offer, as the first button does
+    page.get_by_role("heading", name="The best offer").last.wait_for()
+    page.locator(".tabs a[href='#overview']").focus()
     page.keyboard.press("Enter")
-    answer.get_by_text("The best offer: tea.").wait_for()
-    summary = page.locator("summary").first
+    summary = page.locator("#overview figure summary").first
     summary.focus()
     page.keyboard.press("Enter")
-    assert page.locator("details").first.get_attribute("open") is not None
+    assert page.locator("#overview figure details").first.get_attribute("open") is not None
 
 
-def test_without_scripts_the_form_works(browser: Any, served: tuple[Served, str]) -> None:
+def test_without_scripts_everything_can_be_read(browser: Any, served: tuple[Served, str]) -> None:
     context = browser.new_context(java_script_enabled=False)
+    context.set_default_timeout(1000 * LONG)
     page = context.new_page()
     page.goto(f"{served[0].url}/login?to=/markets/cafe")
     page.get_by_label("Token").fill(served[1])
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("checkbox", name="pie").uncheck()
     page.get_by_role("button", name="Predict").click()
-    assert page.locator("#answer tr", has_text="pie").count() == 0
     assert not page.get_by_role("checkbox", name="pie").is_checked()
+    assert page.locator("main > .tab:visible").count() == len(TABS)  # one below the other
+    assert page.locator("#overview table").count()
     context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], tmp_path: Path, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(("width", "scheme"), [*SIZES, (2560, "light")])
+def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], width: int, scheme: str) -> None:
     seen = see(width, scheme)
     for path in ("/", "/markets/cafe", "/markets/odd", MISSING):
         page = seen.open(path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.screenshot(path=tmp_path / f"{path.rpartition('/')[2] or 'markets'}-{width}-{scheme}.png", full_page=True)
-        cells = page.locator("#answer tbody th").all()
+        for tab in TABS if path.startswith("/markets/") and path != MISSING else ("",):
+            if tab:
+                show(page, tab)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, tab)
+        cells = page.locator("#answer tbody th:visible").all()
         assert all(cell.bounding_box()["width"] >= 70 for cell in cells)  # a name is not a column of letters
-        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 26)"
         assert dark == (scheme == "dark")
     seen.said = [text for text in seen.said if "404" not in text]  # there is no market 'none'
 
@@ -199,8 +302,11 @@ def test_everybody_can_use_the_pages(see: Callable[..., Seen], axe: str, scheme:
     seen = see(390, scheme)
     for path in ("/login", "/", "/markets/cafe", "/markets/odd"):
         page = seen.open(path)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        assert findings(page, axe) == [], path
+        for tab in TABS if path.startswith("/markets/") else ("",):
+            if tab:
+                show(page, tab)
+            page.evaluate("document.querySelectorAll('figure details').forEach((one) => { one.open = true; })")
+            assert findings(page, axe) == [], (path, tab)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -217,6 +323,7 @@ def test_everybody_can_read_a_report(browser: Any, axe: str, tmp_path: Path, sch
     seen = Seen(browser, "file://", 390, scheme)
     page = seen.open(report)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator("figure svg").first.wait_for()
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert findings(page, axe) == []
     seen.close()

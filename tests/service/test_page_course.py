@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankstream.reports.blocks import Sheet, TableBlock
-from rankstream.service.page.course import course_section, record_at
+from rankstream.reports.blocks import TableBlock
+from rankstream.service.processes.panels import course_section, record_at
 from rankstream.service.storage import states as store
 from service_pages import page_of
 from serving import CAFE, drawn, shop
@@ -30,7 +30,7 @@ def test_the_course_outlives_the_server(tmp_path: Path) -> None:
         rows = [row for row in shown.texts["tr"] if row.startswith(("36", "108", "216"))]
         assert len(rows) == 3
         assert rows[0].startswith("216")
-        assert "since the market was first learned" in "".join(shown.texts["p"])
+        assert "since the first record" in "".join(shown.texts["p"])
 
 
 def test_other_settings_begin_the_course_anew(tmp_path: Path) -> None:
@@ -50,10 +50,11 @@ def test_a_file_without_a_course_is_opened_and_goes_on(tmp_path: Path) -> None:
         one.learn()
     with sqlite3.connect(tmp_path / store.NAME) as before:  # as the first version wrote it
         before.execute("DROP TABLE course")
+        before.execute("DROP TABLE listings")
     before.close()
     with shop(tmp_path) as one:
         assert one.service.published.learned(one.service.row("cafe")) == 36
-        assert "since the market" in drawn(one).http.request("GET", "/markets/cafe").text
+        assert "since the first record" in drawn(one).http.request("GET", "/markets/cafe").text
         one.send("cafe", CAFE)
         one.learn()
         points = store.course_points(one.service.published.connection, one.service.row("cafe").id)
@@ -80,7 +81,7 @@ def test_a_long_course_stays_small_and_even(tmp_path: Path) -> None:
 def test_changes_are_where_their_records_are() -> None:
     points = [store.CoursePoint(10, 0.0, 1000.0, 0.2, 0.1), store.CoursePoint(110, 60.0, 2000.0, 0.3, 0.1)]
     assert record_at(points, 1500) == 60
-    section = course_section(Sheet(), points, [{"choice": 1500, "since": 500}])
+    section = course_section(points, [{"choice": 1500, "since": 500}])
     changes = section.parts[1]
     assert isinstance(changes, TableBlock)
     assert changes.rows == (("60", "1970-01-01 00:01:00", "5"),)

@@ -1,13 +1,13 @@
 """Prices on the page in a real browser: ticks and price levels move the shares, with and without a script."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browser_pages import SIZES, Seen, axe, browser, findings, needs_browser, shares
+from browser_pages import SIZES, TABS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from kiosk import LEVELS, SHOP
+from rankstream.service.processes.item_list import key_of
 from service import Served
 from waits import patient_client, wait_for
 
@@ -30,54 +30,57 @@ def kiosk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_ticks_and_prices_move_the_shares(browser: Any, kiosk: Served) -> None:
     seen = Seen(browser, kiosk.url)
     page = seen.open("/markets/kiosk")
-    answer, price = page.locator("#answer"), page.get_by_label("Price of tea")
-    assert price.locator("option").all_inner_texts() == ["3.00", "3.50", "4.00"]
-    assert price.input_value() == "2"  # the usual price: the dearest of those that are most frequent
-    found = {}
-    for level in LEVELS["tea"]:
-        price.select_option(f"{level:.2f}")
-        answer.locator("tr", has_text=f"tea @ {level:.2f}").wait_for()
-        found[level] = shares(answer)[f"tea @ {level:.2f}"]
+    show(page, "what-if")
+    answered(page)
+    price, cake = page.get_by_role("slider", name="Price of tea"), page.get_by_role("checkbox", name="cake")
+    assert price.get_attribute("aria-valuetext") == "4.00"  # the usual price: the dearest of those most frequent
+    found = {4.0: shares(page)["tea"]}
+    for level in (3.5, 3.0):
+        with page.expect_response("**/predict"):
+            page.get_by_label("Lower the price of tea").click()
+        page.locator("#answer tr", has_text="tea").locator("output", has_text=f"{level:.2f}").wait_for()
+        page.locator("#summary tr", has_text="tea").wait_for()
+        answered(page)
+        found[level] = shares(page)["tea"]
     assert found[3.0] > found[3.5] > found[4.0]
-    page.get_by_role("checkbox", name="cake").uncheck()
-    answer.locator("tr", has_text="cake").wait_for(state="detached")
-    assert shares(answer)["tea @ 4.00"] > found[4.0]
-    answer.get_by_text("by refits of the model of record").wait_for()
+    assert "price-" in page.url
+    cake.uncheck()
+    page.locator("#summary tr", has_text="cake").wait_for()
+    assert shares(page)["tea"] > found[3.0]
     with patient_client(kiosk.url) as client:
         best = client.decide("kiosk", costs=COSTS, no_choice="nothing")["offer"]
+    show(page, "best-offer")
     for item, cost in COSTS.items():
         page.get_by_label(f"Cost of {item}").fill(str(cost))
-    page.get_by_role("button", name="Best offer").click()
-    answer.get_by_text(f"The best offer: {', '.join(best)}.").wait_for()
+    page.get_by_role("button", name="Find the best offer").click()
+    page.get_by_role("button", name="Try it in What if").click()
+    answered(page)
     for label in best:
         item, _, at = label.partition(" @ ")
         assert page.get_by_role("checkbox", name=item).is_checked()
-        assert page.get_by_label(f"Price of {item}").locator("option:checked").inner_text() == at
-    page.get_by_role("heading", name="What prices do").wait_for()
+        assert page.get_by_role("slider", name=f"Price of {item}").get_attribute("aria-valuetext") == at
+    show(page, "prices")
+    page.locator("#best-prices tr", has_text="tea").wait_for()
+    page.get_by_text("Price elasticity").first.wait_for()
     seen.close()
 
 
-def test_without_scripts_prices_are_chosen_as_well(browser: Any, kiosk: Served) -> None:
+def test_without_scripts_prices_are_read_as_well(browser: Any, kiosk: Served) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{kiosk.url}/markets/kiosk")
-    page.get_by_label("Price of tea").select_option("4.00")
-    page.get_by_role("checkbox", name="cake").uncheck()
-    page.get_by_role("button", name="Predict").click()
-    assert list(shares(page.locator("#answer"))).count("tea @ 4.00") == 1
-    assert page.get_by_label("Price of tea").input_value() == "2"
-    assert page.locator("#answer tr", has_text="cake").count() == 0
+    page.goto(f"{kiosk.url}/markets/kiosk?on={key_of('tea')}&price-{key_of('tea')}=0")
+    assert page.get_by_label("Price of tea", exact=True).input_value() == "0"
+    assert not page.get_by_role("checkbox", name="cake").is_checked()
     context.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_page_with_prices_fits_on_the_screen(
-    browser: Any, kiosk: Served, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_a_page_with_prices_fits_on_the_screen(browser: Any, kiosk: Served, width: int, scheme: str) -> None:
     seen = Seen(browser, kiosk.url, width, scheme)
     page = seen.open("/markets/kiosk")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.screenshot(path=tmp_path / f"kiosk-{width}-{scheme}.png", full_page=True)
+    for tab in TABS:
+        show(page, tab)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
     seen.close()
 
 
@@ -85,6 +88,8 @@ def test_a_page_with_prices_fits_on_the_screen(
 def test_everybody_can_choose_prices(browser: Any, kiosk: Served, axe: str, scheme: str) -> None:
     seen = Seen(browser, kiosk.url, 390, scheme)
     page = seen.open("/markets/kiosk")
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert findings(page, axe) == []
+    for tab in TABS:
+        show(page, tab)
+        page.evaluate("document.querySelectorAll('figure details').forEach((one) => { one.open = true; })")
+        assert findings(page, axe) == [], tab
     seen.close()

@@ -6,10 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 LOCK = ".lock"
 TEMPORARY = ".tmp"
 SQLITE = b"SQLite format 3\0"
+
+PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+"""What a picture's name may end in."""
 
 
 def check_target(target: Path, what: str = "the output") -> None:
@@ -118,3 +122,16 @@ def _lock(descriptor: int) -> None:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse what would fail only after the work is done."""
+    check_target(path, "the picture")
+    if path.suffix.lower() not in PICTURE_ENDINGS:
+        raise ValueError(f"{path.name} does not name a picture: let it end in .png, .svg, .pdf or .jpg.")
+
+
+def save_picture(figure: Any, path: Path) -> None:
+    """Write a figure as a whole file; the format follows from the ending."""
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip(".").lower(), dpi=150)

@@ -16,7 +16,7 @@ from rankstream._core.terminal import visible
 from rankstream._core.version import VERSION
 
 COMMANDS = (
-    *("demo", "fit", "predict", "show", "plot", "decide", "report"),
+    *("demo", "open", "fit", "predict", "show", "plot", "decide", "report"),
     *("stream", "drift", "compare", "reproduce", "serve"),
 )
 """Each is a file of this folder with a function of that name, or a group of commands."""
@@ -99,11 +99,12 @@ def rankstream(
 ) -> None:
     """Learn what customers choose from what you offer.
 
-    Start with 'demo'. With your own data, 'fit' writes a model file.
-    'predict', 'show' and 'plot' answer questions from it, 'decide' finds the
-    offer that earns most, and 'report' puts everything on one page. 'stream'
-    keeps a model up to date from a growing file, and 'serve' over HTTP.
-    'drift' shows what changed, and 'compare' which kind of model fits best.
+    Start with 'demo'. With your own data, 'open' shows it as a page in the
+    browser, and 'fit' writes a model file. 'predict', 'show' and 'plot'
+    answer questions from it, 'decide' finds the offer that earns most, and
+    'report' puts everything into one file. 'stream' keeps a model up to date
+    from a growing file, and 'serve' over HTTP. 'drift' shows what changed,
+    and 'compare' which kind of model fits best.
 
     Most commands take --json, and --seed where results are random.
     Exit codes: 0 success, 1 interrupted or failed, 2 bad input.

@@ -41,8 +41,8 @@ def compare(
 
     Example: rankstream compare choices.csv --folds 5
     """
+    from rankstream._core.files import check_picture
     from rankstream.evaluate.compare import compare as compare_models
-    from rankstream.plots.files import check_picture
 
     if plot is not None:
         check_picture(plot)
@@ -61,7 +61,7 @@ def draw_differences(found: "Comparison", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from rankstream import plots
-    from rankstream.plots.files import save_picture
+    from rankstream._core.files import save_picture
 
     figure = Figure(figsize=(7, 1.4 + 0.45 * len(found.rows)), layout="constrained")
     plots.comparison(found, figure.subplots())

@@ -119,7 +119,7 @@ def decide(
         decide_markets(model, margins, partial(constraints, asked=asked), choices, budget, seed, as_json)
         return
     if plot is not None:
-        from rankstream.plots.files import check_picture  # brings everything that can be drawn
+        from rankstream._core.files import check_picture  # brings everything that can be drawn
 
         check_picture(plot)
     loaded: Any = load_model(model)
@@ -281,8 +281,8 @@ def draw(found: "Decision", path: Path) -> None:
     """Value by size, and the offer against its runners-up, as a picture."""
     from matplotlib.figure import Figure
 
+    from rankstream._core.files import save_picture
     from rankstream.plots.decisions import runners_up, value_by_size
-    from rankstream.plots.files import save_picture
 
     if found is None:
         raise ValueError("There is nothing to draw without data: leave out --plot.")

@@ -174,7 +174,7 @@ def draw(market: "Market", estimate: "Found", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from rankstream import plots
-    from rankstream.plots.files import save_picture
+    from rankstream._core.files import save_picture
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

@@ -65,8 +65,8 @@ def plot(
 
     Example: rankstream plot model.json -o types.png --kind substitution
     """
+    from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model
-    from rankstream.plots.files import check_picture, save_picture
 
     check_kind(kind, data, offer, period, places)
     if item is not None and kind != "demand":

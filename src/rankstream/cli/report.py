@@ -87,8 +87,8 @@ def report(
         return
     pages: dict[str, Report] = {}
     contents: dict[str, Any] = {}
-    for number, (name, file) in enumerate(market_files(model).items()):
-        pages[name], contents[name] = make_report(file, data, name, named | {"mark": f"m{number}-"}, reading)
+    for name, file in market_files(model).items():
+        pages[name], contents[name] = make_report(file, data, name, named, reading)
     text = combine(pages, title or f"What customers choose: {model.name}")
     show_report(out, text, {"markets": contents}, margins, as_json)
 
@@ -118,7 +118,7 @@ def make_report(
     with progress_watch() as watch, progress("reporting") as tell:
         made = make(
             model, found, title=title, source=f"{file.name} and {data.name}", intervals=refits,
-            mark=named.get("mark", ""), progress=tell, watch=watch, **own, **said,
+            progress=tell, watch=watch, **own, **said,
         )  # fmt: skip
     read = {"file": str(data), "records": found.rows, "format": found.format, "skipped": found.problems.total}
     read |= {"choices": found.counts.observations, "offers": found.counts.assortments.n_offers}

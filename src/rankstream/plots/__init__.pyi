@@ -5,7 +5,6 @@ from .decisions import runners_up as runners_up
 from .decisions import value_by_size as value_by_size
 from .fits import comparison as comparison
 from .fits import convergence as convergence
-from .fits import course as course
 from .fits import frontier as frontier
 from .fits import predicted_against_true as predicted_against_true
 from .fits import shares_over_time as shares_over_time

@@ -1,8 +1,8 @@
-"""What pages are made of, as data: sentences, tables, and pictures that are tables as well."""
+"""What pages are made of, as data: sentences, tables, and charts that are tables as well."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 100
 """Rows of a table in a page; a sentence below it says how many there are."""
-NARROW = 6.3
-"""Inches up to which a picture is made narrower on a telephone; a wider one is moved sideways."""
 
 
 @dataclass(frozen=True)
@@ -31,40 +29,34 @@ class TableBlock:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An SVG element, what it shows in a few words, and the same in a table."""
+class Chart:
+    """Numbers that ``charts.js`` draws in a browser, in the way that ``kind`` names; and the same in a table."""
 
-    svg: str
+    kind: str
     title: str
+    values: Any
     table: TableBlock
-    is_wide: bool = False
+
+
+def presented(values: Any) -> Any:
+    """Values as a page may have them: names cannot turn others around, and numbers have five digits."""
+    if isinstance(values, str):
+        return label(values)
+    if isinstance(values, float):
+        return round(values, 5)
+    if isinstance(values, Mapping):
+        return {label(name): presented(value) for name, value in values.items()}
+    return [presented(value) for value in values] if isinstance(values, list | tuple) else values
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with sentences, and tables and pictures below them."""
+    """A heading with sentences, and tables and charts below them."""
 
     name: str
     title: str
     sentences: tuple[str, ...] = ()
-    parts: tuple[TableBlock | Picture, ...] = ()
-
-
-@dataclass
-class Sheet:
-    """Makes the pictures of a page, each with a mark of its own that begins with ``mark``."""
-
-    drawn: int = field(default=0)
-    mark: str = ""
-
-    def picture(
-        self, title: str, table: TableBlock, draw: Callable[[Any], object], width: float = 5.0, height: float = 3.6
-    ) -> Picture:
-        """A picture of a table's numbers; sizes are in inches."""
-        from rankstream.plots.files import inline_svg
-
-        self.drawn += 1
-        return Picture(inline_svg(draw, width, height, f"{self.mark}p{self.drawn}"), title, table, width > NARROW)
+    parts: tuple[TableBlock | Chart, ...] = ()
 
 
 def table(
@@ -142,6 +134,17 @@ def ago(seconds: float | None) -> str:
     )
 
 
+def static(name: str) -> str:
+    """Return a file that pages load, and that reports have within them."""
+    return (files(__package__) / "static" / name).read_text(encoding="utf-8")
+
+
+def inline_files() -> dict[str, str]:
+    """Return what a report has within it: the style, the charting library, and what draws with it."""
+    library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
+    return {"style": static("style.css"), "library": library, "charts": static("charts.js")}
+
+
 @cache
 def templates(*packages: str) -> "Environment":
     """Return the templates of this package, behind those of the given ones; whatever they are given is escaped."""
@@ -152,9 +155,10 @@ def templates(*packages: str) -> "Environment":
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "rankstream.reports")]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"label": label, "brief": brief, "ago": ago}
-    style = (files(__package__) / "templates" / "style.css").read_text(encoding="utf-8")
-    environment.globals |= {"style": Markup(style), "digest": b64encode(sha256(style.encode()).digest()).decode()}
+    environment.filters |= {"label": label, "brief": brief, "ago": ago, "presented": presented}
+    texts = inline_files()
+    digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in texts.items()}
+    environment.globals |= {"digests": digests, **{name: Markup(text) for name, text in texts.items()}}
     return environment
 
 

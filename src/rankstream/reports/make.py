@@ -20,7 +20,7 @@ from rankstream.models.files import method_of
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, overview, sections
 from rankstream.reports.answers import Answers
-from rankstream.reports.blocks import Section, Sheet, render, table
+from rankstream.reports.blocks import Section, render, table
 from rankstream.reports.words import proven, read_section
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def report(
     top: int = 10,
     budget: float = 20.0,
     seed: int = 0,
-    mark: str = "",
     progress: Progress = unwatched,
     watch: Watch | None = None,
     **constraints: Any,
@@ -107,8 +106,6 @@ def report(
         CPU seconds for the best offer and its intervals.
     seed : int
         Seed for folds, searches and refits.
-    mark : str
-        What the marks of its pictures begin with, where several reports share a page.
     progress : callable, optional
         Called with what is going on, how much is done and how much there is.
     watch : callable, optional
@@ -127,7 +124,7 @@ def report(
         raise ValueError("The model has only one item, so there is nothing to report: fit it to offers with several.")
     reading = counts if isinstance(counts, Reading) else None
     choices = counts.counts if isinstance(counts, Reading) else counts
-    given, sheet = {"margins": margins, **constraints}, Sheet(mark=mark)
+    given = {"margins": margins, **constraints}
     answers = Answers.of(model, intervals, MAX_SUBSTITUTED_ITEMS)
     curves = answers.curves()
     decision = _decision(model, choices, given, intervals, budget, seed, watch)
@@ -140,18 +137,18 @@ def report(
         else overview.advice_section(decision, units, tuple(warnings)),
         overview.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
         overview.change_section(drift, reason),
-        sections.substitution_section(sheet, answers.moves, answers.shares or None, model),
-        sections.types_section(sheet, model, answers.types, answers.rankings(top), top),
+        sections.substitution_section(answers.moves, answers.shares or None, model),
+        sections.types_section(model, answers.types, answers.rankings(top), top),
     ]
     if curves:
-        made.append(sections.demand_section(sheet, curves))
+        made.append(sections.demand_section(curves))
     if decision is not None:
-        made.append(findings.offer_section(sheet, decision))
+        made.append(findings.offer_section(decision))
     if drift is not None and reading is not None:
-        made.append(findings.drift_section(sheet, drift, reading.slices or (), reading.slice_times or ()))
-    made.append(sections.fit_section(sheet, model, choices, proven(model, answers.origin)))
+        made.append(findings.drift_section(drift, reading.slices or (), reading.slice_times or ()))
+    made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     if not isinstance(compared, str):
-        made.append(findings.comparison_section(sheet, compared))
+        made.append(findings.comparison_section(compared))
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:

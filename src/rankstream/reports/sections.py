@@ -1,12 +1,10 @@
 """What a model says, section by section: how it fits, who the customers are, who gains, and what prices do."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rankstream import plots
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
@@ -15,21 +13,21 @@ from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Section, Sheet, TableBlock, brief, percent, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, table
 
 MOST_DOTS = 1500
-"""Pairs of offer and item in a picture: more would make a page of megabytes."""
+"""Pairs of offer and item in a chart: more would make a page of megabytes."""
 MOST_DRAWN = 20
-"""Items in a picture of who gains."""
+"""Items in a chart of who gains."""
 MATRIX = 12
 """Items up to which the table of who gains has a column for each."""
 MOST_LINES, MOST_CURVES = 8, 30
-"""Items in the picture and in the table of demand by price."""
+"""Items in the chart and in the table of demand by price."""
 NAMED = 5
 """Substitutes that a row names where there are more."""
 
 
-def fit_section(sheet: Sheet, model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[str] = ()) -> Section:
+def fit_section(model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[str] = ()) -> Section:
     """How near the predicted shares are to the observed ones; ``sentences`` say what is proven."""
     kept = _most_frequent(counts)
     offers, owner = kept.assortments, kept.assortments.owner
@@ -42,7 +40,7 @@ def fit_section(sheet: Sheet, model: ChoiceModel, counts: ChoiceCounts, sentence
         *fit_warnings(getattr(model, "about", {})),
         f"Predicted and observed shares{some} are {100 * float(apart.mean()):.2f} percentage points apart on average.",
         f"Chance alone explains {int((~missed).sum()):,} of {missed.size:,} differences: the prediction is within the "
-        "95 % interval of what was observed. The others are orange in the picture.",
+        "95 % interval of what was observed. The others are orange triangles in the chart.",
     ]
     order = np.argsort(-apart * np.sqrt(totals), kind="stable").tolist()
     items = [item for offer in offers.offers for item in offer]
@@ -55,13 +53,10 @@ def fit_section(sheet: Sheet, model: ChoiceModel, counts: ChoiceCounts, sentence
     ]  # fmt: skip
     heads = ("offer", "item", "choices", "observed [95 % interval]", "predicted")
     shown = table("Predicted and observed shares, the furthest apart first", heads, rows, numbers=2, which="furthest")
-    picture = sheet.picture(
-        "Predicted against observed shares",
-        shown,
-        lambda figure: plots.predicted_against_observed(model, kept, figure.subplots()),
-        height=5.0,
-    )
-    return Section("fit", "How well it fits, and what is proven", (*sentences, *words), (picture,))
+    columns = (part.tolist() for part in (observed, low, high, predicted))
+    values = [list(row) for row in zip(map(str, items), *columns, strict=True)]
+    chart = Chart("dots", "Predicted against observed shares", values, shown)
+    return Section("fit", "How well it fits, and what is proven", (*sentences, *words), (chart,))
 
 
 def _most_frequent(counts: ChoiceCounts) -> ChoiceCounts:
@@ -75,7 +70,6 @@ def _most_frequent(counts: ChoiceCounts) -> ChoiceCounts:
 
 
 def types_section(
-    sheet: Sheet,
     model: Any,
     shares: Mapping[tuple[Label, ...], Any],
     rankings: Sequence[Mapping[str, Any]] = (),
@@ -85,8 +79,6 @@ def types_section(
 
     Parameters
     ----------
-    sheet : Sheet
-        Where pictures are made.
     model : model
         Whose they are.
     shares : mapping
@@ -106,12 +98,8 @@ def types_section(
     shown = table(caption, ("first choice > second choice", "share of customers"), rows, most=top, which="largest")
     parts: list[Any] = [shown]
     if found:
-        ends = {key: pair for key, (_, pair) in found.items() if pair is not None} if known else None
-        drawn = sheet.picture(
-            "Customer types", shown, lambda figure: _draw_types(figure, model, top, ends),
-            height=1.5 + 0.32 * min(top, len(found)),
-        )  # fmt: skip
-        parts = [drawn]
+        values = [_point(share, name=row[0]) for row, share in list(zip(rows, shares.values(), strict=True))[:top]]
+        parts = [Chart("bars", "The largest customer types", values, shown)]
     if rankings:
         whole = [(_whole(one["ranking"], nothing), percent(one["share"])) for one in rankings]
         parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
@@ -133,37 +121,31 @@ def at_usual(model: Any) -> list[str]:
     return [f"Every item that has prices is at its usual (most frequent) one: {joined(priced)}."]
 
 
-def _draw_types(figure: Any, model: Any, top: int, ends: Any) -> None:
-    axes = plots.segments(model, figure.subplots(), top, 2, ends)
-    axes.set_xlabel("% of customers")
-    figure.suptitle(axes.get_title(loc="left"), x=0.01, ha="left", fontsize="medium")  # long names leave narrow axes
-    axes.set_title("", loc="left")
-
-
-def substitution_section(
-    sheet: Sheet, moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None
-) -> Section:
+def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:
     """Who gains when an item is gone; ``ends`` are the shares from everything, with the ends of their intervals.
 
     ``model`` says at which prices that is.
     """
     asked = [place for place in range(len(moves.items)) if moves.shares[place].any()]
     largest = sorted(asked, key=lambda place: -float(moves.before[place]))[:MOST_DRAWN]
-    kept = moves.among([moves.items[place] for place in largest])
-    drawn = replace(kept, low=None, high=None)
-    side = 2.4 + 0.36 * len(drawn.items)
+    drawn = moves.among([moves.items[place] for place in largest])
     shown = _gains(moves, asked, ends)
     parts: tuple[Any, ...] = (shown,)
     if drawn.items:
-        title = "What the buyers of an item take when it is gone"
-        draw = sheet.picture(
-            title, shown, lambda figure: plots.substitution(drawn, figure.subplots()), side + 0.8, side
+        nothing = None if model is None else model.no_choice  # it cannot be out of stock
+        rows = [item for item in drawn.items if item != nothing]
+        fields = ("item", "share", "gains")
+        flows, matrix = (
+            [{name: one[name] for name in fields} for one in part.to_json(rows)] for part in (moves, drawn)
         )
-        parts = (draw,)
+        parts = (
+            Chart("flows", "Where the buyers of one item go", [one for one in flows if one["gains"]], shown),
+            Chart("matrix", "Where the buyers of every item go, in % of its buyers", matrix, shown),
+        )
     words = ["Each row is an item that is no longer on offer, and shows what its buyers take instead."]
     words += [] if model is None else at_usual(model)
     if len(drawn.items) < len(moves.items):
-        words.append(f"The picture shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
+        words.append(f"The charts show the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
 
 
@@ -192,7 +174,7 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
     return table(f"Where most buyers go{known}", ("gone", "share if all offered", "who gains"), rows, numbers=3)
 
 
-def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) -> Section:
+def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     """The share of each item by its own price, beside the others at usual prices; of many items, the most chosen."""
     largest = sorted(curves, key=lambda item: -max(_ends(share)[0] for share in curves[item].values()))
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
@@ -201,12 +183,34 @@ def demand_section(sheet: Sheet, curves: Mapping[Label, Mapping[float, Any]]) ->
         (item, f"{price:g}", percent(*_ends(curves[item][price]))) for item in listed for price in sorted(curves[item])
     ]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
-    draw = sheet.picture("Demand by price", shown, lambda figure: plots.demand(drawn, figure.subplots()))
+    points = [(item, price, share) for item, curve in drawn.items() for price, share in sorted(curve.items())]
+    values = [_point(share, item=str(item), price=price) for item, price, share in points]
+    chart = Chart("demand", "Demand by price", values, shown)
     words = ["The share of an item by its own price, with everything else at its usual price."]
     if len(drawn) < len(curves):
         what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"
-        words.append(f"The picture shows the {len(drawn)} most chosen of {len(curves):,} items, {what}.")
-    return Section("demand", "What prices do", tuple(words), (draw,))
+        words.append(f"The chart shows the {len(drawn)} most chosen of {len(curves):,} items, {what}.")
+    return Section("demand", "What prices do", tuple(words), (chart, _elasticities(curves, largest[:MOST_CURVES])))
+
+
+def _point(share: Any, **names: Any) -> dict[str, Any]:
+    """A share for a chart, with the ends of its interval where there are any."""
+    value, ends = _ends(share)
+    return names | {"share": value} | ({} if ends is None else {"low": ends[0], "high": ends[1]})
+
+
+def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[Label]) -> TableBlock:
+    """By how many percent demand falls for one percent of price, between the ends of each curve; and the revenue."""
+    rows = []
+    for item in items:
+        low, high = min(curves[item]), max(curves[item])
+        cheap, dear = (_ends(curves[item][price])[0] for price in (low, high))
+        best = max(curves[item], key=lambda price: price * _ends(curves[item][price])[0])
+        known = 0.0 < low < high and min(cheap, dear) > 0.0
+        elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
+        rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
+    heads = ("item", "prices", "elasticity", "price with the highest revenue")
+    return table("Price elasticity: the change of demand, in %, for 1 % more of its own price", heads, rows)
 
 
 def _ends(share: Any) -> tuple[float, tuple[float, float] | None]:

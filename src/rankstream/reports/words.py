@@ -23,6 +23,7 @@ def items_in(whole: Any) -> str:
 
 def read_section(found: "Reading", name: str, outside_share: float | None = None) -> Section:
     """What was read, and what was skipped."""
+    from rankstream.reports.overview import differences
     from rankstream.reports.sections import joined
 
     counts, offers = found.counts, found.counts.assortments
@@ -46,8 +47,14 @@ def read_section(found: "Reading", name: str, outside_share: float | None = None
         rows = [(kind, f"{number:,}", first.get(kind, "")) for kind, number in found.problems.by_kind.most_common()]
         parts.append(table("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
     order = (-counts.totals).argsort(kind="stable").tolist()
-    made = [(joined(offers.offers[place]), f"{counts.totals[place]:,.12g}") for place in order]
-    parts.append(table("The most frequent offers", ("offer", "choices"), made, most=10, which="most frequent"))
+    usual = offers.offers[order[0]]
+    words.append(f"The most frequent offer is {joined(usual, 100)}.")
+    made = [
+        (differences(usual, offers.offers[place]) or "the most frequent offer", f"{counts.totals[place]:,.12g}")
+        for place in order
+    ]
+    heads = ("what differs from the most frequent offer", "choices")
+    parts.append(table("The most frequent offers", heads, made, most=10, which="most frequent"))
     return Section("read", "Data", tuple(words), tuple(parts))
 
 

@@ -18,11 +18,12 @@ from rankstream.service.metrics import Metrics
 from rankstream.service.processes.batch_reader import check_lines, records_in
 from rankstream.service.processes.supervisor import Supervisor
 from rankstream.service.processes.worker import Worker
+from rankstream.service.settings import PreferenceStore
 from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
 from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
-from rankstream.service.storage.publication import MarketFacts, Published, PublishedFacts
+from rankstream.service.storage.publication import MarketFacts, Published, PublishedFacts, provisional_reason
 from rankstream.service.storage.states import PublishedModel
-from rankstream.service.storage.tokens import Tokens
+from rankstream.service.storage.tokens import PageLink, Tokens
 from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
@@ -53,6 +54,10 @@ class Options:
         The names that the server is called by, besides those of this machine for itself.
     seed : int
         The seed of markets that are made.
+    learns : bool
+        Whether a learner follows the log; markets made of files need none.
+    link : PageLink or None
+        A link that opens the page once.
 
     """
 
@@ -61,6 +66,8 @@ class Options:
     keep: float | None = None
     hosts: tuple[str, ...] = ()
     seed: int = 0
+    learns: bool = True
+    link: PageLink | None = None
 
 
 class Service:
@@ -83,11 +90,10 @@ class Service:
         self.health = Health(self.writer, self.published, self.supervisor)
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
         self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
-        self.drawing = Worker("page.process", str(folder), timeout=QUESTION_SECONDS)
-        self.refitting = Worker(beside=self.drawing, timeout=REFIT_SECONDS)
+        self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
-        self.listeners = 0
+        self.listeners, self.preferences = 0, PreferenceStore(folder)
         self.is_closing = False
         self._predicted: dict[bytes, bytes] = {}
         self._predicted_bytes = 0
@@ -95,7 +101,7 @@ class Service:
     def close(self) -> None:
         """Write what waits, let the learner save, and let go of everything."""
         self.is_closing = True
-        for worker in (self.quick, self.slow, self.drawing, self.refitting, self.reading_large):
+        for worker in (self.quick, self.slow, self.refitting, self.reading_large):
             worker.close()
         self.writer.close()
         self.supervisor.end()
@@ -167,6 +173,7 @@ class Service:
             age=age_of(published),
             kind=published.facts["kind"],
             gap=published.facts["gap"],
+            provisional=bool(provisional_reason(row, published.facts)),
         )
 
     def markets(self) -> list[MarketFacts]:

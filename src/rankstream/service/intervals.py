@@ -19,7 +19,7 @@ MAX_REMEMBERED = 1000
 """Offers whose intervals are remembered, of all markets together."""
 NOT_YET = "not yet"
 GIVEN_UP = "not available: computing them took too long; the next model tries again"
-Key = tuple[int, float, tuple[tuple[Any, ...], ...]]
+Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ...]]
 
 
 @dataclass
@@ -41,13 +41,21 @@ class Intervals:
         self._asked: asyncio.Task[None] | None = None
 
     async def of(
-        self, row: MarketRow, published: PublishedModel, offers: list[tuple[Any, ...]], level: float = 0.95
-    ) -> tuple[list[dict[str, list[float]]], str]:
+        self,
+        row: MarketRow,
+        published: PublishedModel,
+        offers: list[tuple[Any, ...]],
+        level: float = 0.95,
+        margins: dict[str, float] | None = None,
+    ) -> tuple[dict[str, Any] | None, str]:
         """The ends of intervals by item for each offer, with where they come from; or nothing, and why.
+
+        With margins, also what offers are worth.
 
         While the process that makes refits is busy, with whatever market, the answer is "not yet".
         """
-        refits, key = self._refits[row.id], (row.id, level, tuple(offers))
+        refits = self._refits[row.id]
+        key = (row.id, level, tuple(offers), tuple(sorted((margins or {}).items())))
         if not self._knows(key) and (self._asked is None or self._asked.done()):
             if refits.digest != published.digest and time.monotonic() - refits.made > REFIT_PAUSE:
                 refits.digest, refits.sentence = published.digest, ""
@@ -57,17 +65,17 @@ class Intervals:
             if self._asked is not None:
                 await asyncio.wait([self._asked], timeout=MAX_WAIT_SECONDS)
         if not self._knows(key):
-            return [], refits.sentence or NOT_YET
+            return None, refits.sentence or NOT_YET
         known = self._ends[key]
-        return known["ends"], f"by refits of the model of record {known['position']:,}"
+        return known, f"by refits of the model of record {known['position']:,}"
 
     def _knows(self, key: Key) -> bool:
         """Whether the ends are known, by the latest refits."""
         return key in self._ends and self._ends[key]["made"] == self._refits[key[0]].made
 
     async def _find_ends(self, key: Key, refits: Refits) -> None:
-        market, level, offers = key
-        question = {"kind": "interval", "market": market, "level": level, "offers": offers}
+        market, level, offers, margins = key
+        question = {"kind": "interval", "market": market, "level": level, "offers": offers, "margins": margins}
         try:
             content = await self.service.ask(self.service.refitting, question)
         except RefusedError:

@@ -143,7 +143,8 @@ def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[s
 
 
 def _serve(service: Service, listener: socket.socket, address: str, ready: Callable[[str], None]) -> None:
-    service.supervisor.begin()
+    if service.options.learns:
+        service.supervisor.begin()
     write_whole(service.folder / "running.json", json.dumps({"pid": os.getpid(), "url": address}), sync=False)
     config = uvicorn.Config(
         make_app(service), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=DRAIN,

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from rankstream._core.files import write_whole
 from rankstream.data.assortments import Assortments
 from rankstream.data.decay import make_counts
 from rankstream.data.prices import PriceLevels
@@ -119,3 +121,28 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
 def to_text(settings: dict[str, Any]) -> str:
     """The settings in the log."""
     return json.dumps(settings)
+
+
+class PreferenceStore:
+    """What people told the page: margins, today's shelf and the currency, in a file of the folder.
+
+    A file that cannot be read counts as empty.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "preferences.json"
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            content = {}
+        self._known: dict[str, dict[str, Any]] = content if isinstance(content, dict) else {}
+
+    def of(self, market: str) -> dict[str, Any]:
+        """What was told about a market."""
+        return self._known.get(market, {})
+
+    def keep(self, market: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Write what was told about a market to disk."""
+        self._known[market] = content
+        write_whole(self.path, json.dumps(self._known))
+        return content

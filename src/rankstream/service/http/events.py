@@ -34,6 +34,8 @@ def look(service: Service, market: str) -> dict[str, Any]:
         facts = published.facts
         found["gap"] = {"gap": facts["gap"], "distance": facts["distance"], "position": facts["position"]}
         found["alarm"] = facts["alarms"]
+    elif (progress := (service.published.listing(row) or {}).get("progress")) is not None:
+        found["progress"] = progress
     return found
 
 
@@ -46,7 +48,7 @@ async def stream(service: Service, market: str) -> AsyncIterator[str]:
             now = look(service, market)
         except RefusedError:  # it was purged
             return
-        changed = [name for name in ("records", "gap") if name in now and now[name] != before.get(name)]
+        changed = [name for name in ("records", "gap", "progress") if name in now and now[name] != before.get(name)]
         for name in changed:
             yield event(name, now[name])
         known = len(before.get("alarm", ()))

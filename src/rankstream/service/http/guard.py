@@ -3,6 +3,7 @@
 import asyncio
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import cookie_parser
@@ -14,7 +15,7 @@ from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
 
 COOKIE = "rankstream-token"
-"""The cookie with the token of somebody who logged in on the page."""
+"""The cookie with the token of somebody who logged in on the page; behind it comes the port (``cookie_name``)."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 KINDS = ("application/json", "application/x-ndjson")
 """No page of another site can send these without asking first, which is never allowed."""
@@ -22,7 +23,8 @@ KINDS = ("application/json", "application/x-ndjson")
 FORM = "application/x-www-form-urlencoded"
 """What our own pages send; they check themselves which site a form comes from."""
 
-RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read"}
+RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read",
+          "preferences": "manage"}  # fmt: skip
 """What a token must allow for a request with a body, by the last word of its path."""
 LARGE_BODY = 65_536
 """Bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time."""
@@ -62,7 +64,7 @@ class Guard:
                 headers = MutableHeaders(raw=message["headers"])
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Cache-Control", "no-store")
-                if status < 400 and scope["path"].startswith(("/v1/", "/markets")) and "connection" in state:
+                if status < 400 and scope["path"].startswith(("/v1/", "/markets", "/page/")) and "connection" in state:
                     state["connection"].is_trusted = status != 303  # which is the way to log in
             await send(message)
 
@@ -95,7 +97,7 @@ class Guard:
         if scope["method"] not in ("POST", "PUT"):
             return receive
         kind = headers.get("content-type", [""])[-1].partition(";")[0].strip().lower()
-        if kind not in KINDS and (kind != FORM or scope["path"].startswith("/v1/")):
+        if kind not in KINDS and (kind != FORM or scope["path"].startswith(("/v1/", "/page/"))):
             raise RefusedError(415, f"Unsupported body: send Content-Type {' or '.join(KINDS)}.")
         limit = self._size_limit(scope["path"], headers)
         if limit is None:
@@ -120,11 +122,9 @@ class Guard:
             case ["v1", "markets", market, word] if word in RIGHTS:
                 tokens.check(headers.get("authorization", [None])[-1], RIGHTS[word], market)
                 return "body" if word == "choices" else "question"
-            case ["markets", market]:
-                try:
-                    tokens.check(token_of(headers.get("cookie", [""])[-1]), "read", market)
-                except RefusedError:
-                    return None  # the page answers with the way to log in
+            case ["page", market, word] if word in RIGHTS:
+                check_origin(headers.get("origin", [""])[-1], headers.get("host", [""])[-1])
+                tokens.check(token_of(headers.get("cookie", [""])[-1], headers["host"][-1]), RIGHTS[word], market)
                 return "question"
             case ["login"] | ["logout"]:
                 return "login"
@@ -170,9 +170,33 @@ class Body:
         self.is_whole = False
 
 
-def token_of(cookies: str) -> str | None:
+def check_origin(origin: str, host: str) -> None:
+    """Refuse what was not sent by a page of this server: a browser names the page's site, and no other can change that.
+
+    >>> check_origin("http://Localhost:8000", "localhost:8000")
+    """
+    try:
+        parts = urlsplit(origin)
+        site = parts.netloc.lower() if parts.scheme in ("http", "https") else ""
+    except ValueError:
+        site = ""
+    if not host or site != host.lower():
+        raise RefusedError(403, "The form was sent from another site: open the page of this server, and use its form.")
+
+
+def cookie_name(host: str) -> str:
+    """The name of the cookie: browsers send cookies to all ports of a machine, and each server has its own.
+
+    >>> cookie_name("localhost:8000"), cookie_name("shop.example")
+    ('rankstream-token-8000', 'rankstream-token')
+    """
+    port = host.rpartition(":")[2] if without_port(host) != host.strip().lower() else ""
+    return f"{COOKIE}-{port}" if port else COOKIE
+
+
+def token_of(cookies: str, host: str) -> str | None:
     """The token in a Cookie header, as a program would send it."""
-    token = cookie_parser(cookies).get(COOKIE)
+    token = cookie_parser(cookies).get(cookie_name(host))
     return None if token is None else f"Bearer {token}"
 
 

@@ -1,5 +1,7 @@
 """What can be asked: markets, models, predictions, offers to make, customer types, drift, certificates, events."""
 
+import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,13 +14,15 @@ from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage.log import MarketRow
-from rankstream.service.storage.publication import MIN_CHOICES
 from rankstream.service.storage.states import PublishedModel
 
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"example": {"format": "rankstream-entropy-model", "version": 1}}}}
 }
 TAGGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified: the ETag is that of the current model."}}
+LINES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/x-ndjson": {"example": '{"offered": ["tea"], "chosen": "tea", "count": 3}\n'}}}
+}
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"example": 'event: gap\ndata: {"gap": 0.004}\n\n'}}}
 }
@@ -35,9 +39,14 @@ def as_key(offer: list[Any] | dict[str, float | None]) -> tuple[Any, ...]:
     return tuple(str(item).strip() for item in offer)
 
 
-def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
-    """The routes of questions."""
-    router = APIRouter(prefix="/v1/markets")
+def answering_routes(
+    service: Service,
+    intervals: Intervals,
+    prefix: str = "/v1/markets",
+    sender: Callable[[Request], str | None] = sender,
+) -> APIRouter:
+    """The routes of questions: for programs, or for our own page, whose ``sender`` reads the cookie."""
+    router = APIRouter(prefix=prefix, include_in_schema=prefix.startswith("/v1/"))
 
     def found(request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
         service.tokens.check(sender(request), "read", market)
@@ -87,11 +96,16 @@ def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
         service.limits.check("asked", len(body.offers))
         offers = [as_key(offer) for offer in body.offers]
         predictions = await service.predict(row, published, offers)
-        answer = {**headed(row, published), "provisional": published.facts["choices"] < MIN_CHOICES}
+        answer = headed(row, published)
+        answer["provisional"] = answer["model"].provisional
+        for one in predictions if body.margins else ():
+            one["worth"] = sum((body.margins or {}).get(item, 0.0) * share for item, share in one["shares"].items())
         if body.interval is not None:
-            ends, answer["intervals"] = await intervals.of(row, published, offers, body.interval)
+            ends, answer["intervals"] = await intervals.of(row, published, offers, body.interval, body.margins)
             for place, one in enumerate(predictions):
-                one["intervals"] = in_order(one["shares"], ends[place]) if ends else None
+                one["intervals"] = None if ends is None else in_order(one["shares"], ends["ends"][place])
+                if ends is not None and ends["worth"]:
+                    one["worth_interval"], one["gain"] = (ends["worth"][place][name][1:] for name in ("worth", "gain"))
         return {**answer, "predictions": predictions}
 
     @router.post(
@@ -133,6 +147,13 @@ def answering_routes(service: Service, intervals: Intervals) -> APIRouter:
         """Each item's share of everything, and who gains when it is gone."""
         row, published = found(request, market)
         return {**headed(row, published), **await asked(service.quick, row, published, "substitution")}
+
+    @router.get("/{market}/counts", responses={**problems(404, 409, 429), **LINES}, summary="The counts")
+    async def counts(request: Request, market: Market) -> Response:
+        """How often each item of each offer was chosen, as JSON Lines that ``rankstream fit`` reads."""
+        row, published = found(request, market)
+        lines = await asked(service.slow, row, published, "counts")
+        return Response("".join(f"{json.dumps(one)}\n" for one in lines), media_type="application/x-ndjson")
 
     @router.get(
         "/{market}/drift", response_model=schemas.DriftAnswer, responses=problems(404, 409, 429), summary="What changed"

@@ -40,7 +40,8 @@ OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
 PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
 AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
 COSTS = {"costs": {"tea": 1.2, "cake": 2.5}, "no_choice": "nothing"}
-MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004}
+MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004,
+         "provisional": False}  # fmt: skip
 TEA: Any = {"market": "cafe", "model": MODEL}
 CAFE: Any = {
     "market": "cafe",
@@ -78,8 +79,9 @@ class PublishedAnswer(BaseModel):
     records: int
     learned: int
     age: float
-    kind: Literal["max-entropy", "sparse"]
+    kind: str = Field(description="max-entropy, or sparse: the coarse model that is there first.")
     gap: float | None
+    provisional: bool = Field(description="Whether a better model is on its way, or there are fewer than 30 choices.")
 
 
 class Acknowledged(BaseModel):
@@ -102,7 +104,7 @@ class MarketAnswer(BaseModel):
     offers: int
     items: int
     model_age: float | None
-    kind: Literal["max-entropy", "sparse"] | None
+    kind: str | None
     problem: str | None
 
 
@@ -156,6 +158,9 @@ class PredictBody(BaseModel):
     interval: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Confidence level of intervals, such as 0.95. Without it there are none."
     )
+    margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] | None = Field(
+        None, description="What a sale of each item earns, to learn what offers are worth per customer."
+    )
 
 
 class Predicted(BaseModel):
@@ -169,10 +174,13 @@ class Predicted(BaseModel):
     prices: dict[str, float | None] = {}
     between_levels: list[str] = Field([], description="Items whose price is between two levels.")
     intervals: dict[str, list[float]] | None = Field(None, description="Lower and upper end of each interval, by item.")
+    worth: float | None = Field(None, description="With margins: what the offer earns per customer.")
+    worth_interval: list[float] | None = Field(None, description="Lower and upper end of its interval.")
+    gain: list[float] | None = Field(None, description="Lower and upper end of its gain over the first offer.")
 
 
 class Predictions(BaseModel):
-    """The predictions, in the order of the question; provisional ones come from fewer than 30 choices."""
+    """The predictions, in the order of the question; provisional ones are those of a provisional model."""
 
     model_config = shown(**TEA, provisional=False, predictions=[PREDICTION])
     market: str
@@ -328,3 +336,12 @@ class HealthAnswer(BaseModel):
 
     model_config = shown(status="ready")
     status: Literal["alive", "ready", "starting"]
+
+
+class Preferences(BaseModel):
+    """What people told the page: what items earn or cost, what is on the shelf today, and the currency."""
+
+    model_config = ConfigDict(extra="forbid")
+    margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] = {}
+    shelf: Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] = []
+    currency: Annotated[str, Field(max_length=10)] = ""

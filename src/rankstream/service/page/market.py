@@ -1,24 +1,31 @@
-"""The panels of markets' pages: drawn by another process, at most once in a few seconds."""
+"""The panels of markets' pages: made by another process, at most once in a few seconds; and what is there at once."""
 
 import asyncio
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankstream.service.hub import Service
+from rankstream.reports.blocks import Chart, ago, percent, table
+from rankstream.service.hub import Service, age_of
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage.log import MarketRow
+from rankstream.service.storage.publication import provisional_reason
 from rankstream.service.storage.states import PublishedModel
 
-WAIT = 5.0
-"""Seconds that a page waits for its pictures."""
+PART_SECONDS = 20.0
+"""Seconds that the script of a page waits for the panels before it asks again."""
 FRESH_SECONDS = 5.0
 """Seconds for which panels are given out again although there is a newer model."""
+GOOD_GAP = 0.05
+"""A certified gap up to which the header calls a fit good: shares off by some points at most."""
+MAX_BARS = 15
+"""Items in the chart of shares; the table has all."""
 
 
 @dataclass
-class Drawn:
+class Panels:
     """The panels of a market: of which model, made when, and what they are."""
 
     digest: str
@@ -27,62 +34,159 @@ class Drawn:
 
 
 class Pages:
-    """What pages show of a service; everything that takes long is done by processes of their own."""
+    """What pages show of a service; everything that takes long is done by processes of their own.
+
+    Attributes
+    ----------
+    first_seconds : float
+        How long a page waits for what takes long: it is shown without, and its script asks for the rest.
+
+    """
+
+    first_seconds = 0.3
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)
-        self._drawn: dict[int, Drawn] = {}
-        self._drawing: dict[int, asyncio.Task[dict[str, Any]]] = {}
+        self._made: dict[int, Panels] = {}
+        self._making: dict[int, asyncio.Task[dict[str, Any]]] = {}
 
-    async def panels(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
-        """The sections of a market's page and its items; drawn at most once in a few seconds of a new model.
+    async def panels(self, row: MarketRow, published: PublishedModel, timeout: float) -> dict[str, Any]:
+        """The tabs of a market's page; made at most once in a few seconds of a new model.
 
         Nobody waits long: meanwhile there are those of the model before, or a RefusedError that says so.
         """
-        known, task = self._drawn.get(row.id), self._drawing.get(row.id)
+        known, task = self._made.get(row.id), self._making.get(row.id)
         if task is None or task.done():
             if known is not None and (
                 known.digest == published.digest or time.monotonic() - known.made < FRESH_SECONDS
             ):
                 return known.content
-            task = self._drawing[row.id] = asyncio.create_task(self._draw(row, published))
+            task = self._making[row.id] = asyncio.create_task(self._make(row, published))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited is gone
-        done, _ = await asyncio.wait([task], timeout=WAIT)
+        done, _ = await asyncio.wait([task], timeout=timeout)
         if done:
             return task.result()
         if known is None:
-            raise RefusedError(503, "The pictures are being drawn: they will be here in a moment.")
+            raise RefusedError(503, "This part of the page is being computed.", Retry_After="1")
         return known.content
 
-    async def _draw(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+    async def _make(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
         facts = published.facts
         question = {
             "kind": "panels", "market": row.id, "digest": published.digest, "records": row.records,
-            "alarms": facts["alarms"], "proven": proven(facts), "no_choice": row.settings.get("no_choice"),
-            "price_levels": row.settings.get("price_levels"),
+            "alarms": facts["alarms"], "proven": proven(facts), "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
-        content: dict[str, Any] = await self.service.ask(self.service.drawing, question)
+        content: dict[str, Any] = await self.service.ask(self.service.slow, question)
         content |= {"position": facts["position"]}
-        self._drawn[row.id] = Drawn(published.digest, time.monotonic(), content)
+        self._made[row.id] = Panels(published.digest, time.monotonic(), content)
         return content
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A word in the header, and what it means in a few sentences; its ``tone`` is good, care or nothing."""
+
+    label: str
+    words: str
+    tone: str = ""
+
+
+def chips_of(row: MarketRow, published: PublishedModel) -> list[Chip]:
+    """What the header says about the model: how current it is, how well it fits, and whether it is provisional."""
+    facts, reason = published.facts, provisional_reason(row, published.facts)
+    behind = row.records - facts["position"]
+    known = (
+        "The model includes all choices of the file."
+        if facts.get("is_file")
+        else f"The model includes {facts['position']:,} of {row.records:,} records."
+    )
+    found = [
+        Chip("Model is current" if not behind else f"{behind:,} records behind", known, "care" if behind else "good")
+    ]
+    gap = facts["gap"]
+    label = "Fit not proven yet" if gap is None else f"At most {gap:.3f} from the best fit"
+    found.append(Chip(label, " ".join(proven(facts)), "good" if gap is not None and gap <= GOOD_GAP else ""))
+    if reason:
+        found.append(Chip("Provisional", reason, "care"))
+    return found
+
+
+def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
+    """What was chosen, as observed: it needs no model, and is there at once."""
+    total = sum(item["chosen"] for item in items)
+    if not total:
+        return None
+    order = sorted(items, key=lambda item: -float(item["chosen"]))
+    rows = [
+        (item["label"], f"{item['chosen']:,.12g}", percent(item["chosen"] / total),
+         percent(item["chosen"] / item["offered"]) if item["offered"] else "")
+        for item in order
+    ]  # fmt: skip
+    heads = ("item", "choices", "share of all choices", "share when on offer")
+    values = [{"name": item["label"], "share": item["chosen"] / total} for item in order[:MAX_BARS]]
+    return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
+
+
+def age_words(published: PublishedModel) -> str:
+    """How long ago the model was current."""
+    return f"{ago(age_of(published))} ago"
 
 
 def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
     >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[1]
-    'The distance from the observed shares is 0.0400; 75 % of that is proven to be out of reach for any mixture of ...'
+    'The model is 0.0400 from the observed shares. No ranking model could remove 75 % of that: this is proven.'
     """
-    words = [f"The model is of {facts['choices']:,.0f} choices, as far as they are not forgotten."]
+    words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
     if distance <= 1e-9:
-        return [*words, "It fits what was observed exactly."]
+        return [*words, "It fits the observed shares exactly."]
     part = max(0.0, min(1.0, least / distance))
     return [
         *words,
-        f"The distance from the observed shares is {distance:.4f}; {100 * part:.0f} % of that is proven to be out of "
-        "reach for any mixture of rankings.",
+        f"The model is {distance:.4f} from the observed shares. No ranking model could remove {100 * part:.0f} % of "
+        "that: this is proven.",
     ]
+
+
+def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The items of a market, ticked and priced as an address says; without one, everything at its usual price."""
+    given = list(fields)
+    ticked, at = {value for name, value in given if name == "on"}, dict(given)
+    nothing = row.settings.get("no_choice") or listing["no_choice"]
+    return [
+        item
+        | {
+            "always": item["label"] == nothing,
+            "on": not ticked or item["key"] in ticked or item["label"] == nothing,
+            "at": _level(item, at.get(f"price-{item['key']}", "")),
+            "share": "",
+        }
+        for item in listing["items"]
+    ]
+
+
+def _level(item: dict[str, Any], text: str) -> int:
+    """Which price level an address names; the usual one where it names none, or one that is gone."""
+    place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+    return place if 0 <= place < len(item["levels"]) else int(item["level"])
+
+
+async def add_shares(pages: Pages, row: MarketRow, published: PublishedModel, items: list[dict[str, Any]]) -> None:
+    """Add the predicted shares of what is ticked, unless that takes longer than a page waits: its script asks again."""
+    offer = [item for item in items if item["on"]]
+    names = tuple(item["levels"][item["at"]].strip() for item in offer)
+    if not offer:
+        return
+    task = asyncio.create_task(pages.service.predict(row, published, [names]))
+    done, _ = await asyncio.wait([task], timeout=pages.first_seconds)
+    task.add_done_callback(lambda one: one.cancelled() or one.exception())
+    if not done or task.exception() is not None:
+        return
+    (predicted,) = task.result()
+    for item, name in zip(offer, names, strict=True):
+        item["share"] = percent(predicted["shares"][name])

@@ -1,10 +1,13 @@
-"""The pages of the service: log in, the list of markets, one market, what if, and events for the page's script."""
+"""The pages of the service: log in, the list of markets, one market, and what its script asks for."""
 
+import asyncio
+import gzip
 from collections.abc import Callable, Coroutine
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,14 +17,21 @@ from fastapi.routing import APIRoute
 from rankstream._core.version import VERSION
 from rankstream.reports.blocks import render
 from rankstream.service.http.events import EventStream
-from rankstream.service.http.guard import COOKIE
+from rankstream.service.http.guard import check_origin, cookie_name, token_of
+from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.page.market import Pages
-from rankstream.service.page.what_if import what_if
+from rankstream.service.page.market import (
+    PART_SECONDS,
+    Pages,
+    add_shares,
+    age_words,
+    chips_of,
+    listed_items,
+    shares_chart,
+)
 from rankstream.service.storage.log import MarketRow
-from rankstream.service.storage.publication import MIN_CHOICES, PROVISIONAL
-from rankstream.service.storage.states import PublishedModel
+from rankstream.service.storage.publication import provisional_reason
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -33,41 +43,39 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
+SHARED_FILES = ("style.css", "charts.js", "vendor/d3.min.js", "vendor/plot.umd.min.js")
+"""What pages load, and reports have within them."""
+OWN_FILES = ("page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js")
 COOKIE_HOURS = 12
 MAX_FORM_FIELDS = 20_000
-PART = "Rankstream-Part"
-"""The header by which the page's script asks for a part of a page alone."""
+NO_PAGE = "There is no such page: see the list of markets."
 
 
 def page(name: str, status: int = 200, **content: Any) -> HTMLResponse:
     """A page that nobody keeps, and that runs no script but our own."""
-    return HTMLResponse(render(name, "rankstream.service.page", version=TAG, **content), status, HEADERS)
+    return HTMLResponse(render(name, "rankstream.service.page", static=f"/static/{TAG}", **content), status, HEADERS)
 
 
-def static(name: str) -> str:
-    """Return the text of a file that pages load; reports have the same style sheet."""
-    package = "rankstream.reports" if name.endswith(".css") else "rankstream.service.page"
-    return (files(package) / "templates" / name).read_text(encoding="utf-8")
+@cache
+def static(name: str, is_compressed: bool = False) -> bytes:
+    """Return a file that pages load; compressing it takes too long to do for every request."""
+    package = "rankstream.reports" if name in SHARED_FILES else "rankstream.service.page"
+    content = (files(package) / "static" / name).read_bytes()
+    return gzip.compress(content, 9, mtime=0) if is_compressed else content
 
 
-TAG = sha256("".join(map(static, STATIC)).encode()).hexdigest()[:12]
+TAG = sha256(b"".join(static(name) for name in (*SHARED_FILES, *OWN_FILES))).hexdigest()[:12]
+"""What the addresses of these files begin with: a browser that keeps them asks for new ones of another version."""
 
 
 def header_of(request: Request) -> str | None:
     """The token of the cookie, as a program would send it."""
-    token = request.cookies.get(COOKIE)
-    return None if token is None else f"Bearer {token}"
+    return token_of(request.headers.get("cookie", ""), request.headers.get("host", ""))
 
 
 async def form_of(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form that was sent from one of our own pages; a RefusedError where it came from elsewhere.
-
-    A browser names the page's own site in ``Origin`` and lets no other site change that.
-    """
-    origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
-    if not host or _site(origin) != host.lower():
-        raise RefusedError(403, "The form was sent from another site: open the page of this server, and use its form.")
+    """The fields of a form that was sent from one of our own pages; a RefusedError where it came from elsewhere."""
+    check_origin(request.headers.get("origin", ""), request.headers.get("host", ""))
     try:
         text = (await request.body()).decode("ascii")
         return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
@@ -75,30 +83,18 @@ async def form_of(request: Request) -> list[tuple[str, str]]:
         raise RefusedError(400, "The form cannot be read: open the page again, and use its form.") from None
 
 
-def _site(origin: str) -> str:
-    """The name and the port in an Origin; nothing where it cannot be read.
-
-    >>> _site("http://Localhost:8000"), _site("null"), _site("//localhost"), _site("http://[")
-    ('localhost:8000', '', '', '')
-    """
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return ""
-    return parts.netloc.lower() if parts.scheme in ("http", "https") else ""
-
-
 def keep_token(request: Request, answer: Response, token: str) -> None:
     """Have the browser keep a token, and send it to this server alone."""
     secure = request.headers.get("origin", "").startswith("https://")
+    name = cookie_name(request.headers.get("host", ""))
     answer.set_cookie(
-        COOKIE, token, max_age=3600 * COOKIE_HOURS, path="/", secure=secure, httponly=True, samesite="strict"
+        name, token, max_age=3600 * COOKIE_HOURS, path="/", secure=secure, httponly=True, samesite="strict"
     )
 
 
-def drop_token(answer: Response) -> None:
+def drop_token(request: Request, answer: Response) -> None:
     """Have the browser forget the token."""
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    answer.delete_cookie(cookie_name(request.headers.get("host", "")), path="/", httponly=True, samesite="strict")
 
 
 class PageRoute(APIRoute):
@@ -112,7 +108,7 @@ class PageRoute(APIRoute):
             try:
                 return await answer(request)
             except RequestValidationError:
-                return page("problem.html", 404, sentence="There is no such page: see the list of markets.")
+                return page("problem.html", 404, sentence=NO_PAGE)
             except RefusedError as refused:
                 if refused.status == 401:
                     return RedirectResponse(f"/login?to={quote(request.url.path)}", 303, HEADERS)
@@ -128,20 +124,6 @@ def page_routes(pages: Pages) -> APIRouter:
     def readable(request: Request, market: str) -> MarketRow:
         service.tokens.check(header_of(request), "read", market)
         return service.row(market)
-
-    async def shown(row: MarketRow, form: list[tuple[str, str]] | None, part: str | None) -> HTMLResponse:
-        facts, content, asked = service.facts(row), None, None
-        sentence, warnings = "", list[str]()
-        try:
-            published: PublishedModel = service.model_of(row)
-            content = await pages.panels(row, published)
-            warnings = [PROVISIONAL] * (published.facts["choices"] < MIN_CHOICES) + content["warnings"]
-            asked = await what_if(pages, row, published, content["items"], form)
-        except RefusedError as refused:
-            sentence = refused.sentence
-        template = {"what-if": "what_if.html", "panels": "panels_part.html"}.get(part or "", "market.html")
-        filled: dict[str, Any] = {"facts": facts, "content": content, "asked": asked, "sentence": sentence}
-        return page(template, market=row.name, warnings=warnings, **filled)
 
     @router.get("/")
     async def markets(request: Request) -> Response:
@@ -167,32 +149,105 @@ def page_routes(pages: Pages) -> APIRouter:
         keep_token(request, answer, token)
         return answer
 
+    @router.get("/open")
+    async def open_once(request: Request, key: str = "") -> Response:
+        """Exchange the key of a link for a cookie, once; nobody learns the key from a referrer."""
+        link = service.options.link
+        if link is None or not link.take(key):
+            raise RefusedError(403, "This link was used before, or is more than a minute old: start the command again.")
+        answer = RedirectResponse(link.page, 303, HEADERS | {"Referrer-Policy": "no-referrer"})
+        keep_token(request, answer, link.token)
+        return answer
+
     @router.post("/logout")
     async def log_out(request: Request) -> Response:
         await form_of(request)
         answer = RedirectResponse("/login", 303, HEADERS)
-        drop_token(answer)
+        drop_token(request, answer)
         return answer
 
     @router.get("/markets/{market}")
     async def one_market(request: Request, market: Market) -> Response:
-        return await shown(readable(request, market), None, request.headers.get(PART))
-
-    @router.post("/markets/{market}")
-    async def ask_what_if(request: Request, market: Market) -> Response:
         row = readable(request, market)
-        return await shown(row, await form_of(request), request.headers.get(PART))
+        filled: dict[str, Any] = {
+            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
+            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
+        }  # fmt: skip
+        filled["manages"] = service.tokens.holder(header_of(request)).allows("manage", market)
+        try:
+            published = service.model_of(row)
+        except RefusedError as refused:
+            listing = service.published.listing(row) or {"items": []}
+            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
+            return page("market.html", market=row.name, **(filled | {"progress": listing.get("progress")}))
+        question = {"kind": "listing", "market": row.id, "digest": published.digest}
+        listing = service.published.listing(row) or await service.ask(service.quick, question)
+        filled["items"] = listed_items(row, listing, request.query_params.multi_items())
+        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
+        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
+        filled |= {"usual": listing["usual"], "chart": shares_chart(filled["items"]), "age": age_words(published)}
+        parts = pages.panels(row, published, pages.first_seconds), add_shares(pages, row, published, filled["items"])
+        content, failed = await asyncio.gather(*parts, return_exceptions=True)
+        for one in (content, failed):
+            if isinstance(one, BaseException) and not isinstance(one, RefusedError):
+                raise one
+        filled |= {"sentence": str(content)} if isinstance(content, RefusedError) else {"content": content}
+        return page("market.html", market=row.name, **filled)
+
+    @router.get("/page/{market}/report")
+    async def get_report(request: Request, market: Market) -> Response:
+        row = readable(request, market)
+        digest = service.model_of(row).digest
+        question = {"kind": "report", "market": row.id, "digest": digest, "title": f"What customers choose: {market}"}
+        text = await service.ask(service.slow, question)
+        headers = HEADERS | {"Content-Disposition": 'attachment; filename="report.html"'}
+        return HTMLResponse(text, headers=headers)
 
     @router.get("/markets/{market}/events")
     async def get_events(request: Request, market: Market) -> Response:
         readable(request, market)
         return EventStream(service, market)
 
-    @router.get("/static/{name}")
-    async def get_static(name: str) -> Response:
-        if name not in STATIC:
-            raise RefusedError(404, "There is no such page: see the list of markets.")
-        headers = {**HEADERS, "Cache-Control": "max-age=86400", "ETag": f'"{VERSION}-{TAG}"'}
-        return Response(static(name), media_type=STATIC[name], headers=headers)
+    @router.get("/static/{tag}/{name:path}")
+    async def get_static(request: Request, name: str) -> Response:
+        if name not in SHARED_FILES and name not in OWN_FILES:
+            raise RefusedError(404, NO_PAGE)
+        is_compressed = "gzip" in request.headers.get("accept-encoding", "")
+        headers = {**HEADERS, "Cache-Control": "max-age=86400", "ETag": f'"{VERSION}-{TAG}"', "Vary": "Accept-Encoding"}
+        headers |= {"Content-Encoding": "gzip"} if is_compressed else {}
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response(static(name, is_compressed), media_type=kind, headers=headers)
+
+    return router
+
+
+def part_routes(pages: Pages) -> APIRouter:
+    """What the script of a page asks for besides questions; what is refused is JSON."""
+    router, service = APIRouter(prefix="/page", include_in_schema=False), pages.service
+
+    @router.get("/{market}/panels")
+    async def get_panels(request: Request, market: Market) -> dict[str, Any]:
+        service.tokens.check(header_of(request), "read", market)
+        row = service.row(market)
+        published = service.model_of(row)
+        try:
+            content = await pages.panels(row, published, PART_SECONDS)
+        except RefusedError as refused:
+            if refused.status != 503:
+                raise
+            return {"waiting": refused.sentence}  # no error: it is on its way
+        facts: dict[str, Any] = {"reason": provisional_reason(row, published.facts), "age": age_words(published)}
+        return facts | content
+
+    @router.get("/{market}/preferences")
+    async def get_preferences(request: Request, market: Market) -> dict[str, Any]:
+        service.tokens.check(header_of(request), "read", market)
+        return service.preferences.of(market)
+
+    @router.put("/{market}/preferences")
+    async def put_preferences(request: Request, market: Market, body: Preferences) -> dict[str, Any]:
+        service.tokens.check(header_of(request), "manage", market)
+        service.row(market)
+        return service.preferences.keep(market, body.model_dump())
 
     return router

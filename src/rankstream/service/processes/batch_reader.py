@@ -99,7 +99,7 @@ def _share_offers(records: list[Any]) -> None:
 
 
 def make_handler(folder: Path) -> Handler:
-    """What answers the questions of a lane: a batch is read here, and others go to an ``Answerer``.
+    """What answers the questions of a lane: a batch is read here, and others go to a ``PanelAnswerer``.
 
     That takes seconds to import, for which no batch waits.
     """
@@ -109,9 +109,9 @@ def make_handler(folder: Path) -> Handler:
         if isinstance(question, tuple):
             return in_chunks(question)
         if not answerers:
-            from rankstream.service.processes.questions import Answerer
+            from rankstream.service.processes.panels import PanelAnswerer
 
-            answerers.append(Answerer(folder))
+            answerers.append(PanelAnswerer(folder))
         found: tuple[int, Any] = answerers[0].answer(question)
         return found
 

@@ -17,6 +17,7 @@ from rankstream._core.files import own_folder, write_whole
 from rankstream._core.memory import resident_memory
 from rankstream._core.stderr import tolerate_stderr
 from rankstream.service.journal import note
+from rankstream.service.processes.item_list import make_listing
 from rankstream.service.processes.worker import Worker, lower_priority
 from rankstream.service.settings import for_live
 from rankstream.service.storage import log
@@ -263,7 +264,9 @@ class LogLearner:
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
         if gives:
             facts = self._facts(learning)
-            store.save_market(self.store, market, state, learning.model.to_text(), facts, point_of(learning, facts))
+            model, point = learning.model, point_of(learning, facts)
+            listing = make_listing(model, learning.live.counts)
+            store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
         else:
             store.save_market(self.store, market, state, None, None)
         followed.is_saved = True

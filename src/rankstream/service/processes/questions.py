@@ -1,7 +1,7 @@
 """The process that answers questions about models: kernels keep the interpreter busy, and the server must not wait."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from rankstream.models.prices import levels_of
 from rankstream.reports.answers import Answers
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
+from rankstream.service.processes.item_list import make_listing
 from rankstream.service.storage import states as store
-from rankstream.service.storage.log import DAMAGED, Batch, DamagedBatchError, batches_after, existing_log
+from rankstream.service.storage.log import DAMAGED, Batch, DamagedBatchError, batches_after, existing_log, market_rows
 from rankstream.streams.background import BackgroundLive
-from rankstream.streams.live import Record
+from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20
@@ -43,6 +44,8 @@ class Answerer:
         self.kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "predict": self.predict, "segments": self.segments, "substitution": self.substitution,
             "decide": self.decide, "next_offer": self.next_offer, "drift": self.drift,
+            "counts": self.counts,
+            "listing": lambda question: make_listing(self.model(question), self.learned(question)[1]),
         }  # fmt: skip
 
     def close(self) -> None:
@@ -83,6 +86,18 @@ class Answerer:
             self._models[market] = digest, model_in(json.loads(text), "the model")
         return self._models[market][1]
 
+    def learned(self, question: dict[str, Any]) -> tuple[Live, ChoiceCounts]:
+        """What the market's learner has, and what it counts, as it was saved; of a file, what was read."""
+        kept = store.load_market(self.store, question["market"])
+        if kept is not None and not kept.state and kept.position:
+            (row,) = (row for row in market_rows(self.log) if row.id == question["market"])
+            batches = batches_after(self.log, row.id, 0, {}, row.records)
+            return Live(), counted(at_levels(batches, row.settings.get("price_levels")), is_file=True)
+        live = None if kept is None or not kept.state else BackgroundLive.from_bytes(kept.state).live
+        if live is None or live.counts is None:
+            raise RefusedError(409, "The choices behind this model are not here.")
+        return live, live.counts
+
     def predict(self, question: dict[str, Any]) -> list[dict[str, Any]]:
         """The shares of offers."""
         model = self.model(question)
@@ -106,22 +121,29 @@ class Answerer:
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer to try next, by the counts that the model is learned from."""
-        kept = store.load_market(self.store, question["market"])
-        counts = None if kept is None else BackgroundLive.from_bytes(kept.state).live.counts
-        if counts is None:
-            raise RefusedError(409, "This market has no processed choices yet: send some first.")
+        _, counts = self.learned(question)
         found = next_offer(counts, **said_of(question, counts.assortments))
         return {**found.to_json(), "warnings": fit_warnings(self.model(question).about)}
+
+    def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:
+        """How often each item of each offer was chosen, as far as it is remembered."""
+        counts = self.learned(question)[1]
+        offers = [[str(item) for item in offer] for offer in counts.assortments.offers]
+        names = [item for offer in offers for item in offer]
+        rows = zip(counts.assortments.owner.tolist(), names, counts.tallies.tolist(), strict=True)
+        return [{"offered": offers[place], "chosen": item, "count": count} for place, item, count in rows if count]
 
     def drift(self, question: dict[str, Any]) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
         after = max(0, question["records"] - question["last"])
         batches = batches_after(self.log, question["market"], after, {}, question["last"])
         records = at_levels(batches, question["price_levels"])[-question["last"] :]
-        half = len(records) // 2
+        is_file = store.is_file(self.store, question["market"])
+        half = period_ends(records, 2, is_file)[1]
         if not half:
             raise RefusedError(409, "The log has fewer than two records of the market: send choices first.")
-        report = drift_report(counted(records[:half]), counted(records[half:]), level=question["level"])
+        parts = (counted(part, is_file) for part in (records[:half], records[half:]))
+        report = drift_report(*parts, level=question["level"])
         return {"before": half, "after": len(records) - half, **report.to_json()}
 
 
@@ -146,10 +168,24 @@ def at_levels(batches: Iterable[Batch], levels: Mapping[str, Any] | None) -> lis
     return [put.of(record) for batch in batches for record in batch.records]
 
 
-def counted(records: list[Record]) -> ChoiceCounts:
-    """The counts of some records, in which a record with a count is one moment."""
+def period_ends(records: Sequence[Record], most: int, is_file: bool) -> list[int]:
+    """Where up to so many periods begin and end: as many records in each, or of a file, whose records are summed up
+    by time, as many times.
+    """
+    if not is_file:
+        return [len(records) * place // most for place in range(most + 1)]
+    times = sorted({record.time for record in records if record.time is not None})
+    if len(times) < 2:
+        raise ValueError("The choices have no times that differ: add a column of times to see what changed.")
+    begins = [times[len(times) * place // min(most, len(times))] for place in range(min(most, len(times)))]
+    found = [next(at for at, record in enumerate(records) if record.time == begin) for begin in begins]
+    return [*found, len(records)]
+
+
+def counted(records: list[Record], is_file: bool = False) -> ChoiceCounts:
+    """The counts of some records, in which a record with a count is one moment; of a file, it is as many choices."""
     offers = {frozenset(record.offered): record.offered for record in records}
-    counts = RecordCounts(Assortments(offers.values()))
+    counts = (ChoiceCounts if is_file else RecordCounts)(Assortments(offers.values()))
     offered, chosen, times, _ = zip(*records, strict=True)
     counts.observe(list(offered), list(chosen), list(times))
     return counts

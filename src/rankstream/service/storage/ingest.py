@@ -175,7 +175,7 @@ class Ingest:
     ) -> dict[str, Any]:
         row, now = market.row, time.time()
         if not row.id:
-            row = row._replace(id=_made(connection, row.name, row.settings))
+            row = row._replace(id=make_market(connection, row.name, row.settings))
             self._known[row.name] = market
         row = row._replace(
             records=row.records + len(rows),
@@ -218,7 +218,7 @@ class Ingest:
             if settings["price_levels"] is None or not self.new_markets:
                 raise RefusedError(404, "Unknown market: send choices to it first.")
             self.limits.check("markets", connection.execute("SELECT count(*) FROM markets").fetchone()[0] + 1)
-            _made(connection, name, settings)
+            make_market(connection, name, settings)
             return settings
         check_history(settings, row.untimed, row.uneven, row.large)
         if settings["price_levels"] != row.settings.get("price_levels"):
@@ -231,12 +231,12 @@ class Ingest:
         return settings
 
 
-def _made(connection: sqlite3.Connection, name: str, settings: dict[str, Any]) -> int:
-    """A new market, by its number."""
+def make_market(connection: sqlite3.Connection, name: str, settings: dict[str, Any] | None = None) -> int:
+    """Make a market, with usual settings if none are given; its number."""
     made = connection.execute(
         "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
         " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
-        (name, time.time(), to_text(settings)),
+        (name, time.time(), to_text(checked({}) if settings is None else settings)),
     )
     return int(made.lastrowid or 0)
 

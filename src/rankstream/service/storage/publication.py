@@ -6,7 +6,7 @@ drops rows that are learned.
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
@@ -21,10 +21,13 @@ from rankstream.service.storage.log import (
 )
 from rankstream.service.storage.states import PublishedModel
 
-Kind = Literal["max-entropy", "sparse"]
 MIN_CHOICES = 30
 """Choices below which predictions are provisional, as below which nothing is compared (data/drift.py)."""
-PROVISIONAL = f"Not enough choices yet: predictions from fewer than {MIN_CHOICES} choices are provisional."
+FEW_CHOICES = f"Predictions from fewer than {MIN_CHOICES} choices are provisional."
+COARSE = (
+    "These predictions come from a coarse model and are provisional. The better one follows in a few seconds, unless "
+    "the market has more than 400 offers or 64 items."
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ class PublishedFacts:
     records: int
     learned: int
     age: float
-    kind: Kind
+    kind: str
     gap: float | None
+    provisional: bool
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,15 @@ class MarketFacts:
     offers: int
     items: int
     model_age: float | None
-    kind: Kind | None
+    kind: str | None
     problem: str | None
+
+
+def provisional_reason(row: MarketRow, facts: dict[str, Any]) -> str:
+    """Why predictions of a model should be taken with care for now; nothing where there is no reason."""
+    if facts["choices"] < MIN_CHOICES:
+        return FEW_CHOICES
+    return COARSE if facts["kind"] == "sparse" != row.settings.get("served") else ""
 
 
 REMEDY = (
@@ -180,6 +191,11 @@ class Published:
         """The text of a model."""
         self._read()
         return store.model_text(self.connection, row.id, digest)
+
+    def listing(self, row: MarketRow) -> dict[str, Any] | None:
+        """The items of a market, as they were when its model was made."""
+        self._read()
+        return store.listing_of(self.connection, row.id)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -15,7 +15,7 @@ from rankstream.service.storage.log import connect, run_script, version_of
 
 NAME = "learned.sqlite3"
 VERSION = 1
-OF_MARKETS = ("learned", "served", "course", "problems")
+OF_MARKETS = ("learned", "served", "course", "problems", "listings")
 MAX_COURSE_POINTS = 400
 """Points of a course that are kept of a market."""
 TABLES = """
@@ -32,7 +32,8 @@ CREATE TABLE IF NOT EXISTS course (
     choices REAL NOT NULL, distance REAL, gap REAL, PRIMARY KEY (market, position)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS identity (log TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS problems (market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, sentence TEXT NOT NULL)
+CREATE TABLE IF NOT EXISTS problems (market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, sentence TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS listings (market INTEGER PRIMARY KEY, content TEXT NOT NULL)
 """
 """What came later than the first version, which does without: a file can go back and forth between the two."""
 
@@ -119,12 +120,27 @@ def save_market(
     model: str | None,
     facts: dict[str, Any] | None,
     point: CoursePoint | None = None,
+    listing: dict[str, Any] | None = None,
 ) -> None:
     """State, position, model and course of a market, at once; a model that is the same is not written again.
 
     Nor is one that knows fewer records, with the same settings, than the one that is given out.
-    ``connection`` is to the second file; ``model`` and ``facts`` are what is given out, if there is a model yet. The
-    next ``point`` of the course takes the place of one at the same position.
+
+    Parameters
+    ----------
+    connection : Connection
+        The second file.
+    market : int
+        Whose they are.
+    state : Learned
+        The state, and the position of the last record in it.
+    model, facts : str and dict, or None
+        What is given out, if there is a model yet.
+    point : CoursePoint, optional
+        The next point of the course; it takes the place of one at the same position.
+    listing : dict, optional
+        The items of the market, for pages.
+
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -142,6 +158,8 @@ def save_market(
                 connection.execute("INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?)", row)
         if point is not None:
             append_point(connection, market, state.epoch, point)
+        if listing is not None:
+            connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?)", (market, json.dumps(listing)))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -188,6 +206,18 @@ def course_points(connection: sqlite3.Connection, market: int) -> list[CoursePoi
         "SELECT position, made, choices, distance, gap FROM course WHERE market = ? ORDER BY position", (market,)
     )
     return [CoursePoint(*row) for row in rows]
+
+
+def is_file(connection: sqlite3.Connection, market: int) -> bool:
+    """Whether a market was made of a file: its state is its log, in which records are summed up by time."""
+    row = connection.execute("SELECT length(state) FROM learned WHERE market = ?", (market,)).fetchone()
+    return row is not None and not row[0]
+
+
+def listing_of(connection: sqlite3.Connection, market: int) -> dict[str, Any] | None:
+    """The items of a market, if they are known."""
+    row = connection.execute("SELECT content FROM listings WHERE market = ?", (market,)).fetchone()
+    return None if row is None else dict(json.loads(row[0]))
 
 
 def drop_others(connection: sqlite3.Connection, markets: set[int]) -> None:

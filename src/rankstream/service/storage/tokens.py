@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ TABLE = """CREATE TABLE IF NOT EXISTS tokens (
 ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")
 """Columns that the first version did not have."""
 EXPIRED = "This token has expired: create another with 'rankstream serve token create'."
+LINK_SECONDS = 60.0
+"""Seconds for which the link to a page can be used."""
 NOBODY = sha256(b"").digest()
 DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
 
@@ -154,6 +156,43 @@ def check_name(name: str) -> str:
             f"A market cannot be called {name[:64]!r}: use up to 64 letters, digits, spaces and any of . _ -."
         )
     return name
+
+
+def market_name(text: str) -> str:
+    """A name for a market that says what it is of.
+
+    >>> market_name("sales (2026).csv"), market_name("???")
+    ('sales 2026 .csv', 'choices')
+    """
+    signs = "".join(sign if sign.isalnum() or sign in "_.-" else " " for sign in text)
+    return " ".join(signs.split())[:64].strip(" .") or "choices"
+
+
+@dataclass
+class PageLink:
+    """A link that opens the page once: its key is exchanged for the cookie of a token."""
+
+    token: str
+    page: str
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    until: float = 0.0
+
+    def start(self, address: str) -> str:
+        """Return the link at an address, which can be used from now on."""
+        self.until = time.monotonic() + LINK_SECONDS
+        return f"{address}/open?key={self.key}"
+
+    def take(self, key: str) -> bool:
+        """Whether a key opens the page, which it does once.
+
+        >>> link = PageLink("token", "/")
+        >>> address = link.start("http://localhost")
+        >>> link.take("guess"), link.take(link.key), link.take(link.key)
+        (False, True, False)
+        """
+        is_valid = time.monotonic() < self.until and hmac.compare_digest(key.encode(), self.key.encode())
+        self.until = 0.0 if is_valid else self.until
+        return is_valid
 
 
 def _digest(secret: str) -> bytes:

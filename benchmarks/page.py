@@ -1,0 +1,95 @@
+"""The page in a browser: from a tick to the paint, from ``rankstream open`` to the first answer, and its weight.
+
+python benchmarks/page.py [--items 30] [--ticks 30]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+import rankstream as rs
+
+TICK = """async (place) => {
+  const boxes = [...document.querySelectorAll('#answer input[name=on]:not([disabled])')];
+  const box = boxes[place % boxes.length];
+  const began = performance.now();
+  box.click();
+  await new Promise((resolve) => {
+    const table = document.getElementById('answer');
+    const isDone = () => table.getAttribute('aria-busy') === 'false';
+    const look = () => (isDone() ? requestAnimationFrame(resolve) : setTimeout(look, 1));
+    look();
+  });
+  return performance.now() - began;
+}"""
+
+
+def write_choices(path: Path, items: int) -> None:
+    """A simulated market with that many items."""
+    market = rs.simulate.market(11, n_items=items, n_offers=40, n_test=1)
+    offers, random = market.assortments, np.random.default_rng(11)
+    drawn = rs.simulate.draw_choices(offers, market.truth.probabilities(offers), 8000, random).tolist()
+    with path.open("w", encoding="utf-8") as file:
+        for place in drawn:
+            offer = [str(item) for item in offers.offers[int(offers.owner[place])]]
+            chosen = str(offers.items[int(offers.members[place])])
+            file.write(json.dumps({"offered": offer, "chosen": chosen}) + "\n")
+
+
+def weigh(page: Page, url: str) -> int:
+    """Load a page, and return the compressed bytes of everything that came."""
+    sizes: list[int] = []
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    page.goto(url)
+    page.locator("body[data-begun]").wait_for(timeout=300_000)
+    return sum(sizes)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=30)
+    parser.add_argument("--ticks", type=int, default=30)
+    given = parser.parse_args(words)
+    chromium = os.environ.get("RANKSTREAM_CHROMIUM") or shutil.which("chromium")
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        write_choices(Path(folder) / "choices.jsonl", given.items)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(600_000)
+        command = [sys.executable, "-m", "rankstream", "open", f"{folder}/choices.jsonl", "--no-browser", "--json"]
+        began = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            told = json.loads(process.stdout.readline() if process.stdout else "{}")
+            page.goto(told["open"])
+            print(f"rankstream open to the page: {time.perf_counter() - began:.1f} s")
+            page.locator("#answer .share:not(:empty)").first.wait_for(state="attached")
+            print(f"rankstream open to the first answer, {given.items} items: {time.perf_counter() - began:.1f} s")
+            page.locator("[data-panel] .loading").first.wait_for(state="detached")
+            other = page.context.new_page()
+            print(f"compressed weight of the page: {weigh(other, page.url.partition('#')[0]) / 1000:.0f} kB")
+            page.goto(page.url.partition("#")[0] + "#what-if")
+            page.locator("#answer[aria-busy=false]").wait_for()
+            taken = sorted(page.evaluate(TICK, place) for place in range(given.ticks))
+            middle, late = statistics.median(taken), taken[int(0.95 * len(taken))]
+            print(
+                f"tick to paint, {given.items} items, {given.ticks} ticks: median {middle:.0f} ms, 95 % {late:.0f} ms"
+            )
+            process.send_signal(signal.SIGINT)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The command ``rankstream open``: from a file to its page in the browser."""
+
+import json
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from rankstream._core.terminal import as_json as to_json
+from rankstream._core.terminal import print_plain
+from rankstream.cli.fit import METHODS
+from rankstream.cli.options import AsJson, ReadingOptions, choice, levels_in, reading_options
+from rankstream.cli.serve import missing
+
+LOG_NAME = "log.sqlite3"
+
+
+@reading_options()
+def open(  # noqa: A001
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="Files of choices, model files written by 'fit', or the data folder of a service."),
+    ],
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder to keep everything in (default: nothing is left behind).")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Make one market for each value of these columns, such as store.")
+    ] = None,
+    method: Annotated[
+        str, choice("Estimation method; auto chooses by the number of offers and items.", *METHODS)
+    ] = "auto",
+    budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
+    as_json: AsJson = False,
+    *,
+    reading: ReadingOptions,
+) -> None:
+    """Open files of choices as a page in the browser, until Ctrl-C.
+
+    Example: rankstream open choices.csv
+    """
+    try:
+        from rankstream.service.run import run
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    from rankstream.service.hub import Options
+    from rankstream.service.storage import tokens
+
+    for source in sources:
+        if not source.exists():
+            raise ValueError(f"There is no file {source}: check its name and folder.")
+    served = next((source for source in sources if (source / LOG_NAME).is_file()), None)
+    if served is not None and (len(sources) > 1 or keep is not None):
+        raise ValueError(f"{served} is the folder of a service: open it alone, without --keep.")
+    folder = served or keep
+    with nullcontext(str(folder)) if folder else TemporaryDirectory(prefix="rankstream-") as place:
+        tasks = [] if served else tasks_of(sources, reading, by, {"method": method, "budget": budget, "seed": seed})
+        page = f"/markets/{tasks[0]['market']}" if len(tasks) == 1 and not by else "/"
+        link = tokens.PageLink(tokens.create(Path(place), ["*"], ["read", "write", "manage"], "rankstream open"), page)
+        options = Options(learns=served is not None, link=link, seed=seed)
+        with importing(Path(place), tasks) as begin:
+
+            def ready(url: str) -> None:
+                begin()
+                address = link.start(url)
+                print_plain(to_json({"url": url, "open": address}, indent=None) if as_json else LINK.format(address))
+                if browser:
+                    webbrowser.open(address)
+
+            run(Path(place), "127.0.0.1", port, options, ready)
+
+
+LINK = "Open {} in a browser: the link is valid once, for a minute. Ctrl-C ends it."
+
+
+def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the process that reads files is told of each."""
+    from rankstream.service.storage.tokens import market_name
+
+    given = {one.name: getattr(reading, one.name) for one in fields(reading) if not one.name.startswith("_")}
+    given |= {
+        "prices": given.pop("price_columns"),
+        "partitions": reading.partitions.split(",") if reading.partitions else (),
+    }
+    levels = levels_in(reading.price_levels)
+    given["price_levels"] = (
+        {str(item): list(prices) for item, prices in levels.levels.items()} if hasattr(levels, "levels") else levels
+    )
+    given = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in given.items()}
+    columns = [name.strip() for name in by.split(",")] if by else []
+    return [
+        {
+            "path": str(source.absolute()), "name": source.name, "market": market_name(source.stem), "by": columns,
+            "model": is_model(source), "reading": given, "fit": fit,
+        }
+        for source in sources
+    ]  # fmt: skip
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a model that ``fit`` wrote."""
+    if path.suffix != ".json" or path.is_dir():
+        return False
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and str(content.get("format", "")).startswith("rankstream-")
+
+
+@contextmanager
+def importing(folder: Path, tasks: list[dict[str, Any]]) -> Iterator[Any]:
+    """Make the markets of some files, which a process of its own fills once it is told to begin."""
+    from rankstream.service.processes.worker import start
+    from rankstream.service.storage.ingest import make_market
+    from rankstream.service.storage.log import market_row, open_log
+
+    log = open_log(folder)
+    for task in tasks:
+        if market_row(log, task["market"]) is not None:
+            raise ValueError(f"There is a market {task['market']!r} already: rename the file, or name another folder.")
+        make_market(log, task["market"])
+    log.close()
+    started: list[Any] = []
+    try:
+        words = [str(folder), json.dumps(tasks)]
+        yield lambda: started.append(start("processes.importer", *words, answers=False)) if tasks else None
+    finally:
+        for process in started:
+            process.stdin.close()
+            process.wait()

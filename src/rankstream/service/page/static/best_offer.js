@@ -1,0 +1,235 @@
+// @ts-check
+// Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
+
+import { sizes } from "./charts.js";
+import { amount, ask, byId, element, isAbort, items } from "./server.js";
+import { remember, shelf, told } from "./memory.js";
+import { tick } from "./what_if.js";
+
+const CUSTOMERS = 1000;
+const LOOK = 2500; // milliseconds until intervals are looked for again
+const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);
+/** @type {string[]} */
+const usual = JSON.parse(byId("ask")?.dataset.usual ?? "[]");
+/** @type {Map<string, {money: HTMLInputElement, state: HTMLSelectElement}>} */
+const fields = new Map();
+/** @type {AbortController | null} */
+let asked = null;
+
+/** A number as people type it, with a comma or a point. @param {string} text */
+const numberIn = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
+
+/** @param {number} value */
+const money = (value) => `${amount(CUSTOMERS * value)}${told.currency ? ` ${told.currency}` : ""}`;
+
+/** What is typed, by item. */
+function margins() {
+  /** @type {Record<string, number>} */
+  const found = {};
+  for (const item of free) {
+    const text = fields.get(item.key)?.money.value ?? "";
+    const value = numberIn(text);
+    if (text.trim() && !(Math.abs(value) < 1e12)) throw new Error(`${item.name}: ${text.slice(0, 20)} is not a number. Write one such as 1.5.`);
+    if (text.trim()) found[item.label] = value;
+  }
+  return found;
+}
+
+/** A whole number that may be left out. @param {string} id @param {string} name */
+function whole(id, name) {
+  const text = byId(id).value.trim();
+  if (text && !/^\d{1,4}$/.test(text)) throw new Error(`${name} is ${text.slice(0, 20)}. Write a whole number of items, or nothing.`);
+  return text ? Number(text) : null;
+}
+
+/** The question, in the form of the API. @param {Record<string, number>} given */
+function constraints(given) {
+  const has = (/** @type {string} */ state) => free.filter((item) => fields.get(item.key)?.state.value === state).map((item) => item.label);
+  const must = has("must"), never = [...new Set([...has("never"), ...free.filter((item) => !(item.label in given) && !must.includes(item.label)).map((item) => item.label)])];
+  const amounts = (/** @type {boolean} */ priced) => Object.fromEntries(free.filter((item) => (item.prices.length > 0) === priced).map((item) => [item.label, given[item.label] ?? 0]));
+  /** @type {Record<string, any>} */
+  const said = {
+    margins: { ...amounts(false), ...(nothing ? { [nothing.label]: 0 } : {}) }, must, never, no_choice: nothing?.label ?? null,
+    at_least: whole("at-least", "At least"), at_most: whole("at-most", "At most"), present: present(), budget: 2,
+  };
+  const most = whole("changes-most", "The number of changes");
+  if (most !== null) said.changes = most;
+  if (Object.keys(amounts(true)).length) said.costs = amounts(true);
+  return said;
+}
+
+/** Today's shelf without the outside option. */
+const present = () => shelf(usual).filter((label) => label !== nothing?.label);
+
+/** What each item earns at each of its prices. @param {Record<string, number>} given */
+function earned(given) {
+  /** @type {Record<string, number>} */
+  const found = {};
+  for (const item of free) {
+    item.levels.forEach((label, place) => {
+      const own = given[item.label] ?? 0;
+      found[label.trim()] = item.prices.length ? Number(item.prices[place]) - own : own;
+    });
+  }
+  return found;
+}
+
+/** @param {SubmitEvent} event */
+async function search(event) {
+  event.preventDefault();
+  const how = event.submitter instanceof HTMLButtonElement ? event.submitter.value || "decide" : "decide";
+  const problem = byId("decide-problem"), place = byId("decision");
+  problem.textContent = "";
+  asked?.abort();
+  asked = new AbortController();
+  const { signal } = asked;
+  try {
+    const given = margins();
+    if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
+    byId("searching").textContent = "Searching …";
+    const answer = await ask(how, constraints(given), signal);
+    const decision = answer.decision.decision ?? answer.decision;
+    show(place, { ...decision, offer: answer.decision.offer }, how, given);
+    byId("searching").textContent = "";
+    await lookForIntervals({ ...decision, offer: answer.decision.offer }, given, signal);
+  } catch (error) {
+    if (isAbort(error)) return;
+    byId("searching").textContent = "";
+    place.replaceChildren();
+    problem.textContent = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** The item of a label, which may have a price. @param {string} label */
+const itemOf = (label) => items.find((one) => one.levels.some((level) => level.trim() === label))?.key ?? label;
+
+/** The name of an item at its price, as people read it. @param {string} label */
+function nameOf(label) {
+  const item = items.find((one) => one.levels.some((level) => level.trim() === label));
+  if (!item) return label;
+  const level = item.levels.findIndex((one) => one.trim() === label);
+  return item.prices.length ? `${item.name} @ ${item.prices[level]}` : item.name;
+}
+
+/** @param {HTMLElement} place @param {any} found @param {string} how @param {Record<string, number>} given */
+function show(place, found, how, given) {
+  const now = present(), worth = found.context?.present_value, isSame = now.length === found.offer.length && now.every((label) => found.offer.includes(label));
+  const sameItem = (/** @type {string} */ label, /** @type {string[]} */ others) => others.find((other) => itemOf(other) === itemOf(label));
+  const list = (/** @type {string[]} */ labels, /** @type {string[]} */ others, /** @type {string} */ mark) => element("ul", {}, ...[...labels].sort((one, other) => nameOf(one).localeCompare(nameOf(other))).map((label) => {
+    const before = sameItem(label, others), change = before && before !== label;
+    return element("li", before === label ? {} : { class: change ? (mark === "added" ? "altered" : "") : mark }, element("bdi", { dir: "ltr" }, nameOf(label)));
+  }));
+  const head = how === "decide" ? "The best offer" : "The next offer to try";
+  const side = (/** @type {string} */ title, /** @type {number | undefined} */ value, /** @type {string} */ id, /** @type {Element} */ offer) => element("div", {}, element("h3", {}, title), element("p", { class: "figure" }, value === undefined ? "" : money(value)), element("p", { class: "note" }, `per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id })), offer);
+  const without = free.filter((item) => !(item.label in given)).length;
+  const gap = found.bound - found.value;
+  const card = element("section", { class: "card", "aria-labelledby": "decision-title" },
+    element("h2", { id: "decision-title" }, `${head}${isSame ? " is today's" : ""}`),
+    element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : `${found.value - worth >= 0 ? "+" : ""}${money(found.value - worth)}`),
+    element("p", { class: "note" }, `gain on today's shelf per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
+    element("div", { class: "pair" },
+      side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
+      side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
+    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no offer that you allow is worth more." : `Not proven: another offer may be worth up to ${money(gap)} more per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item" : "items"} without a margin or cost were left out.`)] : []),
+    ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
+  const buttons = element("p", { class: "tools" });
+  const take = element("button", { type: "button" }, "Try it in What if"), load = element("button", { type: "button" }, "Download as CSV");
+  take.addEventListener("click", () => { tick([...found.offer, ...(nothing ? [nothing.label] : [])]); location.hash = "what-if"; });
+  load.addEventListener("click", () => download(found.offer, found.shares ?? {}, earned(given)));
+  buttons.append(take, load);
+  card.append(buttons);
+  place.replaceChildren(card);
+  const by = Object.entries(found.by_size ?? {}).map(([size, value]) => ({ size: Number(size), value: Number(value), chosen: Number(size) === found.offer.length }));
+  if (by.length > 1) {
+    const figure = element("figure", { class: "chart" }), rows = by.map((one) => element("tr", {}, element("th", { scope: "row" }, String(one.size)), element("td", { class: "number" }, money(one.value))));
+    const drawing = element("div", { class: "drawing", role: "img", "aria-label": "The best worth for each number of items; the table below has the numbers" });
+    figure.append(drawing, element("details", {}, element("summary", {}, "Numbers"), element("table", {}, element("tbody", {}, ...rows))));
+    place.append(element("section", { class: "card" }, element("h2", {}, "The worth of shelf space"), figure));
+    drawing.append(sizes(by, figure.clientWidth));
+  }
+}
+
+/** How sure the worth is; it comes later. @param {any} found @param {Record<string, number>} given @param {AbortSignal} signal */
+async function lookForIntervals(found, given, signal) {
+  const with_nothing = (/** @type {string[]} */ labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
+  const body = { offers: [with_nothing(present()), with_nothing(found.offer)], interval: 0.95, margins: earned(given) };
+  for (;;) {
+    const answer = await ask("predict", body, signal);
+    const [now, then] = answer.predictions;
+    if (then.worth_interval) {
+      const ends = (/** @type {[number, number]} */ pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
+      byId("today-ends").textContent = ends(now.worth_interval);
+      byId("proposed-ends").textContent = ends(then.worth_interval);
+      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", within noise"}`;
+      return;
+    }
+    byId("gain-ends").textContent = answer.intervals === "not yet" ? "(interval: being computed)" : `(${answer.intervals})`;
+    if (answer.intervals !== "not yet") return;
+    await new Promise((resolve, reject) => {
+      const wait = setTimeout(resolve, LOOK);
+      signal.addEventListener("abort", () => { clearTimeout(wait); reject(new DOMException("", "AbortError")); });
+    });
+  }
+}
+
+/** @param {string[]} offer @param {Record<string, number>} shares @param {Record<string, number>} earns */
+function download(offer, shares, earns) {
+  const cell = (/** @type {string} */ text) => {
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text; // no spreadsheet runs it
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const rows = offer.map((label) => {
+    const item = items.find((one) => one.levels.some((level) => level.trim() === label));
+    const share = shares[label] ?? shares[item?.label ?? ""] ?? "";
+    return [cell(item?.label ?? label), item?.prices[item.levels.findIndex((level) => level.trim() === label)] ?? "", String(share), String(earns[label] ?? "")].join(",");
+  });
+  const link = element("a", { href: URL.createObjectURL(new Blob([["item,price,share,margin", ...rows, ""].join("\n")], { type: "text/csv" })), download: "offer.csv" });
+  link.click();
+}
+
+/** Read margins from a table of two columns, separated by commas, semicolons or tabs. @param {string} text */
+function readMargins(text) {
+  const lines = text.replace(/^\ufeff/, "").split(/\r?\n/).filter((line) => line.trim());
+  const separator = ["\t", ";", ","].find((one) => (lines[0] ?? "").includes(one)) ?? ",";
+  const heads = (lines[0] ?? "").split(separator).map((head) => head.trim().toLowerCase());
+  const column = Math.max(1, heads.findIndex((head) => ["margin", "cost", "costs"].includes(head)));
+  const known = new Map(free.map((item) => [item.label, item]));
+  let filled = 0;
+  for (const line of lines.slice(1)) {
+    const cells = line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1"));
+    const field = fields.get(known.get(cells[0])?.key ?? "");
+    if (field && cells[column] !== undefined && Number.isFinite(numberIn(cells[column]))) { field.money.value = cells[column]; filled += 1; }
+  }
+  byId("margin-problem").textContent = filled ? "" : "No item of this market is in the file. Its first column must have their names, below a heading.";
+  keep();
+}
+
+function keep() {
+  try { told.margins = margins(); } catch { return; } // something that is not a number yet
+  told.currency = byId("currency").value.trim().slice(0, 10);
+  remember();
+}
+
+/** Begin: the form with what was told before. */
+export function begin() {
+  const form = byId("decide");
+  if (!form) return;
+  for (const item of free) {
+    const row = form.querySelector(`tr[data-key="${item.key}"]`);
+    fields.set(item.key, { money: row.querySelector("input"), state: row.querySelector("select") });
+    const known = told.margins[item.label];
+    const field = fields.get(item.key);
+    if (field && typeof known === "number") field.money.value = String(known);
+  }
+  byId("currency").value = told.currency;
+  byId("margins").addEventListener("input", keep);
+  byId("currency").addEventListener("input", keep);
+  byId("same").addEventListener("input", (/** @type {any} */ event) => { fields.forEach((field) => { field.money.value = event.target.value; }); keep(); });
+  byId("margin-file").addEventListener("change", async (/** @type {any} */ event) => {
+    const [file] = event.target.files;
+    if (file && file.size < 5_000_000) readMargins(await file.text());
+  });
+  form.addEventListener("submit", search);
+  if (byId("status").dataset.manages === "yes") byId("margins-kept").textContent = "Margins are kept in this browser and on the server.";
+}

@@ -1,0 +1,42 @@
+// @ts-check
+// Margins, today's shelf and the currency: in this browser, and with a token that may manage also on the server.
+
+import { ask, byId, items } from "./server.js";
+
+const place = `rankstream ${byId("status")?.dataset.market}`;
+const manages = byId("status")?.dataset.manages === "yes";
+
+/** @typedef {{margins: Record<string, number>, shelf: string[], currency: string}} Told Margins by item; the shelf by items at prices. */
+
+/** @type {Told} */
+export const told = { margins: {}, shelf: [], currency: "" };
+
+/** @param {any} content */
+function take(content) {
+  if (content && typeof content.margins === "object" && Array.isArray(content.shelf)) {
+    Object.assign(told, { margins: content.margins, shelf: content.shelf, currency: String(content.currency ?? "") });
+  }
+}
+
+/** What was told before, here or to the server. */
+export async function recall() {
+  try { take(JSON.parse(localStorage.getItem(place) ?? "null")); } catch { /* nothing is stored, or nothing that can be read */ }
+  const isEmpty = !Object.keys(told.margins).length && !told.shelf.length;
+  if (isEmpty) take(await ask("preferences").catch(() => null));
+}
+
+let timer = 0;
+/** Keep what is told now. */
+export function remember() {
+  try { localStorage.setItem(place, JSON.stringify(told)); } catch { /* this browser stores nothing */ }
+  if (!manages) return;
+  clearTimeout(timer);
+  timer = window.setTimeout(() => ask("preferences", told, undefined, "PUT").catch(() => null), 800);
+}
+
+/** What is on the shelf today: as told, else everything at usual prices. @param {string[]} usual */
+export function shelf(usual) {
+  const known = new Set(items.flatMap((item) => item.levels.map((label) => label.trim())));
+  const wanted = (told.shelf.length ? told.shelf : usual).filter((label) => known.has(label));
+  return wanted.length ? wanted : items.map((item) => item.levels[item.usual].trim());
+}

@@ -1,0 +1,86 @@
+// @ts-check
+// Questions to the server, in the form of the API; and numbers as the page writes them.
+
+const market = document.getElementById("status")?.dataset.market ?? "";
+
+/** An answer that is not what was asked for. */
+export class Refused extends Error {
+  /** @param {string} sentence @param {number} status @param {number} wait */
+  constructor(sentence, status, wait) { super(sentence); this.status = status; this.wait = wait; }
+}
+
+/**
+ * Ask about the market of this page.
+ * @param {string} path @param {any} [body] @param {AbortSignal} [signal] @param {string} [method]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, body, signal, method = body === undefined ? "GET" : "POST") {
+  /** @type {Record<string, string>} */
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  let answer;
+  try {
+    answer = await fetch(`/page/${encodeURIComponent(market)}/${path}`, {
+      method, signal, headers, credentials: "same-origin", body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refused("The server does not answer. Is it still running?", 0, 5);
+  }
+  const content = await answer.json().catch(() => ({}));
+  if (answer.status === 401) location.assign(`/login?to=${encodeURIComponent(location.pathname)}`);
+  if (!answer.ok) throw new Refused(content.error ?? "There was no answer. Try again.", answer.status, Number(answer.headers.get("Retry-After") ?? 0));
+  return content;
+}
+
+/** @param {number} number @param {number} [digits] */
+export const amount = (number, digits = 4) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+
+/** @param {string} id @returns {any} */
+export const byId = (id) => document.getElementById(id);
+
+/** @param {unknown} error @returns {boolean} whether somebody gave the question up */
+export const isAbort = (error) => error instanceof DOMException && error.name === "AbortError";
+
+/**
+ * An element with text; labels are put in as text alone, so that none can become a part of the page.
+ * @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} content
+ */
+export function element(tag, attributes, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...content);
+  return made;
+}
+
+/** An item of the market, and the row of What if that shows it. */
+export class Item {
+  /** @param {HTMLTableRowElement} row */
+  constructor(row) {
+    const known = JSON.parse(row.dataset.item ?? "{}");
+    this.row = row;
+    this.key = row.dataset.key ?? "";
+    /** @type {string} */ this.label = known.label; // as the API knows it
+    /** @type {string} */ this.name = row.querySelector("bdi")?.title ?? ""; // as people read it
+    /** @type {string[]} */ this.levels = known.levels;
+    /** @type {string[]} */ this.prices = known.prices;
+    /** @type {number} */ this.usual = known.level;
+    /** @type {boolean} */ this.always = known.always;
+    this.box = /** @type {HTMLInputElement} */ (row.querySelector("input[name=on]"));
+    this.slider = /** @type {HTMLInputElement | null} */ (row.querySelector("input[type=range]"));
+  }
+
+  get on() { return this.box.checked; }
+  set on(value) { if (!this.always) this.box.checked = value; }
+  get level() { return this.slider ? Number(this.slider.value) : this.usual; }
+  set level(value) {
+    if (!this.slider) return;
+    this.slider.value = String(value);
+    this.slider.setAttribute("aria-valuetext", this.prices[this.level]);
+    const shown = this.row.querySelector("output");
+    if (shown) shown.textContent = this.prices[this.level];
+  }
+  /** The item at its price, as the API knows it. */
+  get choice() { return this.levels[this.level].trim(); }
+}
+
+export const items = [...document.querySelectorAll("#answer tbody tr")].map((row) => new Item(/** @type {HTMLTableRowElement} */ (row)));

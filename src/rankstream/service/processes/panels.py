@@ -1,0 +1,211 @@
+"""What the tabs of a market's page show besides the forms: sections with tables, and with charts for the browser."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.drift import DriftReport, drift_report
+from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.reports.answers import MAX_SUBSTITUTED_ITEMS, Answers
+from rankstream.reports.blocks import Chart, Section, render, table
+from rankstream.reports.findings import drift_section
+from rankstream.reports.make import report
+from rankstream.reports.overview import differences, findings_section
+from rankstream.reports.sections import demand_section, fit_section, joined, substitution_section, types_section
+from rankstream.service.limits import RefusedError
+from rankstream.service.processes.questions import Answerer, at_levels, counted, period_ends
+from rankstream.service.storage import states as store
+from rankstream.service.storage.log import batches_after
+from rankstream.service.storage.states import CoursePoint
+from rankstream.streams.live import Record
+
+MAX_DRIFT_RECORDS = 20_000
+"""Records that drift and shares over time are about."""
+SLICES, TYPES = 12, 10
+NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
+REMEDY = "Tastes changed: let the market forget (half_life, window), or look for changes (detect), by its settings."
+FOLLOWS = "The model follows the change, as its settings say: earlier choices count for less, or no more."
+COURSE = "The model's distance from the observed shares, and what of it could still be gained, since the first record."
+CHANGES = ("at record", "learned at (UTC)", "evidence grew since about record")
+TABS: dict[str, tuple[str, ...]] = {
+    "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
+    "customers": ("flows", "types", "matrix"), "data": ("offers", "fit"),
+}  # fmt: skip
+"""The sections of each tab."""
+
+
+class PanelAnswerer(Answerer):
+    """Answers what pages ask, besides what everybody can ask."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.kinds |= {"panels": self.panels, "report": self.report}
+
+    def panels(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The tabs of a market's page as HTML, and what its answers should warn about."""
+        model = self.model(question)
+        answers = cache(lambda: Answers.of(model))  # several sections need it, and each says where it fails
+        curves = cache(lambda: answers().curves(MAX_SUBSTITUTED_ITEMS))
+        counts = cache(lambda: self.learned(question)[1])
+        points = store.course_points(self.store, question["market"])
+        over_time = cache(lambda: self._over_time(question, points))
+        moves = cache(lambda: substitution_section(answers().moves, answers().shares or None, model))
+        demand = cache(
+            lambda: demand_section(curves()) if curves() else Section("demand", "What prices do", (NO_PRICES,))
+        )
+        made: dict[str, Callable[[], Section]] = {
+            "findings": lambda: findings_section(
+                model, counts(), answers().moves, curves(), interval_words(model.about)
+            ),
+            "demand": lambda: replace(demand(), parts=demand().parts[:1]),
+            "elasticity": lambda: Section("elasticity", "Price elasticity", (), demand().parts[1:]),
+            "trend": lambda: Section("trend", "Shares over time", (), over_time()[0].parts[:1]),
+            "timeline": lambda: Section("timeline", "Time line", (), over_time()[0].parts[:1]),
+            "drift": lambda: replace(over_time()[0], parts=over_time()[0].parts[1:]),
+            "course": lambda: course_section(points, question["alarms"]),
+            "flows": lambda: replace(moves(), name="flows", parts=moves().parts[:1]),
+            "matrix": lambda: Section("matrix", "All substitutions", (), moves().parts[1:]),
+            "types": lambda: types_section(model, answers().types, answers().rankings(TYPES), TYPES),
+            "offers": lambda: offers_section(counts()),
+            "fit": lambda: fit_section(model, counts(), question["proven"]),
+        }
+        tabs = {
+            tab: render("panels.html", "rankstream.service.page", sections=_shown(names, made))
+            for tab, names in TABS.items()
+        }
+        try:
+            change = over_time()[1]
+        except (ValueError, RefusedError):
+            change = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
+        return {"tabs": tabs, "warnings": fit_warnings(model.about), "change": change}
+
+    def _over_time(self, question: dict[str, Any], points: Sequence[CoursePoint]) -> tuple[Section, dict[str, Any]]:
+        """Drift and shares over time, of the latest records in the log; and what the header says of it."""
+        first = max(0, question["records"] - MAX_DRIFT_RECORDS)
+        batches = batches_after(self.log, question["market"], first, {}, MAX_DRIFT_RECORDS)
+        records = at_levels(batches, question["price_levels"])
+        if len(records) < 2:
+            raise ValueError("The log has fewer than two records of the market: send more choices.")
+        is_file = store.is_file(self.store, question["market"])
+        begin, whole = question["records"] - len(records), counted(records)
+        ends = period_ends(records, min(SLICES, len(records) // 2 + 1), is_file)
+        slices, spans, dated = [], list[tuple[float, float]](), all(one.time is not None for one in records)
+        for start, end in pairwise(ends):
+            part = ChoiceCounts(whole.assortments)
+            offered, chosen, number, _ = zip(*records[start:end], strict=True)
+            part.observe(list(offered), list(chosen), list(number))
+            slices.append(part)
+            spans.append(_span(records[start:end]) if dated else (float(begin + start + 1), float(begin + end)))
+        half = period_ends(records, 2, is_file)[1]
+        found = drift_report(*(counted(part, is_file) for part in (records[:half], records[half:])))
+        noticed = [record_at(points, one["choice"]) for one in question["alarms"]]
+        alarms = [one if not dated else (records[one - begin - 1].time or 0.0) for one in noticed if one > begin]
+        remedy = FOLLOWS if question["follows"] else REMEDY
+        section = drift_section(found, slices, spans, remedy, "record", alarms)
+        return section, {"label": _change_label(found, alarms, dated), "words": found.verdict}
+
+    def report(self, question: dict[str, Any]) -> str:
+        """A whole report on a market, without a comparison of models."""
+        counts = self.learned(question)[1]
+        return report(self.model(question), counts, title=question["title"], rivals=None).html
+
+
+def _change_label(found: DriftReport, alarms: Sequence[float], dated: bool) -> str:
+    """Whether a market changed, in two to four words."""
+    if alarms:
+        day = datetime.fromtimestamp(alarms[-1], UTC) if dated else None
+        return f"Changed at record {alarms[-1]:,.0f}" if day is None else f"Changed on {day.day} {day:%B}"
+    return "Changed lately" if found.changed else "Stable" if found.tested else "Change not tested"
+
+
+def _span(records: Sequence[Record]) -> tuple[float, float]:
+    times = [one.time or 0.0 for one in records]
+    return min(times), max(times)
+
+
+def offers_section(counts: ChoiceCounts) -> Section:
+    """The offers made most often, by what differs from the most frequent one."""
+    offers, order = counts.assortments, (-counts.totals).argsort(kind="stable").tolist()
+    usual = offers.offers[order[0]]
+    rows = [
+        (
+            differences(usual, offers.offers[place]) or "the most frequent offer",
+            f"{round(counts.totals[place], 1):,.12g}",
+        )
+        for place in order
+        if counts.totals[place] > 0.0
+    ]
+    heads = ("what differs from the most frequent offer", "choices")
+    shown = table("Offers and how often customers chose from them", heads, rows, most=50, which="most frequent")
+    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
+
+
+def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
+    """Error and certified gap of a market since its first model, and the changes that were noticed."""
+    changes = [{name: record_at(points, one[name]) for name in ("choice", "since")} for one in alarms]
+    parts: list[Any] = []
+    if points:
+        cells = [
+            (f"{one.position:,}", moment(one.made), *("" if part is None else f"{part:.4f}" for part in one[3:]))
+            for one in reversed(points)
+        ]
+        heads = ("records", "learned at (UTC)", "distance", "certified gap")
+        shown = table("Error and gap, the latest first", heads, cells, which="latest")
+        values = {
+            "points": [(one.position, one.distance, one.gap) for one in points],
+            "changes": [one["choice"] for one in changes],
+        }
+        parts.append(Chart("course", "Error and certified gap by the number of records", values, shown))
+    if changes:
+        noticed = [
+            (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
+        ]
+        parts.append(table("Changes that were noticed, the latest first", CHANGES, noticed, which="latest"))
+    words = (COURSE, f"Changes that were noticed: {len(alarms):,}.")
+    return Section("course", "Accuracy so far", words, tuple(parts))
+
+
+def record_at(points: Sequence[CoursePoint], choice: float) -> int:
+    """The record that a choice came with: a record may count many choices, and changes are numbered by choices.
+
+    >>> record_at([CoursePoint(10, 0.0, 500.0, None, None), CoursePoint(20, 0.0, 1500.0, None, None)], 1000)
+    15
+    """
+    choices, records = [0.0, *(one.choices for one in points)], [0.0, *(float(one.position) for one in points)]
+    return round(float(np.interp(choice, choices, records)))
+
+
+def moment_at(points: Sequence[CoursePoint], record: int) -> str:
+    """When the first point of the course from a record on was learned; nothing where there is none."""
+    return next((moment(one.made) for one in points if one.position >= record), "")
+
+
+def moment(seconds: float) -> str:
+    """A time for a table.
+
+    >>> moment(0.0)
+    '1970-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> list[Section]:
+    """The sections of a tab, without those that have nothing to say."""
+    found = [_attempt(name, made[name]) for name in names]
+    return [one for one in found if one.sentences or one.parts]
+
+
+def _attempt(name: str, make: Callable[[], Section]) -> Section:
+    """A section, or why there is none."""
+    try:
+        return make()
+    except (ValueError, RefusedError) as error:
+        sentence = error.sentence if isinstance(error, RefusedError) else str(error)
+        return Section(name, name.capitalize(), (f"This cannot be shown yet. {sentence}",))
