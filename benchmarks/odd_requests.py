@@ -5,8 +5,6 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from rankstream.service.page.process import key_of
-
 MARKETS = ("cafe", "bar", "a.b-c_d")
 ITEMS = (
     "tea",
@@ -159,7 +157,6 @@ class Maker:
             "Authorization": self.pick("Bearer", "Bearer rs__", "Basic \u00ff", ""),
             "If-None-Match": self.pick("*", "", "W/\u00ff"),
             "Content-Length": self.pick("-1", "x", "99999999999", "0"),
-            "Rankstream-Part": self.pick("panels", "what-if", "x"),
         }  # fmt: skip
         if self.random.random() < 0.2:
             name = self.random.choice(sorted(odd))
@@ -176,25 +173,25 @@ class Maker:
         return text.encode()
 
     def form(self) -> Odd:
-        """A form of the pages."""
-        market = self.pick(*MARKETS)
-        fields = [("on", key_of(self.pick(*ITEMS).strip())) for _ in range(3)]
-        fields += [(f"margin-{key_of(item.strip())}", str(self.mostly(1.5))) for item in ITEMS[:4]]
-        fields += [
-            ("ask", self.pick("shares", "best", "next", "?")),
-            ("among", self.pick("all", "ticked", "more", "?")),
-        ]
-        fields += [(name, str(self.mostly(2, 0.5))) for name in ("at_most", "at_least")]
-        fields += [("token", self.pick(*TEXTS)), ("to", self.pick("/", "//evil", "/\\evil", "\u00ff", "/%0d%0a", ""))]
+        """The form of the login page."""
+        fields = [("token", self.pick(*TEXTS)), ("to", self.pick("/", "//evil", "/\\evil", "\u00ff", "/%0d%0a", ""))]
         body = "&".join(f"{name}={quote_plus(value, errors='replace')}" for name, value in fields)
-        path = self.pick(f"/markets/{market}", f"/markets/{market}", f"/markets/{market}", "/login", "/logout")
         origin = "http://localhost" if self.random.random() < 0.7 else self.pick(*ORIGINS)
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": origin}
-        return Odd("POST", path, {**self.headers(), **headers}, self.pick(body, body, body, "%ff=%", "\u00ff").encode())
+        body = self.pick(body, body, body, "%ff=%", "\u00ff")
+        return Odd("POST", self.pick("/login", "/logout"), {**self.headers(), **headers}, body.encode())
+
+    def preferences(self) -> Odd:
+        """What the page remembers of a market."""
+        margins = {item: self.mostly(1.5) for item in self.random.sample(ITEMS, 3)}
+        content = {"margins": self.mostly(margins), "shelf": self.mostly(self.offer()), "currency": self.mostly("EUR")}
+        path = f"/page/{self.pick(*MARKETS, 'a b', '%00')}/preferences"
+        return Odd("PUT", path, self.headers(), self.body(self.mostly(content, 0.95)))
 
     def request(self) -> Odd:
         """The next request: choices, questions, settings, pages or forms."""
-        kinds = (self.choices, self.choices, self.choices, self.change, self.question, self.asked, self.page, self.form)
+        kinds = (self.choices, self.choices, self.choices, self.change, self.question, self.asked, self.page)
+        kinds += (self.form, self.preferences)
         return self.random.choice(kinds)()
 
     def path(self) -> str:
@@ -231,9 +228,10 @@ class Maker:
     def page(self) -> Odd:
         """A page for people, or for whoever runs the server."""
         odd = quote(str(self.value(2)), errors="replace")
-        market = f"/markets/{self.pick(*MARKETS, 'a b', '%00')}"
+        name = self.pick(*MARKETS, "a b", "%00")
+        market = self.pick(f"/markets/{name}", f"/page/{name}/panels", f"/page/{name}/preferences")
         plain = (
             *("/", "/v1/markets", "/metrics", "/healthz", "/readyz", "/openapi.json", f"/login?to={odd}"),
-            *("/static/style.css", "/static/.."),
+            *("/static/x/page.css", "/static/..", f"/open?link={odd}"),
         )
         return Odd("GET", self.pick(market, market, market, *plain), self.headers(), b"")
