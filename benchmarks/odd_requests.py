@@ -190,8 +190,8 @@ class Maker:
 
     def request(self) -> Odd:
         """The next request: choices, questions, settings, pages or forms."""
-        kinds = (self.choices, self.choices, self.choices, self.change, self.question, self.asked, self.page)
-        kinds += (self.form, self.preferences)
+        kinds = [self.choices] * 3
+        kinds += [self.change, self.question, self.asked, self.page, self.form, self.preferences]
         return self.random.choice(kinds)()
 
     def path(self) -> str:
@@ -232,6 +232,6 @@ class Maker:
         market = self.pick(f"/markets/{name}", f"/page/{name}/panels", f"/page/{name}/preferences")
         plain = (
             *("/", "/v1/markets", "/metrics", "/healthz", "/readyz", "/openapi.json", f"/login?to={odd}"),
-            *("/static/x/page.css", "/static/..", f"/open?link={odd}"),
+            *("/static/x/page.css", "/static/..", f"/open?key={odd}"),
         )
         return Odd("GET", self.pick(market, market, market, *plain), self.headers(), b"")
