@@ -85,7 +85,7 @@ def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
         shown = show(page, tab)
         assert page.locator("main > .tab:visible").count() == 1
         assert page.locator(".tabs a[aria-current]").get_attribute("href") == f"#{tab}"
-        for figure in shown.locator("figure[data-kind]").all():
+        for figure in shown.locator("figure[data-kind]:not(#periods-chart)").all():  # whose table is open below it
             assert figure.locator("details table").count() == 1  # every chart has its table
     show(page, "customers").get_by_label("When this item is gone").select_option("pie")
     page.locator("#customers svg", has_text="Buyers of pie").wait_for()

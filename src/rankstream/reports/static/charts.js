@@ -30,6 +30,8 @@ export function plot(options) {
     ...options,
   });
   drawn.querySelectorAll("style").forEach((/** @type {Element} */ one) => one.remove());
+  // the figure says what it shows, and a group may not have a label of its own
+  drawn.querySelectorAll("[aria-label]").forEach((/** @type {Element} */ one) => one.removeAttribute("aria-label"));
   return drawn;
 }
 
