@@ -96,6 +96,22 @@ def test_columns_make_several_markets_and_prices_have_levels(tmp_path: Path) -> 
         assert "Price of tea" in client.get("/markets/Harbour").text
 
 
+def test_receipts_with_a_stock_log_open_as_choices(tmp_path: Path) -> None:
+    sales = [
+        f"2026-03-02 {hour:02}:{minute:02},{item}" for hour, item in ((9, "tea"), (11, "pie")) for minute in range(40)
+    ]
+    (tmp_path / "receipts.csv").write_text("\n".join(["time,item", *sales]) + "\n")
+    stock = ("2026-03-02 08:00,tea,9", "2026-03-02 08:00,pie,9", "2026-03-02 10:00,tea,0", "2026-03-02 08:00,bun,5")
+    (tmp_path / "stock.csv").write_text("\n".join(["time,item,on_hand", *stock]) + "\n")
+    words = (str(tmp_path / "receipts.csv"), "--stock", str(tmp_path / "stock.csv"), "--stock-format", "events")
+    with opened(tmp_path, *words, "--method", "mnl") as (client, told):
+        client.get(told["open"])
+        wait_for(lambda: "What if" in client.get("/markets/receipts").text)
+        counts = [json.loads(line) for line in client.get("/page/receipts/counts").text.splitlines()]
+        found = {(frozenset(line["offered"]), line["chosen"]): line["count"] for line in counts if line["count"]}
+        assert found == {(frozenset({"tea", "pie", "bun"}), "tea"): 40, (frozenset({"pie", "bun"}), "pie"): 40}
+
+
 def test_a_link_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     link = PageLink("token", "/")
     assert not link.take(link.key)  # not yet

@@ -4,7 +4,6 @@ import json
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ import typer
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import print_plain
 from rankstream.cli.fit import METHODS
-from rankstream.cli.options import AsJson, ReadingOptions, choice, levels_in, reading_options
+from rankstream.cli.options import SALES, AsJson, ReadingOptions, choice, levels_in, reading_options
 from rankstream.cli.serve import missing
 
 LOG_NAME = "log.sqlite3"
@@ -85,11 +84,16 @@ def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: 
     """What the process that reads files is told of each."""
     from rankstream.service.storage.tokens import market_name
 
-    given = {one.name: getattr(reading, one.name) for one in fields(reading) if not one.name.startswith("_")}
+    given = {name: value for name, value in vars(reading).items() if not name.startswith("_") and name not in SALES}
     given |= {
         "prices": given.pop("price_columns"),
         "partitions": reading.partitions.split(",") if reading.partitions else (),
     }
+    if reading.stock is not None:
+        prices = None if reading.price_list is None or reading.price_list == "paid" else Path(reading.price_list)
+        given = reading.sales_options() | {"rejects": reading.rejects, "on_error": reading.on_error}
+        given |= {"stock": Path(reading.stock), "prices": prices or reading.price_list}
+        given |= {"visits": None if reading.visits is None else Path(reading.visits)}
     levels = levels_in(reading.price_levels)
     given["price_levels"] = (
         {str(item): list(prices) for item, prices in levels.levels.items()} if hasattr(levels, "levels") else levels

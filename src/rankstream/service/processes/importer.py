@@ -15,7 +15,7 @@ from typing import Any
 from rankstream._core.terminal import as_json
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers import Reading, read
+from rankstream.data.readers import Reading, read, read_sales
 from rankstream.estimation.budget import fit_within
 from rankstream.models.files import kind_of, model_in
 from rankstream.service.journal import note
@@ -151,7 +151,10 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
         options |= (
             {} if levels is None else {"price_levels": PriceLevels(levels) if isinstance(levels, dict) else levels}
         )
-        found = read(path, time_slices=None if task["by"] else TIME_SLICES, by=task["by"], **options)
+        if "stock" in options:
+            found = read_sales(path, by=task["by"], **options)
+        else:
+            found = read(path, time_slices=None if task["by"] else TIME_SLICES, by=task["by"], **options)
         if not task["by"]:
             first.take(found, found.counts)
             return
