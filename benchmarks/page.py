@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Request, sync_playwright
 
 import rankstream as rs
 
@@ -50,11 +50,11 @@ def write_choices(path: Path, items: int) -> None:
 
 def weigh(page: Page, url: str) -> int:
     """Load a page, and return the compressed bytes of everything that came."""
-    sizes: list[int] = []
-    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    loaded: list[Request] = []
+    page.on("requestfinished", loaded.append)
     page.goto(url)
     page.locator("body[data-begun]").wait_for(timeout=300_000)
-    return sum(sizes)
+    return sum(request.sizes()["responseBodySize"] for request in loaded)
 
 
 def main(words: Sequence[str] | None = None) -> None:
