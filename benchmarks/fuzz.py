@@ -92,6 +92,8 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
         return [model, "--data", "good.csv" if kind == ".html" else data, "-o", page, *costs, *quick, *less]
     if command.startswith("serve"):
         return served(random, command.removeprefix("serve "))
+    if command == "open":
+        return ["missing.csv"]  # what can be opened would be served until Ctrl-C
     if command == "predict":
         asked = ["--offers", odd] if kind == ".offers" else ["--offer", random.choice(["tea;pie", "tea;nothing"])]
         return [model, *asked, *(["--interval", "0.9", "--data", odd, *skip] if kind == ".csv" else [])]

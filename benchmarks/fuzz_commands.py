@@ -13,6 +13,7 @@ KINDS = {
     "demo": ("options",),
     "reproduce": (".toml", "options"),
     "report": (".model", ".csv", ".items", ".html", "options"),
+    "open": ("options",),
     "serve run": ("options",),
     "serve backup": (".sqlite3", "options"),
     "serve export": (".sqlite3", "options"),
@@ -50,8 +51,9 @@ WRITTEN = ("--out", "--rejects", "--plot")  # which are never a device: a fuzzer
 READING_WORDS = (
     *("--no-choice", "--format", "--columns", "--separator", "--encoding", "--sheet", "--partitions"),
     *("--price-columns", "--price-levels", "--on-error", "--decimal", "--dates"),
+    *("--category", "--per-receipt", "--conflicts", "--stock-format", "--timezone"),
 )
-READING_PATHS = ("--contents", "--rejects")
+READING_PATHS = ("--contents", "--rejects", "--stock", "--visits", "--price-list")
 NUMERIC = {
     "fit": ("--tolerance", "--seed", "--outside-share", "--half-life", "--budget", "--jobs", "--timeout"),
     "predict": ("--seed", "--interval", "--replicates", "--outside-share"),
@@ -67,6 +69,7 @@ NUMERIC = {
     "compare": ("--folds", "--seed", "--outside-share"),
     "demo": ("--seed", "--tolerance", "--per-round", "--max-rounds"),
     "reproduce": ("--instances", "--jobs", "--seed"),
+    "open": ("--budget", "--port", "--seed", "--outside-share"),
     "serve run": ("--port", "--seed", "--keep"),
 }
 """Options that take a number, or a number with a unit."""
@@ -86,6 +89,7 @@ WORDS = {
     ),
     "drift": ("--at", "--control", "--by", "--market", *READING_WORDS),
     "compare": ("--models", "--holdout", *READING_WORDS),
+    "open": ("--by", "--method", *READING_WORDS),
     "serve run": ("--host", "--allow-host", "--limit"),
     "serve token create": ("--market", "--may", "--name", "--expires"),
 }
@@ -101,6 +105,7 @@ PATHS = {
     "drift": ("--offers", *READING_PATHS),
     "compare": ("--plot", *READING_PATHS),
     "demo": ("--out",),
+    "open": ("--keep", *READING_PATHS),
     "reproduce": ("--out",),
 }
 """Options that take a file or a folder."""
@@ -111,6 +116,7 @@ FLAGS = {
     "report": ("--intervals", "--compare"),
     "stream": ("--detect", "--to-end"),
     "drift": ("--by-offer",),
+    "open": ("--browser",),
     "serve run": ("--new-markets",),
 }
 """Options that take nothing; ``--json`` is tried with every command."""

@@ -190,7 +190,7 @@ class Maker:
 
     def request(self) -> Odd:
         """The next request: choices, questions, settings, pages or forms."""
-        kinds = [self.choices] * 3
+        kinds = [self.choices] * 4
         kinds += [self.change, self.question, self.asked, self.page, self.form, self.preferences]
         return self.random.choice(kinds)()
 
@@ -218,7 +218,9 @@ class Maker:
     def asked(self) -> Odd:
         """A question without one, also by methods that are not there."""
         odd = quote(str(self.value(2)), errors="replace")
-        kind = self.pick("segments", "drift", "substitution", "certificate", "model", "settings", "..", "%2e", "")
+        kind = self.pick(
+            "segments", "drift", "substitution", "certificate", "model", "settings", "counts", "..", "%2e", ""
+        )
         more = self.pick("", f"?top={odd}&last={odd}&level={odd}")
         if self.random.random() < 0.1:
             return Odd("GET", "/v1/markets/nowhere/events", self.headers(), b"")  # of others, they never end

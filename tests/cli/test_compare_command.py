@@ -84,7 +84,7 @@ def test_table_in_a_pipe_is_quiet(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout.startswith("model ")
-    assert "significantly" in done.stdout
+    assert " close" in done.stdout  # no model is significantly better
 
 
 @pytest.mark.usefixtures("data")

@@ -78,7 +78,7 @@ def test_one_market_is_called_one_market(tmp_path: Path) -> None:
 def test_fit_refuses_what_is_for_one_model(more: list[str], folder: Path) -> None:
     done = run(*WORDS, "--out", "other", *more, cwd=folder)
     assert done.returncode == 2
-    assert "not for many markets: leave it out." in done.stderr
+    assert "does not work with many markets: leave it out." in done.stderr
     assert not (folder / "other").exists()
 
 

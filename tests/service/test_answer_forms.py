@@ -198,7 +198,7 @@ def test_few_choices_are_provisional(tmp_path: Path) -> None:
         one.learn()
         offers = {"offers": [["tea", "nothing"]]}
         assert one.post("/new/predict", offers).json()["provisional"] is True
-        sentence = "Not enough choices yet: predictions from fewer than 30 choices are provisional."
+        sentence = "Predictions from fewer than 30 choices are provisional."
         assert sentence in one.http.request("GET", "/markets/new").text
         one.send("new", [TEA])
         one.learn()

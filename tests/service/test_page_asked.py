@@ -96,4 +96,4 @@ def test_a_market_that_is_too_large_for_refits_says_so(tmp_path: Path, monkeypat
         monkeypatch.setattr(one.service.refitting, "ask", lambda _: (503, "It died."))
         one.send("bar", CAFE)
         one.learn()
-        assert "were given up" in with_intervals(one, "bar", [OFFER])["intervals"]
+        assert "took too long" in with_intervals(one, "bar", [OFFER])["intervals"]

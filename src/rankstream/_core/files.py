@@ -128,7 +128,7 @@ def check_picture(path: Path) -> None:
     """Refuse what would fail only after the work is done."""
     check_target(path, "the picture")
     if path.suffix.lower() not in PICTURE_ENDINGS:
-        raise ValueError(f"{path.name} does not name a picture: let it end in .png, .svg, .pdf or .jpg.")
+        raise ValueError(f"{path.name} is not the name of an image: use one that ends in .png, .svg, .pdf or .jpg.")
 
 
 def save_picture(figure: Any, path: Path) -> None:

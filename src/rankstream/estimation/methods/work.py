@@ -32,7 +32,7 @@ MIN_SECONDS = 10.0  # that it may whatever the budget
 MAX_OVERRUN = 4.0  # times the budget: cut short at a sixth of its time, 10 x 600 offers had 0.6 of nearest's error
 
 
-class Work(NamedTuple):
+class PredictedWork(NamedTuple):
     """Predicted CPU seconds and bytes of a fit."""
 
     seconds: float
@@ -93,7 +93,7 @@ def terms(sizes: Sizes) -> dict[str, tuple[float, ...]]:
     }
 
 
-def predict_work(counts: ChoiceCounts) -> dict[str, Work]:
+def predict_work(counts: ChoiceCounts) -> dict[str, PredictedWork]:
     """Predict CPU seconds and memory of the methods that run to their end; the others improve while there is time."""
     sizes = sizes_of(counts)
     tables = sizes.sets * (8.0 * sizes.items * (9 + sizes.items) + 1500.0)  # of a chain, and of about 60 classes
@@ -101,7 +101,7 @@ def predict_work(counts: ChoiceCounts) -> dict[str, Work]:
     found = {}
     for name, amounts in terms(sizes).items():
         seconds = sum(one * amount for one, amount in zip(SECONDS[name], amounts, strict=True))
-        found[name] = Work(seconds, tables + sampled if name == "max-entropy" else 100.0 * sizes.coordinates)
+        found[name] = PredictedWork(seconds, tables + sampled if name == "max-entropy" else 100.0 * sizes.coordinates)
     return found
 
 
