@@ -86,9 +86,7 @@ def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
         assert page.locator("main > .tab:visible").count() == 1
         assert page.locator(".tabs a[aria-current]").get_attribute("href") == f"#{tab}"
         for figure in shown.locator("figure[data-kind]:not(#periods-chart)").all():  # whose table is open below it
-            figure.locator("details table").wait_for(
-                state="attached"
-            )  # every chart has its table, also when drawn anew
+            figure.locator("details table").wait_for(state="attached")  # also of a chart that is drawn anew
     show(page, "customers").get_by_label("When this item is gone").select_option("pie")
     page.locator("#customers svg", has_text="Buyers of pie").wait_for()
     show(page, "changes")
