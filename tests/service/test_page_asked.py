@@ -1,10 +1,12 @@
 """What the script of a page asks, without a browser: intervals that come later, offers and what they are worth."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rankstream.service.intervals import Intervals, Refits
 from rankstream.service.processes import refits
 from service_pages import ask, cafe
 from serving import CAFE, PIE, Shop, drawn, shop
@@ -97,3 +99,18 @@ def test_a_market_that_is_too_large_for_refits_says_so(tmp_path: Path, monkeypat
         one.send("bar", CAFE)
         one.learn()
         assert "took too long" in with_intervals(one, "bar", [OFFER])["intervals"]
+
+
+def test_refits_of_a_model_that_was_replaced_are_not_given_up(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        drawn(one)
+        one.send("cafe", CAFE)
+        one.settle("cafe", served="sparse")
+        one.learn()
+        row = one.service.row("cafe")
+        before = one.service.model_of(row)
+        one.send("cafe", [PIE] * 40)
+        one.learn()
+        refits = Refits(digest=before.digest)
+        asyncio.run(Intervals(one.service)._refit(row, before, refits))
+        assert (refits.digest, refits.sentence) == ("", "")  # the next question asks for those of the new model
