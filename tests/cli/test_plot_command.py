@@ -157,16 +157,25 @@ def panels_of(name: str) -> dict[str, list[str]]:
 
 def test_help_groups_options_and_shows_the_most_used_first() -> None:
     fit = panels_of("fit")
-    assert list(fit) == ["Arguments", "Model", "Reading the file", "Time", "Several markets", "Output"]
+    assert list(fit) == ["Arguments", "Model", "Reading the file", "Receipts", "Time", "Several markets", "Output"]
     assert [options[0] for options in list(fit.values())[1:]] == [
         "--method",
         "--price-columns",
+        "--stock",
         "--since",
         "--by",
         "--out",
     ]
     decide = panels_of("decide")
-    assert list(decide)[1:] == ["Options", "Constraints", "Reading the file", "Time", "Several markets", "Output"]
+    assert list(decide)[1:] == [
+        "Options",
+        "Constraints",
+        "Reading the file",
+        "Receipts",
+        "Time",
+        "Several markets",
+        "Output",
+    ]
     assert decide["Options"][0] == "--margins"
 
 
@@ -179,7 +188,20 @@ def test_help_is_a_tour() -> None:
     lines = [line for line in text.split("Commands")[1].splitlines()[1:] if len(line.split()) > 3]
     commands = [line.split()[1] for line in lines if not line.startswith("\u2502    ")]  # no second lines of a text
     assert commands == [
-        *("demo", "fit", "predict", "show", "plot", "decide", "report", "stream", "drift", "compare", "reproduce"),
+        *(
+            "demo",
+            "open",
+            "fit",
+            "predict",
+            "show",
+            "plot",
+            "decide",
+            "report",
+            "stream",
+            "drift",
+            "compare",
+            "reproduce",
+        ),
         "serve",
     ]
     assert "--install-completion" in text

@@ -20,7 +20,7 @@ BAD: list[tuple[str, str, str]] = [
     ("offered,chosen\na;b,a\n,a\n", "empty", "line 3: the offer is empty"),
     ("offered,chosen\na;b,\n", "empty", "line 2: the choice is empty"),
     ("offered,chosen\na;;b,a\n", "empty", "line 2: the offer 'a;;b' has an empty item"),
-    ("offered,chosen\na;a,a\n", "repeated item", "line 2: the offer 'a;a' names an item twice"),
+    ("offered,chosen\na;a,a\n", "repeated item", "line 2: the offer 'a;a' lists an item twice"),
     ("offered,chosen\na;x,a\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
     ("offered,chosen\na;b,x\n", "unknown item", "line 2: the item 'x' is not among the 3 items"),
     ("offered,chosen\n\n\na;b\n", "malformed", "line 4: there are fewer values than columns"),
@@ -32,7 +32,7 @@ BAD: list[tuple[str, str, str]] = [
     ("obs,item,chosen\n1,a,1\n2,a,0\n2,b,0\n1,b,0\n", "flag", "line 3: no item is marked as chosen"),
     ("obs,item,chosen\n1,a,maybe\n1,b,1\n", "flag", "line 2: the chosen flag 'maybe' of the item 'a'"),
     ("obs,item,chosen\n1,a,1\n,b,1\n", "empty", "line 3: the observation has no id"),
-    ("obs,item,chosen\n1,a,1\n1,a,0\n", "repeated item", "line 2: the offer 'a;a' names"),
+    ("obs,item,chosen\n1,a,1\n1,a,0\n", "repeated item", "line 2: the offer 'a;a' lists"),
     ("obs,item,chosen\n1,a,1\n1,b\n", "malformed", "line 3: there are fewer values"),
     ("obs,item,chosen,count\n1,a,1,2\n1,b,0,3\n", "malformed", "different values of 'count'"),
     (
@@ -158,7 +158,7 @@ def test_headers_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     for content, words in {
         b'"offered"x,chosen\na,a\n': "this is not CSV",
-        b"\xff,chosen\na,a\n": "this is not a CSV file in UTF-8: .* such as 'latin-1'",
+        b"\xff,chosen\na,a\n": "this is not a CSV file in UTF-8: .* such as encoding='latin-1'",
     }.items():
         path.write_bytes(content)
         with pytest.raises(ValueError, match=words):
