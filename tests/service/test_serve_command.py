@@ -62,7 +62,7 @@ def test_an_export_can_be_fitted(folder: Path) -> None:
 def test_rebuild(folder: Path) -> None:
     done = run("serve", "rebuild", "shop", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "records from the log. The old state is learned.sqlite3." in done.stdout
+    assert "records. The old state is kept as learned.sqlite3." in done.stdout
     assert set(json.loads(run("serve", "rebuild", "shop", "--json", cwd=folder).stdout)) == {
         "file",
         "records",

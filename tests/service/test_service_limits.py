@@ -86,7 +86,7 @@ def test_bodies_that_nothing_reads_are_not_read(opened: Shop) -> None:
     tokens.create(opened.folder, ["*"], ["read"])
     form = {"content-type": guard.FORM, "origin": "http://localhost"}
     answer, read = ask(opened, "/markets/cafe", [NEVER], **form)
-    assert (answer["status"], answer["headers"][b"location"], read) == (303, b"/login?to=/markets/cafe", 0)
+    assert (answer["status"], read) == (405, 0)  # the page has no form
     assert ask(opened, "/login", [b"x" * 20_000], **form)[0]["status"] == 413
 
 

@@ -148,7 +148,12 @@ def answering_routes(
         row, published = found(request, market)
         return {**headed(row, published), **await asked(service.quick, row, published, "substitution")}
 
-    @router.get("/{market}/counts", responses={**problems(404, 409, 429), **LINES}, summary="The counts")
+    @router.get(
+        "/{market}/counts",
+        response_class=Response,
+        responses={**problems(404, 409, 429), **LINES},
+        summary="The counts",
+    )
     async def counts(request: Request, market: Market) -> Response:
         """How often each item of each offer was chosen, as JSON Lines that ``rankstream fit`` reads."""
         row, published = found(request, market)
