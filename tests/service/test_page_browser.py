@@ -202,7 +202,7 @@ def test_the_best_offer_is_compared_taken_over_and_downloaded(
     page.get_by_text("No item has a margin or a cost").wait_for()
     (tmp_path / "items.csv").write_text("item;margin\n" + "".join(f"{item};{one}\n" for item, one in margins.items()))
     page.get_by_label("From a file").set_input_files(tmp_path / "items.csv")
-    assert page.get_by_label("Margin of pie").input_value() == "3.0"
+    wait_for_value(page.get_by_label("Margin of pie"), "3.0")
     page.get_by_label("Currency").fill("EUR")
     page.get_by_role("button", name="Find the best offer").click()
     page.get_by_role("heading", name="The best offer").last.wait_for()
@@ -226,6 +226,13 @@ def test_the_best_offer_is_compared_taken_over_and_downloaded(
     page.get_by_text("Write a whole number of items").wait_for()
 
 
+def wait_for_value(box: Any, value: str) -> None:
+    """Files and what the server remembers are read after the page is there."""
+    from playwright.sync_api import expect
+
+    expect(box).to_have_value(value, timeout=1000.0 * LONG)
+
+
 def test_margins_are_remembered_here_and_on_the_server(see: Callable[..., Seen]) -> None:
     seen = see()
     page = seen.open("/markets/odd")
@@ -234,12 +241,12 @@ def test_margins_are_remembered_here_and_on_the_server(see: Callable[..., Seen])
     with page.expect_response(lambda found: found.request.method == "PUT"):
         box.fill("1.25")
     page = seen.open("/markets/odd")
-    assert page.locator("#margins input").first.input_value() == "1.25"
+    wait_for_value(page.locator("#margins input").first, "1.25")
     other = see()  # another browser, with a token that may manage
     page = other.open("/markets/odd")
-    assert page.locator("#margins input").first.input_value() == "1.25"
+    wait_for_value(page.locator("#margins input").first, "1.25")
     page.evaluate("localStorage.setItem('rankstream odd', 'no JSON')")
-    assert other.open("/markets/odd").locator("#margins input").first.input_value() == "1.25"
+    wait_for_value(other.open("/markets/odd").locator("#margins input").first, "1.25")
 
 
 def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
