@@ -74,7 +74,7 @@ async function predict() {
   } catch (error) {
     if (!isAbort(error)) problem.textContent = error instanceof Error ? error.message : String(error);
   } finally {
-    if (asked?.signal === signal) table.setAttribute("aria-busy", "false");
+    if (!signal.aborted) table.setAttribute("aria-busy", "false"); // a newer question is waiting otherwise
   }
 }
 
