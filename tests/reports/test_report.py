@@ -15,6 +15,8 @@ import pytest
 
 from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
+from rankstream.models.entropy.saved_fit import saved_fit
+from rankstream.reports import make
 from rankstream.reports.blocks import Section, TableBlock, table
 from rankstream.reports.make import Report, report
 from rankstream.reports.sections import fit_section, substitution_section
@@ -268,3 +270,32 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert kinds["Best offer"][2] == f"{100 * gain:+.3g}"
     assert "clear gain" in kinds["Best offer"][3]
     assert gain == pytest.approx(decision["value"] - decision["context"]["present_value"])
+
+
+def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:
+    offers = [
+        ("tea", "pie", "no"),
+        ("tea", "no"),
+        ("pie", "cake", "no"),
+        ("tea", "cake", "no"),
+        ("cake", "no"),
+        ("pie", "no"),
+    ]
+    tallies = [50, 30, 20, 70, 30, 40, 35, 25, 45, 30, 25, 60, 40, 55, 45]
+    counts = ChoiceCounts(Assortments(offers), tallies)
+    model = estimate(counts, method="max-entropy").model
+    first = saved_fit(model)
+    assert first is not None
+    refit = make._refit(model, seed=0)
+    assert refit is not None
+    again = saved_fit(refit(counts))
+    assert again is not None
+    assert first.stack is not None
+    assert again.stack is not None
+    np.testing.assert_allclose(again.stack.weights, first.stack.weights)
+    assert again.trust == first.trust
+    page = report(model, counts, intervals="none", rivals=["max-entropy", "mnl"], folds=2)
+    assert any(make.KEPT_WEIGHTS in section.sentences for section in page.sections)
+    logit = estimate(counts, method="mnl").model
+    page = report(logit, counts, intervals="none", rivals=["mnl"], folds=2)
+    assert not any(make.KEPT_WEIGHTS in section.sentences for section in page.sections)

@@ -87,9 +87,9 @@ def compare(
 
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
-    fits = {} if models is None else _named(models, seed)
+    fits = {} if models is None else fits_of(models, seed)
     parts = splits(counts, holdout, folds, seed)
-    fits = fits or _named(names_for(parts[0][0]), seed)
+    fits = fits or fits_of(names_for(parts[0][0]), seed)
     scores: dict[str, list[Score]] = {name: [] for name in (UNIFORM, *fits)}
     units = {UNIFORM: ""}
     for number, (fitted, tested) in enumerate(parts):
@@ -149,7 +149,8 @@ def names_for(counts: ChoiceCounts) -> list[str]:
     return [name for name in MODELS if name not in ORDERLESS] + list(priced)
 
 
-def _named(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, Fit]:
+def fits_of(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, Fit]:
+    """How to fit each of the models to counts: names become functions."""
     if isinstance(models, Mapping):
         fits = dict(models)
     else:

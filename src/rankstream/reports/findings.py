@@ -117,8 +117,8 @@ def _row(
     return (began, f"{total:,.12g}", *("" if one is None else percent(one[0], one[1:]) for one in shares))
 
 
-def comparison_section(found: Comparison) -> Section:
-    """Which kind of model predicts best what it was not fitted to."""
+def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
+    """Which kind of model predicts best what it was not fitted to, with notes on how that was found out."""
     rows = [
         (
             row.name,
@@ -136,6 +136,7 @@ def comparison_section(found: Comparison) -> Section:
     words = (
         f"Each model was fitted to a part of the choices and predicted the rest, {len(found.rows[0].scores)} "
         f"times; {HELD_OUT[found.holdout]} were held out. Orange triangles are significantly behind the best.",
+        *notes,
         found.verdict,
     )
     return Section("comparison", "Compared with other kinds of models", words, (draw,))
