@@ -83,6 +83,15 @@ def test_show_tells_segments_and_gains(path: Path) -> None:
     assert found["items"][0]["gains"] == {"pie": 1.0, "7": 0.0}
 
 
+def test_a_model_that_does_not_say_its_version_is_shown_without_one(path: Path) -> None:
+    content = json.loads(path.read_text())
+    for about in ({**content.get("about", {}), "rankstream": None}, {}):
+        path.write_text(json.dumps(content | {"about": about}))
+        shown = call("show", path)
+        assert shown.exit_code == 0
+        assert "None" not in shown.output
+
+
 def test_show_works_for_dense_models(tmp_path: Path) -> None:
     market = simulate.market(0, n_items=5, n_offers=8, n_test=4)
     model = entropy.fit_max_entropy(next(market.stream(first=3000)), "default").model
@@ -154,6 +163,7 @@ def test_intervals_of_a_model_that_does_not_say_its_method(path: Path) -> None:
         (["predict", "MODEL"], "Give the offers to predict with --offer"),
         (["predict", "MODEL", "--offer", "tea;soup"], "'soup', which is not an item of the model"),
         (["predict", "MODEL", "--offer", "tea;tea"], "more than once"),
+        (["predict", "MODEL", "--offer", "[" * 1000], "which is not an item of the model"),
         (["predict", "nowhere.json", "--offer", "tea"], "no model file nowhere.json"),
         (["predict", "MODEL", "--offers", "nowhere.txt"], "no file nowhere.txt"),
         (["show", "HALF"], "not a complete model file"),

@@ -46,5 +46,8 @@ def test_a_shop_has_at_most_five_processes(tmp_path: Path) -> None:
             assert client.drift("cafe")["tested"] == 2
             wait_for(lambda: client.predictions("cafe", [["tea"]], 0.95)["predictions"][0]["intervals"])
             assert 4 <= len(processes_of(served.process.pid)) <= 5
+            own = os.getpriority(os.PRIO_PROCESS, served.process.pid)
+            for pid in processes_of(served.process.pid):  # the good model does not wait behind everything else
+                assert os.getpriority(os.PRIO_PROCESS, pid) <= own + 5
     finally:
         assert served.stop() == 0
