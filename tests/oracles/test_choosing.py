@@ -55,13 +55,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     ("n", "free", "threads", "dense", "why"),
     [
         (30, 64, 16, True, "takes 8.59 GB of the 64 GB of memory that are free"),
-        (30, 17, 16, False, "30 items needs 8.59 GB of memory, more than half of the 17 GB that are free"),
+        (30, 17, 16, False, "30 items needs 8.59 GB of memory, and may take at most 8.5 GB"),
         (30, 18, 16, True, "takes 8.59 GB of the 18 GB"),
         (30, 64, 8, False, r"all sets of 30 items are more than 2\*\*26 for each thread .* there are 8"),
         (27, 64, 1, False, r"more than 2\*\*26 for each thread .* there is 1\."),
         (27, 64, 2, True, "takes 1.07 GB"),
         (26, 64, 1, True, "takes 0.537 GB"),
-        (26, 1, 1, False, "more than half of the 1 GB"),
+        (26, 1, 1, False, "may take at most 0.5 GB"),
         (31, 640, 99, False, "a table of all sets of 31 items takes too long: 30 is the most"),
         (40, 64, 16, False, "a table of all sets of 40 items takes too long"),
     ],
@@ -88,6 +88,20 @@ def test_unions_take_no_more_memory_than_a_share(machine: pytest.MonkeyPatch) ->
     for free, most in ((64.0 * GB, 2**18 // 6), (4.2e6, 3000), (0.1e6, 500)):
         machine.setattr(choosing, "available_memory", lambda free=free: free)
         assert f"more than {most:,} unions" in oracles.explain(offers)
+
+
+@strategies.compiled_only
+@pytest.mark.usefixtures("machine")
+def test_tables_take_no_more_memory_than_they_may() -> None:
+    offers = tangled(20)
+    assert isinstance(oracles.auto(offers, memory=8 * 2**20), Table)
+    assert isinstance(oracles.auto(offers, memory=8 * 2**20 - 1), oracles.SearchOracle)
+    few = Assortments(offers.offers[18:25], offers.items)
+    unions = oracles.auto(few)
+    assert isinstance(unions, oracles.LatticeOracle)
+    enough = choosing.UNION_BYTES * unions.n_states
+    assert isinstance(oracles.auto(few, memory=enough), oracles.LatticeOracle)
+    assert not isinstance(oracles.auto(few, memory=enough - 1), oracles.LatticeOracle)
 
 
 @strategies.compiled_only

@@ -13,7 +13,7 @@ import strategies
 from rankstream import Assortments, ChoiceCounts, Live, Record
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.oracles import QuickOracle
+from rankstream.oracles import QuickOracle, SearchOracle
 from rankstream.streams import pace
 from rankstream.streams.pace import StreamPace
 from rankstream.streams.runs.departures import offers_to_keep
@@ -248,6 +248,20 @@ def test_the_least_informative_offers_leave_first_and_items_with_them(monkeypatc
     assert live.model.predict(("a", "b"))["a"] > 0.5
     live.observe([Record(("c", "d"), "d", 4)])
     assert live.model.items[-1] == "d"
+
+
+@strategies.compiled_only
+def test_a_stream_has_no_table_that_leaves_no_memory_to_others() -> None:
+    random = np.random.default_rng(1)
+    items = [str(code) for code in range(24)]  # whose table of all sets takes 134 MB
+    offers = [[items[code] for code in random.choice(24, 4, replace=False)] for _ in range(60)]
+    records = [Record(tuple(offer), offer[0]) for offer in offers * 5]
+    live = Live(served="sparse", rounds=1)
+    live.observe(records[:200])
+    assert live.run is not None
+    assert isinstance(live.run.solver.oracle, SearchOracle)
+    live.observe([Record((*items[:3], "new"), "new")] * 300)
+    assert isinstance(live.run.solver.oracle, SearchOracle)
 
 
 def test_a_pace_of_another_stream_is_refused() -> None:

@@ -96,19 +96,20 @@ class ComponentsOracle(TieRule):
         return ComponentsOracle, (self.assortments, self.make, self.ties, self.seed)
 
 
-def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> Explained:
+def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float | None = None) -> Explained:
     """Return the fastest exact oracle for these assortments, or a search with a proven bound; see ``explain``.
 
     A table of all sets of items is used as far as memory and threads go: it may take half of the memory that is free,
-    and have 2**26 sets for each thread (at most 2**30). So a problem of more than 26 items may get another oracle on
-    another machine: make a ``DenseOracle`` or a ``SearchOracle`` yourself where that must not be. Of an order that is
-    made of chains, such as price levels, the table is one of how far each chain has come, of at most 2**25 states.
+    or ``memory`` bytes if that is less, and have 2**26 sets for each thread (at most 2**30). So a problem of more than
+    26 items may get another oracle on another machine: give ``memory``, or make a ``DenseOracle`` or a ``SearchOracle``
+    yourself where that must not be. Of an order that is made of chains, such as price levels, the table is one of how
+    far each chain has come, of at most 2**25 states.
 
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
     'exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family)'
     """
-    return _choose(assortments, ties, seed)[0]
+    return _choose(assortments, ties, seed, memory)[0]
 
 
 def explain(assortments: Assortments) -> str:
@@ -122,7 +123,7 @@ def explain(assortments: Assortments) -> str:
     return f"{type(oracle).__name__}: {oracle.explain()}. {why}."
 
 
-def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained, str]:
+def _choose(assortments: Assortments, ties: Ties, seed: int, memory: float | None = None) -> tuple[Explained, str]:
     """An oracle, and why this one."""
     reduced = reduce(assortments)
     laminar = "Any two offers are nested or share no item, and so need no table"
@@ -130,7 +131,9 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
     if nested and assortments.n_offers > MAX_SMALL_OFFERS:
         return LaminarOracle(assortments, ties, seed), laminar
     one_part = len(reduced.components) == 1
-    most, table, why = _other_table(reduced) if one_part else (MAX_STATES, None, "")
+    limit = min(MAX_MEMORY_SHARE * available_memory(), np.inf if memory is None else memory)
+    most, table, why = _other_table(reduced, limit) if one_part else (MAX_STATES, None, "")
+    most = most if memory is None else min(most, int(memory / UNION_BYTES))
     try:
         oracle = LatticeOracle(assortments, ties, seed, most)
         return oracle, f"A table of the unions of offers is the quickest: there are at most {most:,}"
@@ -145,9 +148,9 @@ def _choose(assortments: Assortments, ties: Ties, seed: int) -> tuple[Explained,
         return SearchOracle(assortments, ties, seed, rounds=fewer(SEARCH_ROUNDS, assortments)), why
 
 
-def _other_table(reduced: Reduced) -> tuple[int, type[ChainOracle | DenseOracle] | None, str]:
+def _other_table(reduced: Reduced, memory_limit: float) -> tuple[int, type[ChainOracle | DenseOracle] | None, str]:
     """Where there are too many unions of offers: how many that is, the table to take, if any, and why."""
-    assortments, memory_limit = reduced.assortments, MAX_MEMORY_SHARE * available_memory()
+    assortments = reduced.assortments
     most_unions = max(int(memory_limit / UNION_BYTES), 1024)
     if assortments.order:
         states = 0 if assortments.chains is None else n_states(used_chains(reduced))
@@ -157,7 +160,7 @@ def _other_table(reduced: Reduced) -> tuple[int, type[ChainOracle | DenseOracle]
         rest = f"a table of its chains would have {states:,} states" if states else "the order is not made of chains"
         return MAX_STATES, None, rest
     _, offer_sets, n_items = item_bits(assortments, reduced.no_choice_code)
-    refused = _no_table(n_items) if n_items >= MIN_DENSE_ITEMS else ""
+    refused = _no_table(n_items, memory_limit) if n_items >= MIN_DENSE_ITEMS else ""
     if refused:
         return MAX_STATES, None, refused
     most = MAX_STATES
@@ -197,13 +200,13 @@ def _gigabytes(n_items: int) -> str:
     return f"{8 * 2**n_items / 1e9:.3g} GB"
 
 
-def _no_table(n_items: int) -> str:
+def _no_table(n_items: int, memory_limit: float) -> str:
     """Why a table of all sets of items will not do here; empty if it will."""
-    free, threads = available_memory(), thread_count()
+    threads = thread_count()
     if n_items > MAX_DENSE_ITEMS:
         return f"a table of all sets of {n_items} items takes too long: {MAX_DENSE_ITEMS} is the most"
-    if 8 * 2**n_items > MAX_MEMORY_SHARE * free:
-        needed = f"needs {_gigabytes(n_items)} of memory, more than half of the {free / 1e9:.3g} GB that are free"
+    if 8 * 2**n_items > memory_limit:
+        needed = f"needs {_gigabytes(n_items)} of memory, and may take at most {memory_limit / 1e9:.3g} GB"
         return f"a table of all sets of {n_items} items {needed}"
     if 2**n_items > threads * 2**DENSE_ITEMS_PER_THREAD:
         slow = f"more than 2**{DENSE_ITEMS_PER_THREAD} for each thread that may be used, of which there {_are(threads)}"

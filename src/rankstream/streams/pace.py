@@ -20,6 +20,7 @@ from rankstream.streams.runs.growth import extend_rankings, grow, tie_rule
 MAX_COORDINATES_REFIT = 250  # up to which a maximum-entropy model is fitted whenever an item joins
 SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins
 MAX_PROGRAM_COORDINATES = 10_000  # beyond which they are built no more once offers join
+PROGRAM_BYTES = 64e6  # of a program's table: ten markets of 30 items share a learner (benchmarks/learner_memory.py)
 COORDINATES_PER_CHOICE = 200  # whose work a choice pays for
 MAX_COORDINATES = 1_000_000  # beyond which offers leave
 KEPT_SHARE = 0.75  # of the coordinates then
@@ -60,7 +61,7 @@ class StreamPace:
         """The first oracle of a market: a quick one if most of its choices came from new offers, as more will come."""
         if not is_small(offers) and 2 * offers.n_offers > choices:
             return QuickOracle(offers, seed=seed)
-        return oracles.auto(offers, seed=seed)
+        return oracles.auto(offers, seed=seed, memory=PROGRAM_BYTES)
 
     def keep_up(self, runs: Sequence[Run], offers: Assortments) -> None:
         """Let new offers join the runs, and build programs if choices have paid for them."""
@@ -72,10 +73,12 @@ class StreamPace:
             if not fully:
                 with one_blas_thread():
                     run.solver, run.state = grow(run.solver, run.state, offers, _quicker(run, offers))
-            elif grown:
-                run.solver, run.state = grow(run.solver, run.state, offers)
+                continue
+            program = oracles.auto(offers, *tie_rule(run.solver.oracle), memory=PROGRAM_BYTES)
+            if grown:
+                run.solver, run.state = grow(run.solver, run.state, offers, program)
             else:
-                run.solver = replace(run.solver, oracle=oracles.auto(offers, *tie_rule(run.solver.oracle)))
+                run.solver = replace(run.solver, oracle=program)
         self.built = self.choices if fully else self.built
 
     def is_crowded(self, offers: Assortments, more: int = 0) -> bool:

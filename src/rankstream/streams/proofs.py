@@ -11,6 +11,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Oracle, QuickOracle, auto
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import can_follow
+from rankstream.streams.pace import PROGRAM_BYTES
 from rankstream.streams.runs.growth import tie_rule
 
 MIN_PROVEN_SHARE = 0.9  # of the distance: where rounds prove less, a proof is looked for
@@ -63,4 +64,5 @@ class StreamProof:
 def _oracle(run: Run, offers: Assortments) -> Oracle:
     """The oracle of the run, unless it is only quick. (A search is not asked where nobody counts the seconds.)"""
     oracle = run.solver.oracle
-    return auto(offers, *tie_rule(oracle)) if isinstance(oracle, QuickOracle) else oracle
+    quick = isinstance(oracle, QuickOracle)
+    return auto(offers, *tie_rule(oracle), memory=PROGRAM_BYTES) if quick else oracle
