@@ -77,7 +77,8 @@ def follow(shop: Shop, folder: Path, export: str, priced: bool) -> Outcome:
     prices = _prices(decision["offer"])
     today = _prices(decision["context"]["present"])
     usual = {name: PRODUCTS[name][1] for name in NAMES}
-    rows = {row["item"]: row for row in show["items"]}
+    rows = {_product(row["item"]): row for row in show["items"]}
+    usual |= _prices([row["item"] for row in show["items"] if row["item"] != NOTHING])
     right = [_first(rows[name]["gains"]) == shop.substitute(name, usual) for name in NAMES if rows[name]["gains"]]
     truth = shop.shares(usual)
     ends = [(row["low"], row["high"], truth[name]) for name, row in rows.items() if "low" in row and name in truth]
@@ -97,7 +98,12 @@ def follow(shop: Shop, folder: Path, export: str, priced: bool) -> Outcome:
 
 def _first(gains: dict[str, float]) -> str:
     """The substitute with most buyers, leaving aside."""
-    return max((name for name in gains if name != NOTHING), key=lambda name: gains[name])
+    return _product(max((name for name in gains if name != NOTHING), key=lambda name: gains[name]))
+
+
+def _product(label: str) -> str:
+    """The product of a label, which may have a price."""
+    return label.partition(" @ ")[0]
 
 
 def _prices(labels: list[str]) -> dict[str, float]:
