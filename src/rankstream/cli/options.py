@@ -191,7 +191,7 @@ class ReadingOptions:
 
         for name in ("half_life", "period", "parts"):
             if more.get(name) is not None:
-                raise ValueError(f"{name}={more[name]!r} is not for receipts with a stock log: leave it out.")
+                raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
         where = more.get("where") or {}
         given = self.sales_options() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
         given |= {"by": [column for column in where if column != self.category]} if where else {}
