@@ -158,7 +158,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
                 "It is far from anything in the data: try it in one store first, or start with one change."
             )
     many = f"per {units.customers:,} visits"
-    head = ("action", "what to change", f"gain {many}", "how sure")
+    head = ("action", "what to change", f"gain {many}", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 
