@@ -97,7 +97,7 @@ def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     page.locator(".chip summary", has_text="from the best fit").click()
-    page.get_by_text("No ranking model could remove").first.wait_for()
+    page.get_by_text("of that remains with any ranking model").first.wait_for()
 
 
 def test_the_address_holds_what_is_asked_and_no_margins(see: Callable[..., Seen]) -> None:

@@ -152,7 +152,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         sentences.append("No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
     if around.nearness is not None:
-        sentences.append(f"How close the best offer is to your data: {around.nearness.words}")
+        sentences.append(around.nearness.words)
         if around.nearness.is_extrapolation:
             sentences.append(
                 "It is far from anything in the data: try it in one store first, or start with one change."
