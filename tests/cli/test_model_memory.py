@@ -59,9 +59,9 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     text = shown(folder, "max-entropy.json")
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
-    assert f"weighted by held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
+    assert f"weighted by accuracy on held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
     best = max(about["held_out_nats"].values())
-    assert f"gained {best:,.1f} nats over a uniform guess" in text
+    assert f"is {best:,.1f} above a uniform guess" in text
     assert "Adjustment to your data: " in text
     assert json.loads(shown(folder, "max-entropy.json", "--json"))["about"]["prediction"] == about
     assert "held-out" not in shown(folder, "mnl.json")
@@ -72,10 +72,13 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     [
         (
             {"weights": {"logit": 0.5, "x": 0.5}, "held_out_nats": {}},
-            "with 2 kinds of models in equal parts: there are too few",
+            "by 2 kinds of models in equal parts: there are too few",
         ),
-        ({"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}}, "next was 300, 1.5 nats behind."),
-        ({"trust": 30.0, "approximate": True}, "so rankings are drawn at random."),
+        (
+            {"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}},
+            "next was 300, 1.5 lower in log-likelihood.",
+        ),
+        ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:

@@ -42,7 +42,7 @@ def test_a_report_reads_the_receipts_as_the_model_did(shop: Path) -> None:
     words = ("--data", "receipts.csv", "--no-compare", "--no-intervals", "-o", "page.html")
     told = run("report", "reported.json", *words, cwd=shop)
     assert told.returncode == 0, told.stderr
-    assert "ended without a purchase. None of this share is assumed." in (shop / "page.html").read_text()
+    assert "ended without a purchase. This share is measured, not assumed." in (shop / "page.html").read_text()
 
 
 def test_markets_by_store_and_by_category(shop: Path) -> None:
@@ -70,7 +70,7 @@ def test_markets_by_store_and_by_category(shop: Path) -> None:
 def test_what_is_not_for_receipts_is_refused(shop: Path) -> None:
     told = run("fit", "receipts.csv", *TABLES, "--half-life", "30d", *QUICK, cwd=shop)
     assert told.returncode == 2
-    assert "--half-life 30d is not for receipts" in told.stderr
+    assert "--half-life 30d does not work with receipts" in told.stderr
     told = run("fit", "receipts.csv", "--stock", "nowhere.csv", cwd=shop)
     assert "There is no file nowhere.csv" in told.stderr
     told = run("fit", "receipts.csv", *TABLES, "--conflicts", "ignore", cwd=shop)

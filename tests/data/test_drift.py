@@ -352,7 +352,7 @@ def test_records_with_counts_are_single_moments() -> None:
     report = drift_report(*pair)
     assert not report.changed
     assert report.verdict.startswith("Not enough choices yet: 1 before and 1 after")
-    assert "share a record" in report.verdict
+    assert "share a record count once" in report.verdict
     whole = [ChoiceCounts(offers, [60, 0]), ChoiceCounts(offers, [0, 60])]
     assert drift_report(*whole).changed
     singles = [RecordCounts(offers), RecordCounts(offers)]

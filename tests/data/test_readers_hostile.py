@@ -60,7 +60,7 @@ def test_folders_tell_what_is_asked_of_them(ending: str, tmp_path: Path) -> None
         read(files, partitions="chosen")
     with pytest.raises(ValueError, match=r"is in no folder day=\.\.\.: leave 'day' out"):
         read(files, partitions=("store", "day"))
-    with pytest.raises(ValueError, match="A data frame is in no folder store="):
+    with pytest.raises(ValueError, match="A data frame has no folder store="):
         read(FRAME, partitions="store")
 
 

@@ -85,9 +85,9 @@ def test_a_missing_column_is_named(tmp_path: Path, table: str, column: str) -> N
         ({"on_error": "go"}, "on_error is 'go'"),
         ({"stock_format": "list"}, "stock_format is 'list'"),
         ({"max_offers": 0}, "max_offers"),
-        ({"by": "region"}, "by names 'region', but sales are kept apart by store or category: say by='store'"),
-        ({"columns": "shelf=a"}, "There is no role 'shelf'"),
-        ({"columns": "item=sku"}, "No table has a column 'sku' to be 'item'"),
+        ({"by": "region"}, "by is 'region', but sales can only be grouped by store or category: use by='store'"),
+        ({"columns": "shelf=a"}, "Unknown column role 'shelf'"),
+        ({"columns": "item=sku"}, "No table has the column 'sku' for 'item'"),
         ({"since": "yesterday"}, "'yesterday'"),
         ({"memory": "lots"}, "The memory 'lots' is not a size"),
         ({"category": "kind"}, "has no column 'kind'"),
@@ -111,7 +111,7 @@ def test_stores_that_one_table_does_not_name(tmp_path: Path) -> None:
     two = pd.concat([TABLES["stock"], TABLES["stock"].assign(store="Bath")])
     for table in ("receipts", "visits"):
         files = written(tmp_path, stock=two, **{table: TABLES[table].drop(columns="store")})
-        with pytest.raises(ValueError, match=f"{table}.csv does not say which of 2 stores"):
+        with pytest.raises(ValueError, match=f"{table}.csv has no column of stores, and there are 2 stores"):
             rs.read_sales(**files)
 
 

@@ -103,7 +103,8 @@ def test_a_small_market_is_tested_on_all_offers_there_are() -> None:
 def test_blocks_need_a_choice_from_every_offer() -> None:
     seen = next(simulate.market(seed=2).stream(first=10)).totals
     with pytest.raises(
-        ValueError, match=f"After 10 choices nobody has been shown offer {seen.tolist().index(0)}: raise first"
+        ValueError,
+        match=f"After 10 choices nobody has been shown offer {seen.tolist().index(0)}: raise the argument first",
     ):
         next(simulate.market(seed=2).blocks(first=10))
     assert len(next(simulate.market(seed=2).blocks(rounds=3))[0]) == 3

@@ -189,7 +189,7 @@ def test_an_item_at_a_price_does_not_stand_for_leaving() -> None:
         ),
         ({"margins": 1.0, "excludes": [("tea", "tea @ 3.00")]}, "excludes contains the pair of 'tea @ 3.00' with .*"),
         ({"margins": 1.0, "ladders": [("gift", "tea")]}, "ladders names 'gift', which has no price: items with one .*"),
-        ({"margins": 1.0, "ladders": ["tea"]}, r"ladders contains \('tea',\): give items from cheap to dear, .*"),
+        ({"margins": 1.0, "ladders": ["tea"]}, r"ladders contains \('tea',\): give items from cheap to expensive, .*"),
         ({"margins": 1.0, "ladders": [("tea", "tea")]}, "ladders contains an item twice, in .*"),
         ({"margins": 1.0, "changes": 1}, "changes needs present: give the current offer."),
         ({"margins": 1.0, "present": {"tea": 9.0}, "changes": 1}, "The price 9 of 'tea' is outside its levels, .*"),

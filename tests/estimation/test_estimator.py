@@ -206,7 +206,7 @@ def test_a_failed_batch_leaves_the_model_as_it_was() -> None:
     model = RankingEstimator().partial_fit(rows, [0, 1, 2, 0])
     with (
         pytest.warns(UserWarning, match="past the last column"),
-        pytest.raises(ValueError, match="Position 3, for none of these, was not chosen"),
+        pytest.raises(ValueError, match="Position 3, no column of X, did not occur"),
     ):
         model.partial_fit(rows, [0, 1, 2, 3])
     assert model.partial_fit(rows, [0, 1, 2, 0]).counts_.observations == 8

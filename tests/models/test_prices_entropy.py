@@ -212,7 +212,7 @@ def test_other_orders_and_priors_are_refused() -> None:
     general = Assortments(SEEN.offers, SEEN.items, [*SEEN.order, ("tea @ 3.00", "pie @ 5.00")])
     with pytest.raises(ValueError, match=r"^Maximum entropy needs an order made of chains.*: use 'nearest'\.$"):
         estimate(ChoiceCounts(general, choices().tallies), method="max-entropy")
-    with pytest.raises(ValueError, match=r"^Where there is an order, .*'held-out', a Prior or a Stack\.$"):
+    with pytest.raises(ValueError, match=r"^With an order of the items, .*'held-out', a Prior or a Stack\.$"):
         fit_max_entropy(choices(), "default")
     with pytest.raises(ValueError, match="have different orders"):
         SoftLattice(SEEN, plackett_luce(SEEN.items, np.ones(6)))

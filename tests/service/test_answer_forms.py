@@ -76,7 +76,7 @@ def test_predictions_with_intervals(cafe: Shop, monkeypatch: pytest.MonkeyPatch)
 
     def is_there() -> bool:
         found.append(cafe.post("/cafe/predict", question).json())
-        return "by refits of the model of record" in found[-1]["intervals"]
+        return "from refits of the model at record" in found[-1]["intervals"]
 
     wait_for(is_there)
     words = ["--interval", "0.9", "--data", "all.jsonl", "--no-choice", "nothing", "--replicates", "20"]

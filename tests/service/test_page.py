@@ -219,8 +219,8 @@ def test_nothing_to_show_yet(tmp_path: Path) -> None:
         odd = one.http.request("POST", "/login", content="token=%D9%A0%0A", headers=FORM)
         assert odd.status_code == 303  # there are no tokens, and so none is wrong
         assert "There is no market yet" in page_of(one.http.request("GET", "/")).texts["p"][0]
-        assert page_of(one.http.request("GET", "/markets/cafe"), 404).texts["h1"] == ["This cannot be shown"]
-        assert page_of(one.http.request("GET", "/markets/a%20b"), 404).texts["h1"] == ["This cannot be shown"]
+        assert page_of(one.http.request("GET", "/markets/cafe"), 404).texts["h1"] == ["This page is not available"]
+        assert page_of(one.http.request("GET", "/markets/a%20b"), 404).texts["h1"] == ["This page is not available"]
         one.send("cafe", CAFE)
         assert "still being built" in "".join(page_of(one.http.request("GET", "/markets/cafe")).texts["p"])
 

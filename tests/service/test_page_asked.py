@@ -30,7 +30,7 @@ def with_intervals(one: Shop, market: str, offers: list[Any], **more: Any) -> di
 
 def test_intervals_come_later(cafe: Shop) -> None:
     answer = with_intervals(cafe, "cafe", [OFFER])
-    assert answer["intervals"] == "by refits of the model of record 144"
+    assert answer["intervals"] == "from refits of the model at record 144"
     (found,) = answer["predictions"]
     for item, (low, high) in found["intervals"].items():
         assert low <= found["shares"][item] <= high
@@ -70,7 +70,7 @@ def test_a_market_that_forgets_has_intervals_of_what_it_remembers(tmp_path: Path
         one.learn()
         assert bool(one.get("/cafe/certificate").json()["alarms"]) == ("detect" in settings)
         page = one.http.request("GET", "/markets/cafe").text
-        assert "The model follows the change, as its settings say" in page
+        assert "The model follows the change: with these settings" in page
         assert ("Changed at record" in page) == ("detect" in settings)
         (found,) = with_intervals(one, "cafe", [OFFER])["predictions"]
         assert all(low <= found["shares"][item] <= high for item, (low, high) in found["intervals"].items())
@@ -83,7 +83,7 @@ def test_records_that_count_in_parts_have_no_intervals(tmp_path: Path) -> None:
         one.settle("cafe", served="sparse")
         one.learn()
         answer = with_intervals(one, "cafe", [OFFER])
-        assert "count in parts" in answer["intervals"]
+        assert "fractional counts" in answer["intervals"]
         assert answer["predictions"][0]["intervals"] is None
 
 

@@ -97,7 +97,7 @@ def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     page.locator(".chip summary", has_text="from the best fit").click()
-    page.get_by_text("No ranking model could remove").first.wait_for()
+    page.get_by_text("of that remains with any ranking model").first.wait_for()
 
 
 def test_the_address_holds_what_is_asked_and_no_margins(see: Callable[..., Seen]) -> None:
@@ -178,12 +178,12 @@ def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
     page.get_by_role("checkbox", name="cake").uncheck()
     page.locator("#summary tr", has_text="cake").wait_for()
     page.get_by_role("button", name="Set as baseline").click()
-    page.get_by_text("No share moves by a tenth of a point").wait_for()
+    page.get_by_text("No share changes by 0.1 points").wait_for()
     page.get_by_role("button", name="Save as today's shelf").click()
     page.get_by_role("button", name="All").click()
     page.locator("#summary tr", has_text="cake").wait_for()
     page.get_by_role("button", name="Today's shelf", exact=True).click()
-    page.get_by_text("No share moves by a tenth of a point").wait_for()
+    page.get_by_text("No share changes by 0.1 points").wait_for()
     assert set(shares(page)) == {"tea", "pie", "nothing"}
     page.get_by_label("Find an item").fill("ca")
     page.locator("#answer tbody tr", has_text="tea").wait_for(state="hidden")
@@ -253,7 +253,7 @@ def test_margins_are_remembered_here_and_on_the_server(see: Callable[..., Seen])
 def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
     page.locator(".tabs a[href='#what-if']").focus()
     page.keyboard.press("Enter")

@@ -85,7 +85,7 @@ def test_changes_are_where_their_records_are() -> None:
     changes = section.parts[1]
     assert isinstance(changes, TableBlock)
     assert changes.rows == (("60", "1970-01-01 00:01:00", "5"),)
-    assert "noticed: 1." in section.sentences[1]
+    assert section.sentences[1] == "Detected changes: 1."
 
 
 @pytest.mark.parametrize("count", [1, 25])

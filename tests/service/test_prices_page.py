@@ -53,7 +53,7 @@ def test_intervals_come_later_at_prices_too(kiosk: Shop) -> None:
 
     def is_there() -> bool:
         found.append(ask(kiosk, "kiosk", "predict", question).json())
-        return bool(found[-1]["intervals"] == f"by refits of the model of record {len(SHOP)}")
+        return bool(found[-1]["intervals"] == f"from refits of the model at record {len(SHOP)}")
 
     wait_for(is_there)
     (prediction,) = found[-1]["predictions"]

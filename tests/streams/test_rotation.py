@@ -138,7 +138,7 @@ def test_what_is_only_there_packed_ends_the_run(path: Path) -> None:
     packed.write_bytes(gzip.compress(path.read_bytes() + record(3).encode() + b"\n"))
     os.truncate(path, 0)
     write(path, 4)
-    with pytest.raises(LostSourceError, match=r"unpack .*choices.jsonl.1.gz beside it, and start again"):
+    with pytest.raises(LostSourceError, match=r"decompress .*choices.jsonl.1.gz beside it, and start again"):
         reader.poll()
     place = reader.source.place()
     packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
@@ -163,7 +163,7 @@ def test_what_is_missing_ends_the_run(path: Path, longer: bool) -> None:
     assert reader.poll() == [1, 2]
     path.unlink()
     write(path, *range(3, 9 if longer else 4))
-    with pytest.raises(LostSourceError, match="put the rotated file back beside it, or begin again"):
+    with pytest.raises(LostSourceError, match="put the rotated file back beside it, or start again"):
         Reader(path, reader.source.place())
 
 
@@ -227,7 +227,7 @@ def test_a_source_that_was_replaced_by_a_longer_file_is_a_sentence_and_exit_code
     write(path, *range(60, 200))
     done = run("stream", "--served", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("rankstream: choices.jsonl is not what was read up to byte")
+    assert done.stderr.startswith("rankstream: choices.jsonl is not the file that was read up to byte")
     assert Live.load(tmp_path / "out" / "state.npz").records == 50
     shutil.copy2(elsewhere / "old", tmp_path / "choices.jsonl.1")  # as the sentence says
     assert (

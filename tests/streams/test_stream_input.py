@@ -154,7 +154,7 @@ def test_what_is_offered_to_all_may_be_said_once() -> None:
     reader = LineReader("-", columns="offered=tea;pie")
     assert not reader.begin(b'{"chosen": "tea"}', "-")
     assert reader.record(b'{"chosen": "tea"}\n') == rs.Record(("tea", "pie"), "tea")
-    with pytest.raises(ValueError, match="name 'ranking': JSON Lines has offered, chosen, count, time"):
+    with pytest.raises(ValueError, match="map 'ranking': JSON Lines only have offered, chosen, count, time"):
         LineReader("-", columns="ranking=x").begin(b"{", "-")
 
 

@@ -20,7 +20,7 @@ def compare(
     holdout: Annotated[
         str,
         choice(
-            "What to leave out for the test: whole offers, single choices, or later lines.",
+            "What to leave out for the test: whole offers, single choices, or later rows.",
             "assortments",
             "choices",
             "time",

@@ -28,7 +28,7 @@ MOST_ITEMS = 100
 @reading_options(without=("outside_share",))
 def drift(
     before: Annotated[
-        Path, typer.Argument(help="Choices (CSV, JSON lines, Parquet, PrefLib, Excel), or a model file.")
+        Path, typer.Argument(help="Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.")
     ],
     after: Annotated[Path | None, typer.Argument(help="A second file of the same kind, for a later period.")] = None,
     at: Annotated[

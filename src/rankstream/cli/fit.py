@@ -49,9 +49,7 @@ def fit(
             "--out", "-o", help="Output file (default: model.json); with --by, output folder (default: models)."
         ),
     ] = None,
-    method: Annotated[
-        str, choice("Estimation method; auto chooses by the number of offers and items.", *METHODS)
-    ] = "auto",
+    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
     budget: Annotated[
         float | None,
         typer.Option(
@@ -70,13 +68,13 @@ def fit(
         float | None,
         typer.Option(
             min=0.0,
-            help="Accuracy at which to stop (smaller is slower): nats per choice for max-entropy and mle, the "
-            "certified gap for nearest, the mean absolute error for primal-dual.",
+            help="Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle, "
+            "certified gap for nearest, mean absolute error for primal-dual.",
         ),
     ] = None,
     no_errors: Annotated[
         bool,
-        typer.Option("--no-errors", help="Skip standard errors, which makes the fit a little faster."),
+        typer.Option("--no-errors", help="Do not store standard errors: a little faster, but 'show' has no intervals."),
     ] = False,
     offer: Annotated[
         str | None,

@@ -31,9 +31,7 @@ def open(  # noqa: A001
     by: Annotated[
         str | None, typer.Option(help="Make one market for each value of these columns, such as store.")
     ] = None,
-    method: Annotated[
-        str, choice("Estimation method; auto chooses by the number of offers and items.", *METHODS)
-    ] = "auto",
+    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,

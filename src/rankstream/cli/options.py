@@ -118,29 +118,33 @@ class ReadingOptions:
     )
     stock: Annotated[
         str | None,
-        typer.Option(help="Read receipts: a stock log says what was on offer when (time, store, item, on_hand)."),
+        typer.Option(
+            help="Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand)."
+        ),
     ] = None
     visits: Annotated[str | None, typer.Option(help="With --stock: visits counted at the door (time, count).")] = None
     price_list: Annotated[
         str | None,
         typer.Option(help="With --stock: a price list (item, time, price), or 'paid' for the prices on receipts."),
     ] = None
-    category: Annotated[
-        str | None, typer.Option(help="With --stock: a column of categories, each a market of its own.")
-    ] = None
+    category: Annotated[str | None, typer.Option(help="With --stock: column of categories; each becomes a market.")] = (
+        None
+    )
     per_receipt: Annotated[
         str | None,
         choice("With --stock: how a receipt of several units counts (default: units).", *RULES["per_receipt"]),
     ] = None
     conflicts: Annotated[
         str | None,
-        choice("With --stock: a sale of an item that was not in stock (default: extend).", *RULES["conflicts"]),
+        choice(
+            "With --stock: what to do if an item was sold while not in stock (default: extend).", *RULES["conflicts"]
+        ),
     ] = None
     stock_format: Annotated[
         str | None, choice("With --stock: form of the stock log (default: recognised).", *STOCK_FORMATS)
     ] = None
     timezone: Annotated[
-        str | None, typer.Option(help="With --stock: zone of times that name none, such as Europe/Berlin.")
+        str | None, typer.Option(help="With --stock: time zone of times without one, such as Europe/Berlin.")
     ] = None
     on_error: Annotated[
         str, choice("What to do with a bad record: stop, or skip it and report it.", "stop", "skip")
@@ -187,7 +191,7 @@ class ReadingOptions:
 
         for name in ("half_life", "period", "parts"):
             if more.get(name) is not None:
-                raise ValueError(f"{name}={more[name]!r} is not for receipts with a stock log: leave it out.")
+                raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
         where = more.get("where") or {}
         given = self.sales_options() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
         given |= {"by": [column for column in where if column != self.category]} if where else {}

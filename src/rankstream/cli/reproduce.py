@@ -16,7 +16,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(help="Names or numbers of figures, or paths of settings files (default: all figures)."),
     ] = None,
-    instances: Annotated[int, typer.Option(min=1, help="Simulated markets per cell.")] = 100,
+    instances: Annotated[int, typer.Option(min=1, help="Simulated markets per combination of settings.")] = 100,
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel processes.")] = 2,
     out: Annotated[Path, typer.Option(help="Folder for the results; finished runs in it are not repeated.")] = Path(
         "rankstream-study"

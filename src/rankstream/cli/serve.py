@@ -147,7 +147,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="ID", help="Id shown by 'token list'.")],
     as_json: AsJson = False,
 ) -> None:
-    """Make a token worthless, at once.
+    """Revoke a token: it stops working at once.
 
     Example: rankstream serve token revoke shop 1a2b3c4d
     """

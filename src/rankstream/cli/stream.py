@@ -37,8 +37,8 @@ def stream(
     half_life: Annotated[
         str | None,
         typer.Option(
-            help="Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: 500 for the "
-            "tracking model)."
+            help="Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: of the "
+            "fast-forgetting copy, default: 500)."
         ),
     ] = None,
     window: Annotated[str | None, typer.Option(help="Use only the latest N choices, or those of the last 7d.")] = None,
@@ -46,7 +46,8 @@ def stream(
         bool, typer.Option("--detect", help="Restart the model when a change of tastes is detected.")
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option(min=0.0, help="With --detect: evidence needed for an alarm, in nats (default: 15).")
+        float | None,
+        typer.Option(min=0.0, help="With --detect: lead in log-likelihood that raises an alarm (default: 15)."),
     ] = None,
     rounds: Annotated[
         int | None,
@@ -56,7 +57,11 @@ def stream(
     ] = None,
     served: Annotated[
         str | None,
-        choice("Kind of model to save (default: max-entropy, which predicts best).", "max-entropy", "sparse"),
+        choice(
+            "Kind of model to publish in model.json (default: max-entropy, which predicts best).",
+            "max-entropy",
+            "sparse",
+        ),
     ] = None,
     to_end: Annotated[
         bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting for more.")

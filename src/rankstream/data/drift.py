@@ -220,7 +220,7 @@ def drift_report(
         now = _taken_off(before, after, now, then)
     short = shortage(*(sum(sum(table.values()) for table in tables.values()) for tables in (then, now)))
     if short and min(before.observations, after.observations) >= MIN_CHOICES:
-        short += " Choices that fade, or share a record, count for less."
+        short += " Faded choices count for less, and choices that share a record count once."
     shared = [key for key in then if key in now]
     pairs = [np.array([[table[key][item] for item in then[key]] for table in (then, now)]) for key in shared]
     tests = [(0.0, 0, 1.0) if short else _homogeneity(pair) for pair in pairs]

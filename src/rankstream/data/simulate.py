@@ -80,7 +80,9 @@ class Market:
             totals = np.add.reduceat(counts, indptr, axis=1)
             if not totals.all():
                 unseen = int(np.flatnonzero(totals[0] == 0)[0])
-                raise ValueError(f"After {totals[0].sum()} choices nobody has been shown offer {unseen}: raise first.")
+                raise ValueError(
+                    f"After {totals[0].sum()} choices nobody has been shown offer {unseen}: raise the argument first."
+                )
             before = counts[-1]
             yield counts / totals[:, owner], totals.sum(axis=1).astype(np.float64)
 

@@ -109,7 +109,7 @@ def lost_sales(
         raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
     exposures = [one for one in account.exposures if market is None or one.market == market]
     if not exposures:
-        raise ValueError(f"The account has no customers of the market {market!r}: name one of Reading.groups.")
+        raise ValueError(f"The account has no customers of the market {market!r}: give one of Reading.groups.")
     met = [one for one in exposures if one.missing]
     customers, met_customers = (sum(one.customers for one in some) for some in (exposures, met))
     gains = _margins(model, margins, costs, nothing)
@@ -164,5 +164,5 @@ def _margins(model: Any, margins: Numbers | None, costs: Numbers | None, nothing
     prices = [levels.of(label) for label in model.items]
     lacking = [item for item, price in prices if price is not None and item not in known]
     if lacking:
-        raise ValueError(f"The item {lacking[0]!r} has no cost: say what a unit of it costs.")
+        raise ValueError(f"The item {lacking[0]!r} has no cost: give what a unit of it costs.")
     return np.array([0.0 if price is None else price - known[item] for item, price in prices])

@@ -159,7 +159,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         items = self._items_with(X)
         if rows[0].shape[1] > len(items):
             outside = len(self.items_)
-            raise ValueError(f"Position {outside}, for none of these, was not chosen in the first batch: fit again.")
+            raise ValueError(f"Position {outside}, no column of X, did not occur in y of the first batch: fit again.")
         counts, _ = count_availability(*rows, before=None if first else self.counts_, make=self._counts)
         self._play(counts, items, len(rows[1]))
         if len(items) > self.n_features_in_ and hasattr(self, "feature_names_in_"):

@@ -89,8 +89,9 @@ class Comparison:
         choices = f"{round(self.observations, 1):,.12g} choices"  # an assumed share makes parts of choices
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
-            f"Log-likelihood in nats per choice, ± its standard error, with {self.epsilon:g} of a uniform choice mixed "
-            f"in ({how} tested). A uniform guess has {self.uniform:.4f}; no model can exceed {self.hindsight:.4f}."
+            f"Log-likelihood per choice (natural log), ± its standard error, with {self.epsilon:g} of a uniform choice "
+            f"mixed in ({how} tested). A uniform guess has {self.uniform:.4f}; no model can exceed "
+            f"{self.hindsight:.4f}."
         )
         return "\n".join([*lines, "", scale, self.verdict])
 

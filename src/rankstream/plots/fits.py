@@ -69,7 +69,7 @@ def comparison(found: Comparison, axes: "Axes") -> "Axes":
     axes.set_yticks(range(len(found.rows)), [row.name for row in found.rows])
     axes.invert_yaxis()
     axes.set(
-        xlabel=f"nats per choice behind {found.winner}",
+        xlabel=f"log-likelihood per choice behind {found.winner}",
         title=f"Held out: {HELD_OUT[found.holdout]}, {len(found.rows[0].scores)} folds",
     )
     axes.grid(alpha=0.3, axis="x")

@@ -129,7 +129,7 @@ def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
         )
         for row in found.rows
     ]
-    heads = ("model", "behind the best, nats per choice", "log-likelihood", "mean error, points", "size")
+    heads = ("model", "behind the best, log-likelihood per choice", "log-likelihood", "mean error, points", "size")
     shown = table("Models by how well they predict what was held out", heads, rows)
     values = [{"name": row.name, "behind": row.behind, "margin": row.margin} for row in found.rows]
     draw = Chart("behind", "How far models are behind the best", values, shown)

@@ -158,7 +158,7 @@ def report(
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:
-        made.append(read_section(reading, source.partition(":")[0] or "The file"))
+        made.append(read_section(reading, "The file of choices"))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),

@@ -26,20 +26,20 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Beyond the observed offers it predicts with a mixture, weighted by held-out offers: {named}.")
+        lines.append(f"Other offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
     elif weights:
         many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"Beyond the observed offers it predicts with {many}: there are too few offers to hold any out.")
+        lines.append(f"Other offers are predicted by {many}: there are too few offers to hold any out.")
     if scores:
         best = max(scores, key=lambda name: scores[name])
         logit = scores.get("logit")
-        behind = "" if logit is None or best == "logit" else f", {scores[best] - logit:,.1f} more than a logit"
+        behind = "" if logit is None or best == "logit" else f" and {scores[best] - logit:,.1f} above a logit"
         lines.append(
-            f"On held-out offers the best single model, {shown(best)}, gained {scores[best]:,.1f} nats "
-            f"over a uniform guess{behind}."
+            f"On held-out offers the log-likelihood of the best single model, {shown(best)}, is {scores[best]:,.1f} "
+            f"above a uniform guess{behind}."
         )
     if found.get("approximate") is True:
-        lines.append("There are too many offers for the exact program, so rankings are drawn at random.")
+        lines.append("There are too many offers for an exact fit, so rankings were sampled.")
     return [*lines, *_trust(found)]
 
 
@@ -55,7 +55,8 @@ def _trust(found: dict[str, Any]) -> list[str]:
         return []
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)
     if others:
-        what += f", the best on held-out offers; next was {shown(others[-1][1])}, {-others[-1][0]:.1f} nats behind"
+        next_best = f"{shown(others[-1][1])}, {-others[-1][0]:.1f} lower in log-likelihood"
+        what += f", the best on held-out offers; next was {next_best}"
     return [f"{what}."]
 
 

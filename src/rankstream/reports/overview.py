@@ -122,7 +122,8 @@ def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
         cheap, dear = (float(getattr(share, "share", share)) for share in (curve[low], curve[high]))
         if cheap > 0.0 and low < high:
             ends = (_ends(curve[price]) for price in (low, high))
-            text = f"At {high:g} instead of {low:g}, {item} sells to {' instead of '.join(reversed([*ends]))} of visits"
+            shares = " instead of ".join(reversed([*ends]))
+            text = f"At {high:g} instead of {low:g}, {item} is bought in {shares} of visits"
             falls.append((1.0 - dear / cheap, f"{text}, other prices unchanged."))
     best = max(falls, default=(0.0, ""))
     return [best[1]] if best[0] >= MIN_PRICE_EFFECT else []
@@ -151,13 +152,13 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         sentences.append("No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
     if around.nearness is not None:
-        sentences.append(f"How close the best offer is to your data: {around.nearness.words}")
+        sentences.append(around.nearness.words)
         if around.nearness.is_extrapolation:
             sentences.append(
                 "It is far from anything in the data: try it in one store first, or start with one change."
             )
     many = f"per {units.customers:,} visits"
-    head = ("action", "what to change", f"gain {many}", "how sure")
+    head = ("action", "what to change", f"gain {many}", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 
@@ -193,7 +194,7 @@ def change_section(report: DriftReport | None, reason: str = "") -> Section:
         return Section("changed", title, (reason or "The choices have no times, so changes cannot be tested.",))
     sentences = [report.verdict]
     for item in report.items[:3]:
-        way = "gained" if item.change > 0.0 else "lost"
+        way = "rose" if item.change > 0.0 else "fell"
         points = f"{100 * abs(item.change):.1f} points"
-        sentences.append(f"{item.item} {way} {points} of its share in {plural(item.offers, 'offer')}.")
+        sentences.append(f"The share of {item.item} {way} by {points} in {plural(item.offers, 'offer')}.")
     return Section("changed", title, tuple(sentences))

@@ -170,7 +170,7 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
     known = "" if moves.low is None else f", with {moves.interval_name}"
     if len(moves.items) <= MATRIX:
         heads = ("gone", "share if all offered", *(f"to {item}" for item in moves.items))
-        return table(f"Where buyers go, in parts of the item's buyers{known}", heads, rows)
+        return table(f"Where buyers go, as shares of the item's buyers{known}", heads, rows)
     return table(f"Where most buyers go{known}", ("gone", "share if all offered", "who gains"), rows, numbers=3)
 
 

@@ -71,5 +71,5 @@ def proven(model: "Model", intervals: str) -> list[str]:
         words.append("In plain words: it fits the observed shares exactly.")
     else:
         part = 100 * max(0.0, min(1.0, least / distance))
-        words.append(f"In plain words: no ranking model could remove {part:.0f} % of this distance (proven).")
+        words.append(f"In plain words: at least {part:.0f} % of this distance remains with any ranking model (proven).")
     return [*words, *prediction_lines(model.about), intervals]

@@ -67,7 +67,7 @@ class Intervals:
         if not self._knows(key):
             return None, refits.sentence or NOT_YET
         known = self._ends[key]
-        return known, f"by refits of the model of record {known['position']:,}"
+        return known, f"from refits of the model at record {known['position']:,}"
 
     def _knows(self, key: Key) -> bool:
         """Whether the ends are known, by the latest refits."""

@@ -90,7 +90,8 @@ class ServiceLimits:
             name, _, number = text.partition("=")
             if name not in known or not number.isdecimal() or not 0 < int(number) < 10**12:
                 raise ValueError(
-                    f"The limit {text!r} is not a name and a number: write one of {', '.join(known)}, =, 50."
+                    f"The limit {text!r} is not a name and a number: write offers=5000. "
+                    f"The names are {', '.join(known)}."
                 )
             given[name] = int(number)
         return replace(self, **given)

@@ -295,7 +295,7 @@ class Live:
     def _begun(self) -> tuple[Run, ChoiceCounts]:
         if self.run is None or self.counts is None or not self.ready:
             first = "choice" if self.settings is None else f"{self.settings.block} choices"
-            raise ValueError(f"There is no model before the first {first}: observe more that count.")
+            raise ValueError(f"There is no model before the first {first}: observe more choices.")
         return self.run, self.counts
 
     @locked

@@ -36,7 +36,7 @@ def check_record(record: Record, timed: bool, detect: bool) -> None:
     if record.chosen not in record.offered:
         raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
     if timed and record.time is None:
-        raise ValueError('it has no readable "time", which the forgetting needs: write 2024-05-16T12:30')
+        raise ValueError('it has no readable "time", which a half-life or window in time needs: write 2024-05-16T12:30')
     if detect and not (float(record.times).is_integer() and 0 <= record.times <= MAX_DETECTED_COUNT):
         raise ValueError(
             f"its count {record.times:g} is not a whole number up to {MAX_DETECTED_COUNT:,}: change "

@@ -123,10 +123,10 @@ class Account:
         if self.visits is not None:
             over = f"; {plural(self.shortfall, 'receipt')} exceed the visits of their time" if self.shortfall else ""
             bought = f"{plural(self.no_purchase or 0, 'visit')} of {self.visits:,} ended without a purchase"
-            return f"{bought}{over}. None of this share is assumed."
+            return f"{bought}{over}. This share is measured, not assumed."
         if self.assumed:
             return f"{100 * self.assumed:g} % are assumed to have bought nothing: no visits were given."
-        return "Nothing is known of customers who bought nothing: give visits, or outside_share."
+        return "The data do not include customers who bought nothing: give visits, or outside_share."
 
     def to_json(self) -> dict[str, Any]:
         """The numbers and sentences, without who met which offer."""

@@ -158,7 +158,9 @@ class ItemNames:
         found = []
         for steps in given:
             if not isinstance(steps, tuple | list) or len(steps) < 2:
-                raise ValueError(f"ladders contains {steps!r}: give items from cheap to dear, as ('small', 'large').")
+                raise ValueError(
+                    f"ladders contains {steps!r}: give items from cheap to expensive, as ('small', 'large')."
+                )
             for step in steps:
                 if plain(step) not in self.own:
                     known = listed(self.own) if self.own else "none"

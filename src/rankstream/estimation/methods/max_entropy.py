@@ -28,9 +28,10 @@ class MaxEntropy:
     Parameters
     ----------
     prior : "held-out", "default", "stacked", Prior or PoolGuide
-        Where the model goes where the data say nothing. ``"held-out"``: logit, latent classes of several sizes, normal
-        taste, Markov chain and uniform, weighed by what they predict of held-out offers. The other two are those of
-        version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with weights of their own.
+        What the fit starts from, and what decides where there are no data. ``"held-out"``: logit, latent classes of
+        several sizes, normal taste, Markov chain and uniform, weighted by how well they predict held-out offers.
+        The other two are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three
+        with weights of their own.
         Where items have an order that is made of chains, such as price levels, guides keep it: logits and latent
         classes whose demand falls, with and without a price coefficient; the other two are refused.
     trust : float, "auto" or None

@@ -194,7 +194,7 @@ def _prior(
     chains_of(data.assortments)  # which refuses orders of other kinds
     if data.assortments.order and prior in ("default", "stacked"):
         raise ValueError(
-            "Where there is an order, as of price levels, the prior must be 'held-out', a Prior or a Stack."
+            "With an order of the items, such as price levels, the prior must be 'held-out', a Prior or a Stack."
         )
     if isinstance(prior, Stack):
         return prior.prior, prior

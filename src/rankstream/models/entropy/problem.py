@@ -96,7 +96,7 @@ class TiltProblem:
             self.cost, self.gap, self.duals, self.fitted = gap - height, gap, duals.copy(), chosen
         rounding = ROUNDING * duals.size * (1.0 + abs(self.cost) + abs(self.bound))
         self.gap = min(self.gap, self.cost - self.bound + rounding)
-        if self.gap <= self.tolerance or self.watch(f"evaluation {self.evaluations}, gap {self.gap:.2g} nats"):
+        if self.gap <= self.tolerance or self.watch(f"evaluation {self.evaluations}, gap {self.gap:.2g}"):
             raise _EnoughError
         return height, slope
 

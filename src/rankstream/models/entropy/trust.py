@@ -60,7 +60,7 @@ def choose_trust(
     scores = {begin: sum(test.score(TRIED_TRUSTS[begin]) for test in tests)}
     for direction in (1, -1):
         place = begin + direction
-        while 0 <= place < len(TRIED_TRUSTS) and not watch("choosing the trust"):
+        while 0 <= place < len(TRIED_TRUSTS) and not watch("choosing how closely to follow the choices"):
             scores[place] = sum(test.score(TRIED_TRUSTS[place]) for test in tests) - abs(place - begin)
             if scores[place] < max(scores.values()) - MAX_NATS_BEHIND:
                 break

@@ -221,7 +221,7 @@ function behind(values, width) {
   const names = values.map((one) => one.name), left = leftMargin(names, width);
   const stroke = (/** @type {any} */ one) => (one.behind - one.margin > 0 ? HIGHLIGHT : PLAIN);
   return plot({
-    width, marginLeft: left, marginBottom: 40, height: 60 + 28 * values.length, x: { label: "behind the best, nats per choice", grid: true, zero: true, ticks: Math.min(6, width / 90) },
+    width, marginLeft: left, marginBottom: 40, height: 60 + 28 * values.length, x: { label: "behind the best, log-likelihood per choice", grid: true, zero: true, ticks: Math.min(6, width / 90) },
     y: nameAxis(names, left), color: { type: "identity" }, symbol: { type: "identity" },
     marks: [
       Plot.ruleX([0], { stroke: SOFT }),
@@ -235,7 +235,7 @@ function behind(values, width) {
 export function sizes(values, width) {
   return plot({
     width, height: Math.max(200, Math.min(300, 0.45 * width)), marginLeft: 52, marginRight: 16, marginTop: 30, marginBottom: 40,
-    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "worth per 1,000 customers", grid: true, nice: true, ticks: 5 },
+    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "value per 1,000 customers", grid: true, nice: true, ticks: 5 },
     marks: [
       Plot.lineY(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, stroke: PLAIN, strokeWidth: 2 }),
       Plot.dot(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),

@@ -141,7 +141,7 @@ def answering_routes(
 
     @router.get(
         "/{market}/substitution", response_model=schemas.SubstitutionAnswer, responses=problems(404, 409, 429),
-        summary="Who gains",
+        summary="What sells instead when an item is gone",
     )  # fmt: skip
     async def substitution(request: Request, market: Market) -> dict[str, Any]:
         """Each item's share of everything, and who gains when it is gone."""
@@ -180,7 +180,7 @@ def answering_routes(
 
     @router.get(
         "/{market}/certificate", response_model=schemas.CertificateAnswer, responses=problems(404, 409),
-        summary="What is proven",
+        summary="The certificate",
     )  # fmt: skip
     async def certificate(request: Request, market: Market) -> dict[str, Any]:
         """The model's distance from the data, and what is proven about that; changes that were noticed."""

@@ -79,9 +79,9 @@ class PublishedAnswer(BaseModel):
     records: int
     learned: int
     age: float
-    kind: str = Field(description="max-entropy, or sparse: the coarse model that is there first.")
+    kind: str = Field(description="max-entropy, or sparse: a coarser model that is available first.")
     gap: float | None
-    provisional: bool = Field(description="Whether a better model is on its way, or there are fewer than 30 choices.")
+    provisional: bool = Field(description="Whether a better model is being fitted, or there are fewer than 30 choices.")
 
 
 class Acknowledged(BaseModel):
@@ -129,7 +129,7 @@ class SettingsBody(BaseModel):
     )
     detect: bool | None = Field(None, description="Restart the model when a change of tastes is detected.")
     threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
-        None, description="Evidence needed for an alarm, in nats."
+        None, description="Lead in log-likelihood that raises an alarm."
     )
     rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Solver rounds per batch.")
     served: Literal["max-entropy", "sparse"] | None = Field(None, description="Kind of model to publish.")

@@ -140,12 +140,19 @@ def watching_routes(service: Service) -> APIRouter:
     """The routes for whoever runs the service."""
     router = APIRouter()
 
-    @router.get("/healthz", response_model=schemas.HealthAnswer, responses=problems(), summary="Alive")
+    @router.get(
+        "/healthz", response_model=schemas.HealthAnswer, responses=problems(), summary="Check that the server runs"
+    )
     async def healthz() -> dict[str, str]:
         """Whether the server answers."""
         return {"status": "alive"}
 
-    @router.get("/readyz", response_model=schemas.HealthAnswer, responses=problems(), summary="Ready")
+    @router.get(
+        "/readyz",
+        response_model=schemas.HealthAnswer,
+        responses=problems(),
+        summary="Check that choices are stored and learned",
+    )
     async def readyz() -> dict[str, str]:
         """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
         await service.health.check_ready()

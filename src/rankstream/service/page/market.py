@@ -137,7 +137,7 @@ def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
     >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[1]
-    'The model is 0.0400 from the observed shares. No ranking model could remove 75 % of that: this is proven.'
+    'The model is 0.0400 from the observed shares. At least 75 % of that remains with any ranking model (proven).'
     """
     words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
@@ -148,8 +148,8 @@ def proven(facts: dict[str, Any]) -> list[str]:
     part = max(0.0, min(1.0, least / distance))
     return [
         *words,
-        f"The model is {distance:.4f} from the observed shares. No ranking model could remove {100 * part:.0f} % of "
-        "that: this is proven.",
+        f"The model is {distance:.4f} from the observed shares. At least {100 * part:.0f} % of that remains with any "
+        "ranking model (proven).",
     ]
 
 

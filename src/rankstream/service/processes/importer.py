@@ -163,9 +163,9 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
             with transaction(log):
                 make_market(log, name)
             Importer(log, learned, name, task["fit"]).take(found, counts)
-        first.tell(f"{len(found.groups):,} markets were made of {task['name']}: see the list of markets.", 1.0)
+        first.tell(f"{task['name']} has {len(found.groups):,} markets: see the list of markets.", 1.0)
     except (ValueError, OSError, RefusedError, MemoryError) as error:
-        sentence = "It takes more memory than there is." if isinstance(error, MemoryError) else str(error)
+        sentence = "There is not enough memory for this file." if isinstance(error, MemoryError) else str(error)
         row = market_row(log, task["market"])
         store.set_problem(learned, 0 if row is None else row.id, 0 if row is None else row.epoch, sentence)
         sys.stderr.write(f"rankstream: {as_json(sentence)}\n")

@@ -30,10 +30,10 @@ MAX_DRIFT_RECORDS = 20_000
 """Records that drift and shares over time are about."""
 SLICES, TYPES = 12, 10
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
-REMEDY = "Tastes changed: let the market forget (half_life, window), or look for changes (detect), by its settings."
-FOLLOWS = "The model follows the change, as its settings say: earlier choices count for less, or no more."
-COURSE = "The model's distance from the observed shares, and what of it could still be gained, since the first record."
-CHANGES = ("at record", "learned at (UTC)", "evidence grew since about record")
+REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
+FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
+COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
+CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
     "customers": ("flows", "types", "matrix"), "data": ("offers", "fit"),
@@ -67,7 +67,7 @@ class PanelAnswerer(Answerer):
             "demand": lambda: replace(demand(), parts=demand().parts[:1]),
             "elasticity": lambda: Section("elasticity", "Price elasticity", (), demand().parts[1:]),
             "trend": lambda: Section("trend", "Shares over time", (), over_time()[0].parts[:1]),
-            "timeline": lambda: Section("timeline", "Time line", (), over_time()[0].parts[:1]),
+            "timeline": lambda: Section("timeline", "Timeline", (), over_time()[0].parts[:1]),
             "drift": lambda: replace(over_time()[0], parts=over_time()[0].parts[1:]),
             "course": lambda: course_section(points, question["alarms"]),
             "flows": lambda: replace(moves(), name="flows", parts=moves().parts[:1]),
@@ -167,8 +167,8 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
         noticed = [
             (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
         ]
-        parts.append(table("Changes that were noticed, the latest first", CHANGES, noticed, which="latest"))
-    words = (COURSE, f"Changes that were noticed: {len(alarms):,}.")
+        parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
+    words = (COURSE, f"Detected changes: {len(alarms):,}.")
     return Section("course", "Accuracy so far", words, tuple(parts))
 
 

@@ -95,7 +95,7 @@ class Answerer:
             return Live(), counted(at_levels(batches, row.settings.get("price_levels")), is_file=True)
         live = None if kept is None or not kept.state else BackgroundLive.from_bytes(kept.state).live
         if live is None or live.counts is None:
-            raise RefusedError(409, "The choices behind this model are not here.")
+            raise RefusedError(409, "Only the model was opened, without its choices: open the file of choices.")
         return live, live.counts
 
     def predict(self, question: dict[str, Any]) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ def _sizes(live: Live, counts: ChoiceCounts) -> Any:
     if counts.forgets or (counts.tallies == np.floor(counts.tallies)).all():
         return None
     if live.detector is None:
-        raise RefusedError(409, "none: some records of this market count in parts, and choices are whole")
+        raise RefusedError(409, "none: this market has fractional counts, and intervals need whole choices")
     return counts.totals
 
 

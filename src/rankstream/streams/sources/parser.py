@@ -178,7 +178,7 @@ def _keys(columns: str | None) -> dict[str, Any]:
     given = {} if columns is None else parsed(columns)
     for role in given:
         if role not in KEYS:
-            raise ValueError(f"The columns {shown(columns)} name {role!r}: JSON Lines has {', '.join(KEYS)}.")
+            raise ValueError(f"The columns {shown(columns)} map {role!r}: JSON Lines only have {', '.join(KEYS)}.")
     return given
 
 

@@ -71,12 +71,12 @@ def _lost(source: Path, place: Place, beside: list[Path]) -> LostSourceError:
     if packed:
         latest = max(packed, key=lambda path: path.stat().st_mtime_ns)
         return LostSourceError(
-            f"{source} was rotated, and what was read of it up to byte {place.end:,} is there at most packed: unpack "
-            f"{latest} beside it, and start again; let the newest rotated file stay unpacked."
+            f"{source} was rotated, and the file that was read up to byte {place.end:,} is missing or compressed: "
+            f"decompress {latest} beside it, and start again. Keep the newest rotated file uncompressed."
         )
     return LostSourceError(
-        f"{source} is not what was read up to byte {place.end:,}, or shorter than that, and no file beside it is: put "
-        "the rotated file back beside it, or begin again in another folder (out=...)."
+        f"{source} is not the file that was read up to byte {place.end:,}, and no file beside it is: put the rotated "
+        "file back beside it, or start again in another folder (out=...)."
     )
 
 
@@ -92,8 +92,8 @@ def newer(source: Path, current: os.stat_result) -> list[Path]:
             found.append((about.st_mtime_ns, path))
         elif _is_rotated(source, path, packed=True) and _unpacked_size(path) != current.st_size % 2**32:
             raise LostSourceError(
-                f"{source} was rotated more than once, and what comes next is only there packed: unpack {path} beside "
-                "it, and start again; let the newest rotated files stay unpacked."
+                f"{source} was rotated more than once, and the next file is compressed: decompress {path} beside it, "
+                "and start again. Keep the newest rotated files uncompressed."
             )
     return [path for _, path in sorted(found)]
 

@@ -218,7 +218,7 @@ class Shop:
         notes = [note for table in self.tables.values() for note in table.notes]
         stock = self.tables["stock"]
         if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
-            notes.append(f"{stock.source.name} is read as {form}: say stock_format='...' if that is wrong.")
+            notes.append(f"{stock.source.name} is read as {form}: if that is wrong, set stock_format.")
         if self.doubtful:
             rows = plural(self.doubtful, "row")
             notes.append(
@@ -233,8 +233,8 @@ class Shop:
             table = self.tables.get(kind)
             if table is not None and "store" not in table.roles and len(stores) > 1:
                 raise ValueError(
-                    f"{table.source.name} does not say which of {len(stores):,} stores a row is about: name its column "
-                    f"by columns='{kind}.store=...'."
+                    f"{table.source.name} has no column of stores, and there are {len(stores):,} stores: map one with "
+                    f"columns='{kind}.store=...'."
                 )
         if "store" not in receipts.roles and not stores:
             codes.code("store", "all")
@@ -271,10 +271,10 @@ def open_shop(
     if {True, False} <= {is_naive for _, is_naive in zones}:
         naive = next(name for name, is_naive in zones if is_naive)
         raise ValueError(
-            f"{naive} has times without a zone, and others have one: say timezone='Europe/Berlin', or what it is."
+            f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
-        raise ValueError(f"{tables['receipts'].source.name} has no column 'price': name it by columns='price=...'.")
+        raise ValueError(f"{tables['receipts'].source.name} has no column 'price': map it with columns='price=...'.")
     return Shop(
         tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
         whole_number("max_offers", max_offers, 1), stock_format, given["prices"] is not None,
@@ -293,9 +293,9 @@ def _check_columns(said: Mapping[str, Any], tables: Mapping[str, SalesTable]) ->
         kinds = [kind for kind in tables if table in ("", kind) and role in ROLES[kind]]
         if not kinds:
             known = sorted({role for roles in ROLES.values() for role in roles})
-            raise ValueError(f"There is no role {name!r} for a column: the roles are {', '.join(known)}.")
+            raise ValueError(f"Unknown column role {name!r}: the roles are {', '.join(known)}.")
         if not any(column in tables[kind].source.columns for kind in kinds):
-            raise ValueError(f"No table has a column {shown(column)} to be {role!r}: correct columns.")
+            raise ValueError(f"No table has the column {shown(column)} for {role!r}: correct its name in columns.")
 
 
 def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None) -> dict[str, str]:
@@ -306,7 +306,7 @@ def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None
         if role is None:
             stores = receipts.roles.get("store")
             known = f"by={stores!r}" if stores else "columns='store=...'"
-            raise ValueError(f"by names {column!r}, but sales are kept apart by store or category: say {known}.")
+            raise ValueError(f"by is {column!r}, but sales can only be grouped by store or category: use {known}.")
         found[role] = column
     return found | ({} if category is None else {"category": category})
 

@@ -250,7 +250,7 @@ def open_table(kind: str, source: Any, columns: Mapping[str, Any], how: ReadOpti
     for role in NEEDED[kind]:
         if role not in roles:
             raise ValueError(
-                f"{found.name} has no column {role!r} but {listed_names(found.columns)}: name it by columns, such as "
+                f"{found.name} has no column {role!r} (it has {listed_names(found.columns)}): map it with "
                 f"columns='{kind}.{role}=...'."
             )
     rules: dict[str, str] = {}
@@ -271,7 +271,7 @@ def check_zone(zone: str) -> None:
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, TypeError, OSError):
-        raise ValueError(f"timezone is {zone!r}: name one, such as 'Europe/Berlin'.") from None
+        raise ValueError(f"timezone is {zone!r}: give the name of one, such as 'Europe/Berlin'.") from None
 
 
 def is_naive(cell: Any) -> bool | None:

@@ -36,7 +36,7 @@ def open_source(
     coding = _encoding(encoding)
     if hasattr(source, "__dataframe__") or hasattr(source, "__arrow_c_stream__") or hasattr(source, "collect_schema"):
         if told:
-            raise ValueError(f"A data frame is in no folder {told[0]}=...: leave out partitions.")
+            raise ValueError(f"A data frame has no folder {told[0]}=...: leave out partitions.")
         return Frame(source)
     names = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(names, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in names):

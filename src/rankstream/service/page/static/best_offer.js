@@ -130,7 +130,7 @@ function show(place, found, how, given) {
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no offer that you allow is worth more." : `Not proven: another offer may be worth up to ${money(gap)} more per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `Not proven: another offer may be worth up to ${money(gap)} more per ${CUSTOMERS.toLocaleString("en")} customers.`),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item" : "items"} without a margin or cost were left out.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
@@ -143,9 +143,9 @@ function show(place, found, how, given) {
   const by = Object.entries(found.by_size ?? {}).map(([size, value]) => ({ size: Number(size), value: Number(value), chosen: Number(size) === found.offer.length }));
   if (by.length > 1) {
     const figure = element("figure", { class: "chart" }), rows = by.map((one) => element("tr", {}, element("th", { scope: "row" }, String(one.size)), element("td", { class: "number" }, money(one.value))));
-    const drawing = element("div", { class: "drawing", role: "img", "aria-label": "The best worth for each number of items; the table below has the numbers" });
+    const drawing = element("div", { class: "drawing", role: "img", "aria-label": "The best value for each number of items; the table below has the numbers" });
     figure.append(drawing, element("details", {}, element("summary", {}, "Numbers"), element("table", {}, element("tbody", {}, ...rows))));
-    place.append(element("section", { class: "card" }, element("h2", {}, "The worth of shelf space"), figure));
+    place.append(element("section", { class: "card" }, element("h2", {}, "The value of shelf space"), figure));
     drawing.append(sizes(by, figure.clientWidth));
   }
 }

@@ -72,7 +72,7 @@ function listen() {
   /** @type {number | null} */
   let shown = null;
   source.onopen = () => { byId("link").textContent = "Live."; };
-  source.onerror = () => { byId("link").textContent = "Not live: the server does not answer."; };
+  source.onerror = () => { byId("link").textContent = "Disconnected: the server does not respond."; };
   source.addEventListener("records", (event) => {
     const now = JSON.parse(event.data);
     byId("records").textContent = count(now.records);
@@ -99,7 +99,7 @@ function listen() {
   });
   source.addEventListener("alarm", (event) => {
     if (Date.now() - began < 3000) return; // those that were noticed before are in the page
-    byId("alarms").textContent = `A change was noticed at choice ${count(JSON.parse(event.data).choice)}.`;
+    byId("alarms").textContent = `A change was detected at choice ${count(JSON.parse(event.data).choice)}.`;
   });
   addEventListener("pagehide", () => source.close());
 }

@@ -18,7 +18,7 @@ export function begin() {
     const cells = [amount(cost), item ? item.prices[item.usual] : "", amount(best.price), amount(1000 * worth(best))];
     return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell) => element("td", { class: "number" }, cell)));
   });
-  const heads = ["item", "cost", "usual price", "best price", "worth per 1,000 customers"].map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
+  const heads = ["item", "cost", "usual price", "best price", "value per 1,000 customers"].map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   card.hidden = false;
 }

@@ -24,7 +24,7 @@ export async function ask(path, body, signal, method = body === undefined ? "GET
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refused("The server does not answer. Is it still running?", 0, 5);
+    throw new Refused("The server does not respond. Is it still running?", 0, 5);
   }
   const content = await answer.json().catch(() => ({}));
   if (answer.status === 401) location.assign(`/login?to=${encodeURIComponent(location.pathname)}`);

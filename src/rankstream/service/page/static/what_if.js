@@ -148,9 +148,9 @@ function summarise(moves, provisional) {
   const clear = moves.filter((one) => Math.abs(one.change) >= 0.05).sort((one, other) => Math.abs(other.change) - Math.abs(one.change));
   const gone = items.filter((item) => !item.on).length, place = byId("summary");
   place.replaceChildren();
-  if (provisional) place.append(element("p", { class: "notice" }, "Provisional: a better model is on its way."));
-  place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${baseline ? "the offer that you set" : "everything at usual prices"}.`));
-  if (!clear.length) { place.append(element("p", { class: "note" }, "No share moves by a tenth of a point or more.")); return; }
+  if (provisional) place.append(element("p", { class: "notice" }, "Provisional: a better model is being fitted."));
+  place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${baseline ? "your baseline" : "everything at usual prices"}.`));
+  if (!clear.length) { place.append(element("p", { class: "note" }, "No share changes by 0.1 points or more.")); return; }
   const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.change > 0 ? "up" : "down"}` }, `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}`)));
   place.append(element("table", {}, element("caption", {}, "Largest changes, in points"), element("tbody", {}, ...rows)));
 }
@@ -176,10 +176,10 @@ export function begin() {
   });
   byId("set-baseline").addEventListener("click", () => {
     baseline = offer();
-    byId("baseline-name").textContent = "the offer that you set";
+    byId("baseline-name").textContent = "your baseline";
     changed();
   });
-  byId("set-shelf").addEventListener("click", () => { told.shelf = offer(); remember(); byId("copied").textContent = "This is today's shelf now."; });
+  byId("set-shelf").addEventListener("click", () => { told.shelf = offer(); remember(); byId("copied").textContent = "Saved as today's shelf."; });
   byId("copy").addEventListener("click", async () => {
     try { await navigator.clipboard.writeText(location.href); byId("copied").textContent = "Copied."; } catch { byId("copied").textContent = "Copy it from the address bar."; }
   });
