@@ -163,6 +163,20 @@ class Bilinear(ABC):
         """A dual that treats all models alike, whose value no model's distance is below; None if none is known."""
         return None
 
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """The range of the potential over the dual domain."""
+
+    @property
+    def largest_potential(self) -> float:
+        """The width: the potential is 0 where it is least, or where it is largest."""
+        return self.width
+
+    @abstractmethod
+    def start(self) -> Vec:
+        """The dual of least potential."""
+
     @abstractmethod
     def potential(self, dual: Vec) -> float:
         """The potential."""
@@ -178,6 +192,14 @@ class Bilinear(ABC):
     @abstractmethod
     def largest(self, lifted: Vec, smoothing: float) -> float:
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
+
+
+class TrivialStart(Bilinear):
+    """Distances whose dual of least potential treats all models alike."""
+
+    def trivial_dual(self) -> Vec:
+        """The dual that the rounds start from, by which all models pay the same."""
+        return self.start()
 
 
 class HalfSquare(ABC):
