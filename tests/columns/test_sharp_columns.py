@@ -22,8 +22,7 @@ from rankstream import (
     revenue_range,
 )
 from rankstream._core.types import Vec
-from rankstream.columns.column_search import ColumnSearch, Goal
-from rankstream.columns.corrective import fit_nearest
+from rankstream.columns.corrective import ColumnSearch, Goal, fit_nearest
 from rankstream.columns.data import ProvenFit, observe
 from rankstream.columns.master import Ball, ball
 from rankstream.columns.mle import KullbackLeibler, _Interior, fit_mle

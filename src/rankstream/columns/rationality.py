@@ -10,7 +10,7 @@ from rankstream._core.types import Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.columns import mle
 from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.column_search import ColumnSearch, Goal
+from rankstream.columns.corrective import ColumnSearch, Goal
 from rankstream.columns.data import Minimum, Observed, observe
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
