@@ -77,15 +77,6 @@ class KullbackLeibler:
         return log(max(-progress, 1.0))
 
 
-def minimise(loss: KullbackLeibler, finder: ColumnFinder, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
-    """The least divergence of any distribution over rankings, up to the tolerance, with a proven bound.
-
-    The systems are small, so one thread is fastest; with more, busy cores wait for each other.
-    """
-    with one_blas_thread():
-        return _Interior(loss, finder, list(first)).run(limits)
-
-
 @dataclass
 class _Interior:
     """A primal-dual interior-point method whose columns grow.
@@ -96,7 +87,7 @@ class _Interior:
 
     loss: KullbackLeibler
     finder: ColumnFinder
-    first: list[Codes]
+    first: Iterable[Codes]
     columns: Columns = field(init=False)
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
@@ -285,7 +276,8 @@ def fit_mle(
     first = warm_start(observed, whole_number("warm_rounds", warm_rounds), seed)
     begun = perf_counter()
     loss = KullbackLeibler(observed)
-    found = minimise(loss, finder, limits, first)
+    with one_blas_thread():  # systems are small: with more threads, busy cores wait for each other
+        found = _Interior(loss, finder, first).run(limits)
     model = observed.model(found.orders, found.weights, ties, seed)
     chosen = observed.shares[loss.places] @ np.log(found.point[loss.places])
     seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}
