@@ -6,8 +6,8 @@ from .protocol import CachingOracle as CachingOracle
 from .protocol import CountingOracle as CountingOracle
 from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
+from .search.local import QuickOracle as QuickOracle
 from .search.local import SearchOracle as SearchOracle
-from .search.quick import QuickOracle as QuickOracle
 from .selection import ComponentsOracle as ComponentsOracle
 from .selection import auto as auto
 from .selection import explain as explain
