@@ -18,8 +18,8 @@ from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed, restrict
 from rankstream.data.readers.tallies import Tallies
-from rankstream.estimation.many.engine import in_parallel
 from rankstream.estimation.many.markets import Market, digest_of, seed_of
+from rankstream.estimation.many.work import in_parallel
 from rankstream.models.entropy.ensemble import MIN_HELD_OUT_OFFERS, MIN_REFIT_WEIGHT, fit_stack, score_pool
 from rankstream.models.entropy.guides import CHAIN, GUIDES, TASTE, Guide, guides_for
 from rankstream.models.entropy.pool import PoolGuide, guides_with

@@ -23,12 +23,11 @@ from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
 from rankstream.estimation.budget import compile_first
-from rankstream.estimation.many.engine import fit_all, in_parallel
 from rankstream.estimation.many.markets import MarketFit, digest_of, seed_of
 from rankstream.estimation.many.pooling import Pools, make_pools
 from rankstream.estimation.many.results import Markets
 from rankstream.estimation.many.store import COUNTS, POOL, MarketStore, opened
-from rankstream.estimation.many.work import Work, read_part, takes_pool
+from rankstream.estimation.many.work import Work, fit_all, in_parallel, read_part, takes_pool
 from rankstream.estimation.methods import MaxEntropy, Method, make
 
 REMEMBERED = ("no_choice", "outside_share", "format", "columns", "separator", "encoding", "sheet")
