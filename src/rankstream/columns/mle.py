@@ -61,13 +61,11 @@ class KullbackLeibler:
 
     def slope(self, point: Vec) -> Vec:
         """Minus shares over probabilities."""
-        slope: Vec = -self._shares / point
-        return slope
+        return -self._shares / point
 
     def curvature(self, point: Vec) -> Vec:
         """The second derivatives: shares over squared probabilities."""
-        curvature: Vec = self._shares / point**2
-        return curvature
+        return self._shares / point**2
 
     def slack(self, progress: float) -> float:
         """How much less any distribution can lose, from the least <slope, vertex>.

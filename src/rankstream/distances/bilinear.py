@@ -39,8 +39,7 @@ def norm_direction(vector: Vec, q: float) -> Vec:
     norm = norm_of(vector, q)
     if norm == 0.0:
         return np.zeros_like(vector)
-    direction: Vec = np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
-    return direction
+    return np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
 
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow

@@ -40,8 +40,7 @@ class Misfit:
     def variance(self, share: Vec, spread: Vec, seen: Vec | None = None) -> Vec:
         """The squared standard error of shares whose replicates have this squared spread."""
         beyond = self.unseen if seen is None else np.where(seen, self.seen, self.unseen)
-        out: Vec = spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
-        return out
+        return spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
 
     def stretched(self, spread: Vec) -> Vec:
         """The same for numbers that are not shares, all in proportion to their replicates' spread."""
@@ -63,8 +62,7 @@ class Misfit:
     def has(self, assortments: Assortments) -> Vec:
         """For every coordinate, whether its offer has data."""
         known = np.array([frozenset(offer) in self.offers for offer in assortments.offers])
-        marks: Vec = known[assortments.owner]
-        return marks
+        return known[assortments.owner]
 
 
 def measure_misfit(

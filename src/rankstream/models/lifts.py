@@ -92,8 +92,7 @@ def lift(orders: Codes, chains: Chains) -> Codes:
         # as soon as any of those behind it
         places[:, codes] = np.minimum.accumulate(places[:, codes[::-1]], axis=1)[:, ::-1]
         turn[codes] = np.arange(codes.size)
-    lifted: Codes = np.argsort(places * (size + 1) + turn, axis=1)
-    return lifted
+    return np.argsort(places * (size + 1) + turn, axis=1)
 
 
 def tail_sums(values: Vec, chains: Chains) -> Vec:

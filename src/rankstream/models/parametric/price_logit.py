@@ -178,8 +178,7 @@ class PricedModel(MixtureModel):
         taste = self.constants[classes] + random.gumbel(size=(size, self.constants.shape[1]))
         utility = taste[:, self.owner] - self.slopes[classes, np.newaxis] * self.prices
         by_price = np.argsort(self.prices, kind="stable")
-        orders: Codes = by_price[np.argsort(-utility[:, by_price], axis=1, kind="stable")]
-        return orders
+        return by_price[np.argsort(-utility[:, by_price], axis=1, kind="stable")]
 
     def falling(self, order: Chains) -> FallingClassModel:
         """Return the same model as one of falling demand along chains of its price levels."""

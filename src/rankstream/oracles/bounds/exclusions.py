@@ -124,5 +124,4 @@ class Exclusions:
         seats = seats[np.argsort(-point[seats], kind="stable")]
         first = np.unique(offers.members[seats], return_index=True)[1]
         assert first.size == kinds.size  # every one of them is in every one of these offers
-        where: Codes = np.sort(seats[first])
-        return where
+        return np.sort(seats[first])

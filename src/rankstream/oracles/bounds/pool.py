@@ -61,8 +61,7 @@ class CutPool:
     @property
     def point(self) -> Vec:
         """The point that the multipliers belong to; the nearest one that keeps all cuts, once they are the best."""
-        shares: Vec = self._within / self._scale
-        return shares
+        return self._within / self._scale
 
     def distance(self) -> float:
         """How far the point is from the data: the bound's limit, if no cuts are added."""
@@ -130,5 +129,4 @@ class CutPool:
 
     def normal(self) -> Vec:
         """The normal of the one cut that all of them make with their multipliers: what the bound is the depth of."""
-        normal: Vec = -self._combined()[0] * self._scale
-        return normal
+        return -self._combined()[0] * self._scale

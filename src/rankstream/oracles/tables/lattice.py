@@ -111,8 +111,7 @@ def holders(sets: Bits, n_items: int) -> Bits:
     inside = np.zeros((n_items, -(-sets.size // 64) * 64), dtype=np.uint8)
     inside[:, : sets.size] = sets >> np.arange(n_items, dtype=np.uint64)[:, np.newaxis] & np.uint64(1)
     # bytes in ascending order make words whose lowest byte comes first
-    packed: Bits = np.packbits(inside, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
-    return packed
+    return np.packbits(inside, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
 
 
 class _Part(NamedTuple):
