@@ -18,9 +18,9 @@ from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_prior
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.problem import Curvature, TiltProblem
 from rankstream.models.entropy.ranking_laws import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of, shared_programs
+from rankstream.models.entropy.trust import Curvature, TiltProblem
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 MARKET = simulate.market(3, n_items=6, n_offers=8, n_test=20)

@@ -13,7 +13,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
-from rankstream.columns.column_finder import ColumnFinder, FoundColumns, by_tie_rule
+from rankstream.columns.data import ColumnFinder, FoundColumns, by_tie_rule
 from rankstream.columns.master import LinearMaster
 from rankstream.columns.proofs import Prover, TableSchedule
 from rankstream.data.assortments import Assortments

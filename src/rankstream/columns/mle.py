@@ -14,8 +14,7 @@ from rankstream._core.old_names import old_keywords
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.data import Columns, Limits, MakeOracle, Minimum, Observed, ProvenFit, observe, on_top
+from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, ProvenFit, observe, on_top
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
 from rankstream.learners import MirrorDescent
@@ -73,6 +72,19 @@ class KullbackLeibler:
         The log of the largest <q / x, vertex>: by Jensen's inequality, and less than the usual (largest - 1).
         """
         return log(max(-progress, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was reached."""
+
+    orders: Codes
+    weights: Vec
+    point: Vec
+    value: float
+    bound: float
+    iterations: int
+    seconds: dict[str, float]
 
 
 @dataclass

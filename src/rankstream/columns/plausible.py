@@ -15,8 +15,7 @@ from rankstream._core.arguments import number_between
 from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.data import Columns, Limits, MakeOracle, Observed, observe, oracle_for
+from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe, oracle_for
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
 from rankstream.columns.mle import warm_start
 from rankstream.data.assortments import Assortments, as_offer, plain

@@ -11,9 +11,8 @@ from rankstream._core.types import Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate.gap import log_mixture
 from rankstream.columns import mle
-from rankstream.columns.column_finder import ColumnFinder
 from rankstream.columns.corrective import ColumnSearch, Goal
-from rankstream.columns.data import Observed, observe
+from rankstream.columns.data import ColumnFinder, Observed, observe
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
 from rankstream.models.nearest import NearestMixture

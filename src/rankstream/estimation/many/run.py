@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -224,7 +225,7 @@ class _Run:
         if first is None:
             return
         compile_first(make(self.method) or MaxEntropy())
-        for row, text in fit_all(_with(first, works), n_jobs):
+        for row, text in fit_all(chain([first], works), n_jobs):
             self.store.put(row, text)
             self.done += 1
             tell(f"{self.done:,} of {len(self.present):,} markets", self.done / len(self.present))
@@ -245,8 +246,3 @@ class _Run:
             levels = self.tallies.levels.get(key)
             about = self.about | ({} if levels is None else {"prices": levels.to_content()})
             yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide, about)
-
-
-def _with(first: Work, others: Iterator[Work]) -> Iterator[Work]:
-    yield first
-    yield from others
