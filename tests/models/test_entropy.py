@@ -13,7 +13,7 @@ from random_laws import a_prior
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.estimation.resampling import resample
+from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_prior

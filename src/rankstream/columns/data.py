@@ -17,10 +17,9 @@ from rankstream.data.observations import impossible_choices, restrict, seen_offe
 from rankstream.models.nearest import winning_coordinates
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import LatticeOracle, Oracle, Ties
-from rankstream.oracles.protocol import beginnings, meet
+from rankstream.oracles.protocol import TIE_RULES, TieRule, beginnings, meet
 from rankstream.oracles.search.local import SearchOracle, hurried
 from rankstream.oracles.tables.lattice_kernels import columns_on_lattice
-from rankstream.oracles.ties import TIE_RULES, TieRule
 
 MakeOracle = Callable[[Assortments], Oracle]
 # benchmarks/columns.py compares columns of first items, some pairs and all pairs

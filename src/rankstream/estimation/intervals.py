@@ -16,8 +16,7 @@ from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
-from rankstream.estimation.misfit import Misfit, measure_misfit
-from rankstream.estimation.resampling import effective_sizes, resample
+from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, resample
 from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -242,8 +241,7 @@ class Bootstrap:
         whole = everything(self.model)
 
         measure, known, variance = self.type_shares(lambda model: substitution(model, whole, rows), no_choice, places)
-        columns = (column.tolist() for column in self.bounds_of(measure, interval, variance=variance))
-        return {key: Share(*row) for key, row in zip(known, zip(*columns, strict=True), strict=True)}
+        return dict(zip(known, _shares(self.bounds_of(measure, interval, variance=variance)), strict=True))
 
     def type_shares(
         self, moves: Callable[[ChoiceModel], Substitution], no_choice: Label | None, places: int = 2
@@ -269,8 +267,7 @@ class Bootstrap:
         if isinstance(single, Mapping):
             return self.predict_at(single if added is None else {**single, added: None}, interval)
         single = single if added is None else (*single, added)
-        columns = (column.tolist() for column in self.bounds(Assortments([single]), interval))
-        return {item: Share(*row) for item, row in zip(single, zip(*columns, strict=True), strict=True)}
+        return dict(zip(single, _shares(self.bounds(Assortments([single]), interval)), strict=True))
 
     def predict_at(self, offer: Mapping[Any, Any], interval: float = 0.95) -> dict[Label, Share]:
         """Return the shares of an offer of items at prices, by item, with intervals."""
@@ -294,8 +291,7 @@ class Bootstrap:
     def _shares(self, around: NearbyOffers, interval: float) -> list[Share]:
         """Between levels the ends lie between those at levels, too: as wide as if all their errors went together."""
         ends = self.bounds(Assortments(around.offers), interval)
-        found = (around.weights @ part.reshape(len(around.offers), -1) for part in ends)
-        return [Share(*row) for row in zip(*(column.tolist() for column in found), strict=True)]
+        return _shares(around.weights @ part.reshape(len(around.offers), -1) for part in ends)
 
     def standard_errors(self, offer: Iterable[Label]) -> dict[Label, float]:
         """Return the standard deviations of the replicates' shares of one offer."""
@@ -339,6 +335,10 @@ def predict_interval(
     """
     number_between("interval", interval, 1e-6, 1.0 - 1e-6)
     return Bootstrap(counts, method, replicates, seed).predict(offer, interval)
+
+
+def _shares(ends: Iterable[Vec]) -> list[Share]:
+    return [Share(*row) for row in zip(*(column.tolist() for column in ends), strict=True)]
 
 
 def _quantile(interval: float) -> float:

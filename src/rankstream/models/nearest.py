@@ -62,21 +62,9 @@ class NearestMixture:
         columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
-        self.count = correct(
-            self.count,
-            columns,
-            rankings,
-            self.target,
-            self.squares,
-            self.assortments.owner,
-            self._slots,
-            self._chosen,
-            self._orders,
-            self._weights,
-            self._factor,
-            self._sides,
-            self.point,
-        )
+        held = (self._slots, self._chosen, self._orders, self._weights, self._factor, self._sides)
+        aim = (self.target, self.squares, self.assortments.owner)
+        self.count = correct(self.count, columns, rankings, *aim, *held, self.point)
         return self.squared_distance < before
 
     def drop(self, row: int) -> None:

@@ -10,7 +10,7 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.models.base import finite_array
-from rankstream.models.lifts import Chains, closed_offers, lift
+from rankstream.models.lifts import Chains, closed_offers, frozen, lift
 from rankstream.models.rankings import RankingModel
 
 ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
@@ -89,7 +89,6 @@ class Prior:
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""
-        from rankstream.models.parametric.base import frozen
         from rankstream.models.parametric.em_kernels import chain_shares  # compiled, and not needed to ask a model
         from rankstream.models.parametric.latent_class import mixed_shares
 

@@ -205,19 +205,6 @@ class PricedModel(MixtureModel):
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
 
 
-def fit_priced_logit(
-    counts: ChoiceCounts, *, smoothing: float = SMOOTHING, seed: int = 0, watch: Watch = unwatched
-) -> PricedModel:
-    """One logit with a constant per item and a price coefficient above 0; prices are those of the labels.
-
-    >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
-    >>> model = fit_priced_logit(ChoiceCounts(offers, [600, 400, 400, 600]))
-    >>> model.slopes.round(1).tolist(), round(model.predict(("tea @ 3.50", "no"))["no"], 2)
-    ([0.8], 0.5)
-    """
-    return fit_priced_class(counts, classes=1, smoothing=smoothing, seed=seed, watch=watch)
-
-
 def fit_priced_class(
     counts: ChoiceCounts,
     *,
@@ -237,6 +224,11 @@ def fit_priced_class(
     The parameters are those of ``methods.PricedClasses``, with ``tolerance`` for ``tolerance_nats``; a step is one of
     L-BFGS. Otherwise as for ``fit_latent_class``; ``start`` is a fit to nearly the same counts, as
     ``PricedModel.falling`` makes it.
+
+    >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
+    >>> model = fit_priced_class(ChoiceCounts(offers, [600, 400, 400, 600]), classes=1)
+    >>> model.slopes.round(1).tolist(), round(model.predict(("tea @ 3.50", "no"))["no"], 2)
+    ([0.8], 0.5)
     """
     options = ClassOptions(starts, smoothing, tolerance, max_rounds, seed, watch, start)
     return fit_classes(counts, classes, tried, folds, options, _fit)

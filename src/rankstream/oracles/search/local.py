@@ -12,13 +12,12 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.cost_splits import SplittingBound
-from rankstream.oracles.protocol import Answer, Oracle, finite_costs, meet
+from rankstream.oracles.protocol import TIE_RULES, Answer, Oracle, TieRule, Ties, finite_costs, meet
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.search import reinsert_kernels
 from rankstream.oracles.search.local_kernels import Offers
 from rankstream.oracles.tie_kernels import hashed
-from rankstream.oracles.ties import TIE_RULES, TieRule, Ties
 
 # tuned on other instances than those that benchmarks/quality.py prints
 CHUNK_ROUNDS = 10  # between two looks at the clock
