@@ -73,7 +73,7 @@ def closed_offers(indptr: Codes, members: Codes, chains: Chains) -> ClosedOffers
             where += [k] * len(after)
         sizes.append(len(codes))
     ends, owner = np.array([0, *sizes]), np.repeat(np.arange(len(sizes)), np.diff([0, *sizes]))
-    return ClosedOffers(*map(frozen, (ends, codes, owner, where)))
+    return ClosedOffers(frozen(ends), frozen(codes), frozen(owner), frozen(where))
 
 
 def lift(orders: Codes, chains: Chains) -> Codes:
