@@ -21,10 +21,8 @@ import numpy as np
 from rankstream import Assortments, ChoiceCounts, oracles, rationality, revenue_range, simulate
 from rankstream._core.watch import Deadline
 from rankstream.baselines import fit_frank_wolfe, fit_mle
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.column_search import ColumnSearch, Goal
-from rankstream.columns.corrective import run_search
-from rankstream.columns.data import ProvenFit
+from rankstream.columns.corrective import ColumnSearch, Goal, run_search
+from rankstream.columns.data import ColumnFinder, ProvenFit
 from rankstream.distances import L1
 from rankstream.oracles.milp import MilpOracle
 from revenue_approximations import revenue_by_relaxation, revenue_by_sampling

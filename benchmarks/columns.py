@@ -16,7 +16,7 @@ import numpy as np
 from oracle import market
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
-from rankstream.columns import column_finder as finder
+from rankstream.columns import data as finder
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle
 

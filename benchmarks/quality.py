@@ -19,9 +19,9 @@ from rankstream._core.watch import Deadline
 from rankstream.certificate import fit_bound
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle, SearchOracle
+from rankstream.oracles.protocol import TIE_RULES
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.search.local import fewer
-from rankstream.oracles.ties import TIE_RULES
 
 BUDGET, LATE, OFFERS = 10.0, 4.0, 200
 SHORT, LONG, FRESH = 20.0, 120.0, (101, 102, 103)

@@ -13,7 +13,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Columns, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Norm, ball
-from rankstream.columns.revenue import known_offer, margins_of
+from rankstream.columns.plausible import known_offer, margins_of
 
 Interval = tuple[float, float, float]
 

@@ -11,9 +11,9 @@ from . import oracles as oracles
 from . import plots as plots
 from . import streams as streams
 from .certificate import Certificate as Certificate
+from .columns.plausible import probability_range as probability_range
+from .columns.plausible import revenue_range as revenue_range
 from .columns.rationality import rationality as rationality
-from .columns.revenue import probability_range as probability_range
-from .columns.revenue import revenue_range as revenue_range
 from .data import simulate as simulate
 from .data.assortments import Assortments as Assortments
 from .data.counts import ChoiceCounts as ChoiceCounts

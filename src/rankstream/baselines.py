@@ -10,7 +10,7 @@ from rankstream.columns.mle import fit_mle
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.estimation.estimate import estimate
-from rankstream.estimation.methods.primal_dual import PrimalDual
+from rankstream.estimation.methods.rankings import PrimalDual
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl

@@ -11,9 +11,9 @@ import rankstream as rs
 from oracle_problems import OneColumn
 from rankstream import oracles
 from rankstream._core.types import Vec
-from rankstream.columns import column_finder as finder
 from rankstream.columns import corrective
-from rankstream.columns.column_finder import ColumnFinder
+from rankstream.columns import data as finder
+from rankstream.columns.data import ColumnFinder
 from rankstream.data import simulate
 
 pytestmark = pytest.mark.quick

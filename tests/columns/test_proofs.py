@@ -7,8 +7,8 @@ from rankstream._core.watch import Deadline, seconds_left, until, unwatched
 from rankstream.certificate import Proof
 from rankstream.columns import corrective
 from rankstream.columns import proofs as proving
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.column_search import ColumnSearch, Goal
+from rankstream.columns.corrective import ColumnSearch, Goal
+from rankstream.columns.data import ColumnFinder
 from rankstream.columns.proofs import Prover, TableSchedule
 from rankstream.data.counts import Target
 from rankstream.distances import L2

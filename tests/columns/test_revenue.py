@@ -11,7 +11,7 @@ import rankstream as rs
 import strategies
 from odd_data import odd_data
 from rankstream._core.types import Vec
-from rankstream.columns.revenue import probability_range, revenue_range
+from rankstream.columns.plausible import probability_range, revenue_range
 from rankstream.data import simulate
 from revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 

@@ -22,8 +22,7 @@ from rankstream import (
     revenue_range,
 )
 from rankstream._core.types import Vec
-from rankstream.columns.column_search import ColumnSearch, Goal
-from rankstream.columns.corrective import fit_nearest
+from rankstream.columns.corrective import ColumnSearch, Goal, fit_nearest
 from rankstream.columns.data import ProvenFit, observe
 from rankstream.columns.master import Ball, ball
 from rankstream.columns.mle import KullbackLeibler, _Interior, fit_mle
@@ -129,7 +128,7 @@ def test_squares_of_bounds_are_bounds_of_squares() -> None:
         found = search.run(observed.frequencies, 1e-12, max_rounds=rounds)
         gaps.append(found.value - found.bound)
         assert 0.0 <= found.bound <= best + 1e-9 <= found.value + 2e-9
-        assert found.value == pytest.approx(brute.value("squares", found.point, GIVEN))
+        assert found.value == pytest.approx(brute.value("squares", found.mixture.point, GIVEN))
     assert gaps[0] > 1e-4  # or nothing would be open
     below = search.run(observed.frequencies, 1e-12, against=100.0 * best)
     assert below.value < 100.0 * best

@@ -13,7 +13,7 @@ from rankstream.data.decay import DecayingCounts, WindowCounts
 from rankstream.estimation import intervals
 from rankstream.estimation.intervals import Bootstrap, predict_interval
 from rankstream.estimation.methods import Logit, MaxEntropy, Method, Nearest
-from rankstream.estimation.resampling import resample
+from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.ensemble import fit_quick_stack
 from rankstream.models.entropy.saved_fit import saved_fit

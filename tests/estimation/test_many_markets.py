@@ -11,7 +11,6 @@ import pytest
 
 import rankstream as rs
 from many_markets import Deadly, choices, model_bytes
-from rankstream.estimation.many.engine import Pace
 from rankstream.estimation.many.markets import MarketFit, file_of, find_market, name_of, seed_of
 from rankstream.estimation.many.store import MarketStore
 
@@ -180,12 +179,3 @@ def test_a_torn_line_of_the_journal_is_left_out(tmp_path: Path) -> None:
     row = json.dumps(MarketFit(("Wells",), "failed", error="x").to_row())
     (tmp_path / "out" / "journal.jsonl").write_text(f"{row}\n{row[:40]}")
     assert set(MarketStore(tmp_path / "out").rows) == {("Bath",), ("Ely",), ("York",), ("Wells",)}
-
-
-def test_chunks_take_about_a_second() -> None:
-    pace = Pace()
-    first = pace.size
-    pace.note([MarketFit(("a",), "done", seconds=0.01), MarketFit(("b",), "done", seconds=0.03)])
-    assert (first, pace.size) == (4, 50)
-    pace.note([MarketFit(("a",), "done", seconds=10.0)])
-    assert pace.size == 1

@@ -10,8 +10,9 @@ import strategies
 from random_laws import random_chain
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
+from rankstream.models.lifts import frozen
 from rankstream.models.parametric import em_kernels as kernels
-from rankstream.models.parametric.base import climb, frozen
+from rankstream.models.parametric.base import climb
 from rankstream.models.parametric.climb_kernels import climb_mixture
 
 pytestmark = pytest.mark.quick

@@ -13,14 +13,14 @@ from random_laws import a_prior
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
-from rankstream.estimation.resampling import resample
+from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_prior
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.problem import Curvature, TiltProblem
 from rankstream.models.entropy.ranking_laws import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of, shared_programs
+from rankstream.models.entropy.trust import Curvature, TiltProblem
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 MARKET = simulate.market(3, n_items=6, n_offers=8, n_test=20)

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from rankstream.estimation.methods import METHODS, WITH_PRICES, PricedClasses, m
 from rankstream.evaluate.compare import MODELS, names_for
 from rankstream.evaluate.compare import PRICED as PRICED_NAMES
 from rankstream.models.lifts import chains_of
-from rankstream.models.parametric.price_logit import PricedModel, PricedProblem, fit_priced_class, fit_priced_logit
+from rankstream.models.parametric.price_logit import PricedModel, PricedProblem, fit_priced_class
 
 LEVELS = PriceLevels({"tea": [3, 3.5, 4], "pie": [2, 3, 5]})
 OFFERS = [LEVELS.offer({"tea": tea, "pie": pie, "no": None}) for tea in (3, 3.5, 4) for pie in (2, 3, 5)]
 PRICED = Assortments(OFFERS, [*LEVELS.labels, "no"], LEVELS.order)
+fit_priced_logit = partial(fit_priced_class, classes=1)
 
 
 def shares_of(constants: dict[str, float], slope: float, offers: Assortments = PRICED) -> Vec:

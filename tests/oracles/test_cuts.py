@@ -13,9 +13,9 @@ import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.oracles.bounds import exclusion_kernels, exclusions, pool_kernels
-from rankstream.oracles.bounds.cuts import Cut, GroupCuts
 from rankstream.oracles.bounds.exclusions import Exclusions
-from rankstream.oracles.bounds.pool import CutPool
+from rankstream.oracles.bounds.pool import Cut, CutPool
+from rankstream.oracles.bounds.rounds import GroupCuts
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -9,7 +9,7 @@ from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.data.order import NO_PAIRS
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.ties import TIE_RULES, Ties
+from rankstream.oracles.protocol import TIE_RULES, Ties
 
 pytestmark = pytest.mark.quick
 

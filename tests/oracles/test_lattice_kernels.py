@@ -12,9 +12,9 @@ from rankstream import Assortments
 from rankstream._core.types import Codes, Vec
 from rankstream.models.entropy import soft_kernels
 from rankstream.oracles import LatticeOracle, Ties
+from rankstream.oracles.protocol import TIE_RULES
 from rankstream.oracles.tables import lattice_kernels
 from rankstream.oracles.tables.lattice import unions
-from rankstream.oracles.ties import TIE_RULES
 
 
 def room(costs: Vec) -> float:

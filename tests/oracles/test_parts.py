@@ -12,7 +12,7 @@ import naive_bounds
 import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
-from rankstream.models.parametric.base import frozen
+from rankstream.models.lifts import frozen
 from rankstream.oracles.bounds import corral_kernels, part_kernels
 from rankstream.oracles.bounds.part_kernels import Events
 from rankstream.oracles.bounds.rounds import MIN_SHARE, ItemParts, PartRounds, empty_corral, empty_tables

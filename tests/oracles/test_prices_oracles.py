@@ -15,10 +15,9 @@ from rankstream._core.types import Vec
 from rankstream.oracles import Ties
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.bounds.cost_splits import SplittingBound
-from rankstream.oracles.protocol import beginnings
+from rankstream.oracles.protocol import TIE_RULES, beginnings
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.tables import chains
-from rankstream.oracles.ties import TIE_RULES
 
 RULES = list[Ties](["first", "last", "random"])
 PRICED = PriceLevels({"tea": [3, 4, 5], "pie": [2, 3]})

@@ -12,10 +12,10 @@ import strategies
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec
 from rankstream.oracles import Ties
+from rankstream.oracles.protocol import TIE_RULES
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.search import reinsert_kernels
 from rankstream.oracles.search.local import index_offers
-from rankstream.oracles.ties import TIE_RULES
 
 RULES = st.sampled_from(list[Ties](["first", "last", "random"]))
 SEEDS = st.integers(0, 2**64 - 1)

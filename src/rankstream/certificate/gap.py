@@ -190,9 +190,13 @@ def _radius(tallies: Vec, log_odds: float) -> float:
     if total == 0.0:
         return 2.0
     best = sum(k * log(k / total) for k in tallies.tolist() if k > 0.0)
-    mixture = lgamma(0.5 * size) - lgamma(total + 0.5 * size)
-    mixture += sum(lgamma(k + 0.5) - lgamma(0.5) for k in tallies.tolist())
-    return float(min(2.0, np.sqrt(2.0 * (log_odds + best - mixture) / total)))
+    return float(min(2.0, np.sqrt(2.0 * (log_odds + best - log_mixture(tallies)) / total)))
+
+
+def log_mixture(tallies: Vec) -> float:
+    """The log of the Dirichlet(1/2) mixture of multinomial likelihoods of one offer's tallies."""
+    times, half = tallies.tolist(), 0.5 * tallies.size
+    return lgamma(half) - lgamma(sum(times) + half) + sum(lgamma(k + 0.5) - lgamma(0.5) for k in times)
 
 
 @old_keywords(level="confidence")

@@ -12,9 +12,8 @@ from rankstream._core.types import ROUNDING, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
-from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.exclusions import Exclusions
-from rankstream.oracles.bounds.pool import CutPool
+from rankstream.oracles.bounds.pool import Cut, CutPool
 from rankstream.oracles.bounds.rounds import PartRounds
 
 # tuned on other seeds than those of benchmarks/proofs.py

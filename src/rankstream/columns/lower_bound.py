@@ -7,9 +7,8 @@ import numpy as np
 
 from rankstream._core.types import ROUNDING, Vec
 from rankstream._core.watch import Watch, seconds_left, unwatched
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.column_search import ColumnSearch, Goal
-from rankstream.columns.corrective import is_slow, run_search, search_and_prove, seen_weights
+from rankstream.columns.corrective import ColumnSearch, Goal, is_slow, run_search, search_and_prove, seen_weights
+from rankstream.columns.data import ColumnFinder
 from rankstream.columns.proofs import Prover
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import Target

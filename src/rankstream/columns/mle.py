@@ -14,8 +14,7 @@ from rankstream._core.old_names import old_keywords
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.data import Columns, Limits, MakeOracle, Minimum, Observed, ProvenFit, observe, on_top
+from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, ProvenFit, observe, on_top
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
 from rankstream.learners import MirrorDescent
@@ -61,13 +60,11 @@ class KullbackLeibler:
 
     def slope(self, point: Vec) -> Vec:
         """Minus shares over probabilities."""
-        slope: Vec = -self._shares / point
-        return slope
+        return -self._shares / point
 
     def curvature(self, point: Vec) -> Vec:
         """The second derivatives: shares over squared probabilities."""
-        curvature: Vec = self._shares / point**2
-        return curvature
+        return self._shares / point**2
 
     def slack(self, progress: float) -> float:
         """How much less any distribution can lose, from the least <slope, vertex>.
@@ -77,13 +74,17 @@ class KullbackLeibler:
         return log(max(-progress, 1.0))
 
 
-def minimise(loss: KullbackLeibler, finder: ColumnFinder, limits: Limits, first: Iterable[Codes] = ()) -> Minimum:
-    """The least divergence of any distribution over rankings, up to the tolerance, with a proven bound.
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was reached."""
 
-    The systems are small, so one thread is fastest; with more, busy cores wait for each other.
-    """
-    with one_blas_thread():
-        return _Interior(loss, finder, list(first)).run(limits)
+    orders: Codes
+    weights: Vec
+    point: Vec
+    value: float
+    bound: float
+    iterations: int
+    seconds: dict[str, float]
 
 
 @dataclass
@@ -96,7 +97,7 @@ class _Interior:
 
     loss: KullbackLeibler
     finder: ColumnFinder
-    first: list[Codes]
+    first: Iterable[Codes]
     columns: Columns = field(init=False)
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
@@ -285,7 +286,8 @@ def fit_mle(
     first = warm_start(observed, whole_number("warm_rounds", warm_rounds), seed)
     begun = perf_counter()
     loss = KullbackLeibler(observed)
-    found = minimise(loss, finder, limits, first)
+    with one_blas_thread():  # systems are small: with more threads, busy cores wait for each other
+        found = _Interior(loss, finder, first).run(limits)
     model = observed.model(found.orders, found.weights, ties, seed)
     chosen = observed.shares[loss.places] @ np.log(found.point[loss.places])
     seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}

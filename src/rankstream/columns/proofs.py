@@ -9,7 +9,7 @@ from rankstream._core.threads import thread_count
 from rankstream._core.types import ROUNDING, Vec
 from rankstream._core.watch import Watch, seconds_left, unwatched
 from rankstream.certificate.proof import Proof
-from rankstream.columns.column_finder import ColumnFinder, FoundColumns
+from rankstream.columns.data import ColumnFinder, FoundColumns
 from rankstream.data.counts import Target
 from rankstream.distances import HighNorm
 from rankstream.oracles.tables.dense import DenseOracle

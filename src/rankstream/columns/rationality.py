@@ -1,17 +1,18 @@
 """The limit of rationality: how well any distribution over rankings can fit, and whether noise explains the rest."""
 
 from dataclasses import dataclass
-from math import exp, inf, lgamma
+from math import exp, inf
+from typing import NamedTuple
 
 import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Label, Vec
 from rankstream._core.watch import Watch, unwatched
+from rankstream.certificate.gap import log_mixture
 from rankstream.columns import mle
-from rankstream.columns.column_finder import ColumnFinder
-from rankstream.columns.column_search import ColumnSearch, Goal
-from rankstream.columns.data import Minimum, Observed, observe
+from rankstream.columns.corrective import ColumnSearch, Goal
+from rankstream.columns.data import ColumnFinder, Observed, observe
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2
 from rankstream.models.nearest import NearestMixture
@@ -19,11 +20,13 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
 
-@dataclass(frozen=True, eq=False)
-class SquaredMinimum(Minimum):
-    """The nearest mixture, and the search behind it, from which a search with another aim can go on."""
+class SquaredMinimum(NamedTuple):
+    """The nearest mixture, from which a search with another aim can go on; its squared distance, and a bound on it."""
 
     mixture: NearestMixture
+    value: float
+    bound: float
+    iterations: int
 
 
 class SquaredSearch:
@@ -56,16 +59,7 @@ class SquaredSearch:
         search = ColumnSearch(self._norm, Target(aim), self.finder, goal, max_rounds, watch)
         search.run_nearest(nearest, self._norm)
         found = search.certificate(nearest)
-        return SquaredMinimum(
-            nearest.orders,
-            nearest.weights,
-            nearest.point,
-            found.upper * found.upper,
-            found.lower * found.lower,
-            search.rounds,
-            search.seconds,
-            nearest,
-        )
+        return SquaredMinimum(nearest, found.upper * found.upper, found.lower * found.lower, search.rounds)
 
 
 MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value
@@ -169,8 +163,8 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
         p_value=p_value,
         anytime_p_value=exp(-max(evidence, 0.0)),
         stretch=test.stretch,
-        offers=_by_offer(observed, nearest.point),
-        model=observed.model(nearest.orders, nearest.weights, ties, seed),
+        offers=_by_offer(observed, nearest.mixture.point),
+        model=observed.model(nearest.mixture.orders, nearest.mixture.weights, ties, seed),
     )
 
 
@@ -180,7 +174,8 @@ def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int)
         return (inf, inf), inf
     total = float(observed.totals.sum())
     likely = mle.fit_mle(counts, tolerance=min(1e-4, 0.01 / total), max_rounds=200, ties=ties, seed=seed)
-    evidence = _mixture(counts) - likely.log_likelihood - total * max(likely.gap, 0.0)
+    offers = np.split(counts.tallies, counts.assortments.indptr[1:-1])
+    evidence = sum(map(log_mixture, offers)) - likely.log_likelihood - total * max(likely.gap, 0.0)
     return (max(likely.bound, 0.0), likely.value), evidence
 
 
@@ -205,7 +200,7 @@ class _Test:
 
     def bootstrap(self, nearest: SquaredMinimum, samples: int, generator: np.random.Generator) -> float:
         """The share of resampled statistics that are at least the observed one."""
-        offers, centre = self.observed.assortments, nearest.point
+        offers, centre = self.observed.assortments, nearest.mixture.point
         scale = self.stretch**2  # what the stretch does to squared distances
         against, accuracy = nearest.bound * scale, self.accuracy * scale
         if against <= 0.0:  # every distance is at least that
@@ -219,16 +214,6 @@ class _Test:
             again = self.search.run(aim, accuracy, against=against, first=nearest.mixture)
             at_least += again.value >= against
         return (1 + at_least) / (1 + samples)
-
-
-def _mixture(counts: ChoiceCounts) -> float:
-    """The log of the Dirichlet(1/2) mixture of multinomial likelihoods, summed over offers."""
-    offers, total = counts.assortments, 0.0
-    for offer in range(offers.n_offers):
-        tallies = counts.tallies[offers.indptr[offer] : offers.indptr[offer + 1]].tolist()
-        half = 0.5 * len(tallies)
-        total += lgamma(half) - lgamma(sum(tallies) + half) + sum(lgamma(k + 0.5) - lgamma(0.5) for k in tallies)
-    return total
 
 
 def _by_offer(observed: Observed, point: Vec) -> tuple[OfferMisfit, ...]:

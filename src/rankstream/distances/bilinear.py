@@ -39,8 +39,7 @@ def norm_direction(vector: Vec, q: float) -> Vec:
     norm = norm_of(vector, q)
     if norm == 0.0:
         return np.zeros_like(vector)
-    direction: Vec = np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
-    return direction
+    return np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
 
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow
@@ -163,6 +162,20 @@ class Bilinear(ABC):
         """A dual that treats all models alike, whose value no model's distance is below; None if none is known."""
         return None
 
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """The range of the potential over the dual domain."""
+
+    @property
+    def largest_potential(self) -> float:
+        """The width: the potential is 0 where it is least, or where it is largest."""
+        return self.width
+
+    @abstractmethod
+    def start(self) -> Vec:
+        """The dual of least potential."""
+
     @abstractmethod
     def potential(self, dual: Vec) -> float:
         """The potential."""
@@ -178,6 +191,14 @@ class Bilinear(ABC):
     @abstractmethod
     def largest(self, lifted: Vec, smoothing: float) -> float:
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
+
+
+class TrivialStart(Bilinear):
+    """Distances whose dual of least potential treats all models alike."""
+
+    def trivial_dual(self) -> Vec:
+        """The dual that the rounds start from, by which all models pay the same."""
+        return self.start()
 
 
 class HalfSquare(ABC):

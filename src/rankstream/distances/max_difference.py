@@ -8,13 +8,13 @@ import numpy as np
 
 from rankstream._core.types import Mask, Vec
 from rankstream.distances import projection_kernels as kernels
-from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, Bilinear
+from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, TrivialStart
 
 Kind = Literal["entropy", "euclidean"]
 
 
 @dataclass(frozen=True)
-class MaxDifference(Bilinear):
+class MaxDifference(TrivialStart):
     """The sum over offers of max_i (x_ij - p_ij): the dual domain is a product of simplices, one per offer.
 
     It is not symmetric, yet x = p is optimal wherever p is the work of rankings.
@@ -60,10 +60,6 @@ class MaxDifference(Bilinear):
     def start(self) -> Vec:
         """Uniform on every offer."""
         return (1.0 / np.diff(self.assortments.indptr))[self.assortments.owner]
-
-    def trivial_dual(self) -> Vec:
-        """Uniform on every offer: shares sum to 1, so every model pays the same."""
-        return self.start()
 
     def potential(self, dual: Vec) -> float:
         """The sum of y log y, or |y|^2 / 2."""

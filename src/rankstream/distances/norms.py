@@ -9,8 +9,8 @@ from rankstream._core.types import Mask, Vec
 from rankstream.distances import projection_kernels as kernels
 from rankstream.distances.bilinear import (
     MIN_LOG_ARGUMENT,
-    Bilinear,
     EuclideanPotential,
+    TrivialStart,
     norm_direction,
     norm_of,
     softmax,
@@ -18,7 +18,7 @@ from rankstream.distances.bilinear import (
 
 
 @dataclass(frozen=True)
-class LInf(Bilinear):
+class LInf(TrivialStart):
     """The largest absolute error: B is the stack [I; -I], the dual domain the 2N-simplex with its entropy.
 
     Smoothed, it is smoothing * log(sum of 2 cosh(residual / smoothing)).
@@ -28,11 +28,6 @@ class LInf(Bilinear):
     def width(self) -> float:
         """log(2 N)."""
         return log(2.0 * self.assortments.n_coordinates)
-
-    @property
-    def largest_potential(self) -> float:
-        """log(2 N), at the centre; the entropy is negative."""
-        return self.width
 
     @property
     def grad_bound(self) -> float:
@@ -48,10 +43,6 @@ class LInf(Bilinear):
         """The uniform distribution."""
         size = 2 * self.assortments.n_coordinates
         return np.full(size, 1.0 / size)
-
-    def trivial_dual(self) -> Vec:
-        """The uniform distribution: its halves cancel."""
-        return self.start()
 
     def potential(self, dual: Vec) -> float:
         """The sum of y log y."""
@@ -125,7 +116,7 @@ class LInf(Bilinear):
 
 
 @dataclass(frozen=True)
-class L1(EuclideanPotential):
+class L1(EuclideanPotential, TrivialStart):
     """The sum of absolute errors: the dual domain is a box; smoothed, Huber's function of every coordinate.
 
     >>> from rankstream import Assortments
@@ -137,10 +128,6 @@ class L1(EuclideanPotential):
     def width(self) -> float:
         """N / 2."""
         return 0.5 * self.assortments.n_coordinates
-
-    def trivial_dual(self) -> Vec:
-        """The dual 0, by which all models pay the same."""
-        return self.start()
 
     def project(self, point: Vec) -> Vec:
         """Every coordinate cut to [-1, 1]."""
@@ -160,7 +147,7 @@ class L1(EuclideanPotential):
 
 
 @dataclass(frozen=True)
-class LowNorm(EuclideanPotential):
+class LowNorm(EuclideanPotential, TrivialStart):
     """The l_q norm for 1 < q < 2: the dual domain is the ball of the l_r norm, r = q / (q - 1) > 2.
 
     Neither the projection nor the smoothed distance has a closed form; the projection is solved to machine precision.
@@ -183,10 +170,6 @@ class LowNorm(EuclideanPotential):
         """N^((2 - q) / q) / 2."""
         return 0.5 * float(self.assortments.n_coordinates ** ((2.0 - self.q) / self.q))
 
-    def trivial_dual(self) -> Vec:
-        """The dual 0, by which all models pay the same."""
-        return self.start()
-
     def project(self, point: Vec) -> Vec:
         """The Euclidean projection onto the l_r ball."""
         out = np.empty_like(point)
@@ -207,7 +190,7 @@ class LowNorm(EuclideanPotential):
 
 
 @dataclass(frozen=True)
-class HighNorm(Bilinear):
+class HighNorm(TrivialStart):
     """The l_q norm for 2 <= q < infinity: a ball of the l_r norm, r = q / (q - 1), potential (q - 1) / 2 * |y|_r^2.
 
     Smoothed, it is Huber's function of the norm.
@@ -251,11 +234,6 @@ class HighNorm(Bilinear):
         return 0.5 * (self.q - 1.0) * self.radius**2
 
     @property
-    def largest_potential(self) -> float:
-        """The same: the potential is 0 at the centre."""
-        return self.width
-
-    @property
     def grad_bound(self) -> float:
         """(2 m)^(1 / q) without weights."""
         return self.diameter(self.q)
@@ -273,10 +251,6 @@ class HighNorm(Bilinear):
     def start(self) -> Vec:
         """The centre of the ball."""
         return np.zeros(self.assortments.n_coordinates)
-
-    def trivial_dual(self) -> Vec:
-        """The dual 0, by which all models pay the same."""
-        return self.start()
 
     def potential(self, dual: Vec) -> float:
         """(q - 1) / 2 * |y|_r^2."""

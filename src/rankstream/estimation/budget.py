@@ -12,8 +12,7 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.old_names import old_keywords
 from rankstream._core.watch import Deadline, Progress, interrupts
-from rankstream.columns.column_search import Goal
-from rankstream.columns.corrective import is_slow, search_and_prove
+from rankstream.columns.corrective import Goal, is_slow, search_and_prove
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.distances import L2

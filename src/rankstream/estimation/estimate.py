@@ -78,13 +78,8 @@ def run_task(task: Task, method: str | Method, tolerance: float | None = None, *
     if isinstance(found.model, Model) and isinstance(task.data, ChoiceCounts):
         found.model.note(**tally_facts(found.model, task.data))
     seconds, gap = perf_counter() - began, found.certificate.gap
-    warn_of_contradictions(task, found.model)
+    if isinstance(task.data, ChoiceCounts) and (sentence := contradiction(task.data)):
+        found.model.note(contradiction=sentence)
+        warnings.warn(sentence, stacklevel=3)
     LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)
     return found
-
-
-def warn_of_contradictions(task: Task, model: Any) -> None:
-    """Warn of choices that contradict the order of the items, and note the sentence in the model."""
-    if isinstance(task.data, ChoiceCounts) and (sentence := contradiction(task.data)):
-        model.note(contradiction=sentence)
-        warnings.warn(sentence, stacklevel=4)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,7 @@ from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
-from rankstream.estimation.misfit import Misfit, measure_misfit
-from rankstream.estimation.price_intervals import PriceIntervals, Share
-from rankstream.estimation.resampling import effective_sizes, resample
+from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, resample
 from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -26,7 +25,16 @@ from rankstream.models.entropy.ranking_laws import Prior
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.entropy.soft_lattice import shared_programs
 from rankstream.models.fit_warnings import interval_words
-from rankstream.models.prices import everything
+from rankstream.models.prices import (
+    Elasticities,
+    NearbyOffers,
+    demand_offers,
+    elasticities,
+    everything,
+    leaving_offer,
+    nearby_offers,
+    require_levels,
+)
 from rankstream.models.protocol import ChoiceModel
 
 Variance = Callable[[Vec, Vec], Vec]
@@ -34,7 +42,15 @@ GAP = 1e-2
 """How exactly a replicate is fitted: far below its own sampling noise."""
 
 
-class Bootstrap(PriceIntervals):
+class Share(NamedTuple):
+    """A predicted share, and the ends of its interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+class Bootstrap:
     """Bootstrap refits of a model, for standard errors and intervals of its predictions.
 
     Every replicate draws as many choices from each offer as were counted (of counts that forget: as many as make its
@@ -97,32 +113,27 @@ class Bootstrap(PriceIntervals):
         whole_number("replicates", replicates, least=2)
         # several threads would wait for each other: ten times the processor time
         with one_blas_thread(), shared_programs():
-            self._fit(counts, method, replicates, seed, model, refit_prior, warm, watch, sizes, first)
-
-    def _fit(
-        self, counts: ChoiceCounts, method: str | Method, replicates: int, seed: int, model: ChoiceModel | None,
-        refit_prior: bool, warm: bool, watch: Callable[[int, int], bool | None] | None, sizes: Vec | None,
-        first: EntropyFit | None,
-    ) -> None:  # fmt: skip
-        random = np.random.default_rng(whole_number("seed", seed))
-        data = observed(counts)
-        drawn = effective_sizes(counts, data, sizes)
-        task = Task(data.assortments, data, seed)
-        self.counts, self.method = data, make(method) or pick(task)
-        refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
-        if isinstance(self.method, MaxEntropy):
-            first = first or _saved(model, self.method, data)
-            refit = _Dense(self.method, data, seed, refit_prior, warm, partial(_first, watch, replicates), first)
-        self.model: ChoiceModel = model or (refit.first.model if isinstance(refit, _Dense) else self.method.model(task))
-        shares = self.model.probabilities(data.assortments)
-        self.models: list[ChoiceModel] = []
-        self.misfit = Misfit()
-        for number in range(replicates):
-            self.models.append(refit(resample(data, shares, random, drawn), seed + 1 + number))
-            if watch is not None and watch(number + 1, replicates) and number:
-                break
-        if isinstance(refit, _Dense) and refit.first.stack is not None:
-            self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
+            random = np.random.default_rng(whole_number("seed", seed))
+            data = observed(counts)
+            drawn = effective_sizes(counts, data, sizes)
+            task = Task(data.assortments, data, seed)
+            self.counts, self.method = data, make(method) or pick(task)
+            refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
+            if isinstance(self.method, MaxEntropy):
+                first = first or _saved(model, self.method, data)
+                refit = _Dense(self.method, data, seed, refit_prior, warm, partial(_first, watch, replicates), first)
+            self.model: ChoiceModel = model or (
+                refit.first.model if isinstance(refit, _Dense) else self.method.model(task)
+            )
+            shares = self.model.probabilities(data.assortments)
+            self.models: list[ChoiceModel] = []
+            self.misfit = Misfit()
+            for number in range(replicates):
+                self.models.append(refit(resample(data, shares, random, drawn), seed + 1 + number))
+                if watch is not None and watch(number + 1, replicates) and number:
+                    break
+            if isinstance(refit, _Dense) and refit.first.stack is not None:
+                self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
 
     def spread(self, assortments: Assortments) -> tuple[Vec, Vec, Vec]:
         """Return share, standard error, and shift of the replicates' mean, for every coordinate of any offers."""
@@ -230,8 +241,7 @@ class Bootstrap(PriceIntervals):
         whole = everything(self.model)
 
         measure, known, variance = self.type_shares(lambda model: substitution(model, whole, rows), no_choice, places)
-        columns = (column.tolist() for column in self.bounds_of(measure, interval, variance=variance))
-        return {key: Share(*row) for key, row in zip(known, zip(*columns, strict=True), strict=True)}
+        return dict(zip(known, _shares(self.bounds_of(measure, interval, variance=variance)), strict=True))
 
     def type_shares(
         self, moves: Callable[[ChoiceModel], Substitution], no_choice: Label | None, places: int = 2
@@ -257,8 +267,31 @@ class Bootstrap(PriceIntervals):
         if isinstance(single, Mapping):
             return self.predict_at(single if added is None else {**single, added: None}, interval)
         single = single if added is None else (*single, added)
-        columns = (column.tolist() for column in self.bounds(Assortments([single]), interval))
-        return {item: Share(*row) for item, row in zip(single, zip(*columns, strict=True), strict=True)}
+        return dict(zip(single, _shares(self.bounds(Assortments([single]), interval)), strict=True))
+
+    def predict_at(self, offer: Mapping[Any, Any], interval: float = 0.95) -> dict[Label, Share]:
+        """Return the shares of an offer of items at prices, by item, with intervals."""
+        around = nearby_offers(require_levels(self.model), self.model.items, offer)
+        return dict(zip(around.items, self._shares(around, interval), strict=True))
+
+    def demand(self, item: Label, others: Mapping[Any, Any], interval: float = 0.95) -> dict[float, Share]:
+        """Return the share of an item at each of its price levels beside others, with the ends of its interval."""
+        offers = demand_offers(self.model, item, others)
+        return {price: self._shares(around, interval)[0] for price, around in offers.items()}
+
+    def willingness(self, item: Label, price: Any, no_choice: Label | None = None, interval: float = 0.95) -> Share:
+        """Return the share of customers for whom an item at a price beats leaving, with the ends of its interval."""
+        leave = getattr(self.model, "no_choice", None) if no_choice is None else no_choice
+        return self.predict_at(leaving_offer(self.model, item, price, leave), interval)[item]
+
+    def elasticities(self, offer: Mapping[Any, Any], interval: float = 0.95) -> Elasticities:
+        """Arc elasticities of an offer, own and cross, with the ends of their intervals."""
+        return elasticities(self.model, offer, lambda measure, part: self.bounds_of(measure, part, -inf, inf), interval)
+
+    def _shares(self, around: NearbyOffers, interval: float) -> list[Share]:
+        """Between levels the ends lie between those at levels, too: as wide as if all their errors went together."""
+        ends = self.bounds(Assortments(around.offers), interval)
+        return _shares(around.weights @ part.reshape(len(around.offers), -1) for part in ends)
 
     def standard_errors(self, offer: Iterable[Label]) -> dict[Label, float]:
         """Return the standard deviations of the replicates' shares of one offer."""
@@ -302,6 +335,10 @@ def predict_interval(
     """
     number_between("interval", interval, 1e-6, 1.0 - 1e-6)
     return Bootstrap(counts, method, replicates, seed).predict(offer, interval)
+
+
+def _shares(ends: Iterable[Vec]) -> list[Share]:
+    return [Share(*row) for row in zip(*(column.tolist() for column in ends), strict=True)]
 
 
 def _quantile(interval: float) -> float:

@@ -1,4 +1,4 @@
-"""What a bootstrap cannot see: by how much the truth is unlike the model, as offers that were held out showed."""
+"""What a bootstrap draws, and what it cannot see: by how much the truth is unlike the model, by held-out offers."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,48 @@ from rankstream.models.protocol import ChoiceModel
 HALF = 0.5
 PART_FACTOR, TYPE_FACTOR = 2.0, 1.5
 """For parts of an item's buyers and for customer types: chosen by ``benchmarks/errors.py`` on other seeds."""
+
+
+def resample(counts: ChoiceCounts, shares: Vec, random: np.random.Generator, sizes: Vec | None = None) -> ChoiceCounts:
+    """Counts of as many choices from each offer, with these shares; of ``sizes`` choices that weigh as much together.
+
+    A size that is not whole is rounded up or down by chance, so that it is right on average.
+    """
+    offers, tallies = counts.assortments, np.zeros(shares.size)
+    ends, totals = offers.indptr.tolist(), counts.totals.tolist()
+    drawn = totals if sizes is None else sizes.tolist()
+    for first, last, total, size in zip(ends[:-1], ends[1:], totals, drawn, strict=True):
+        part = np.maximum(shares[first:last], 0.0)
+        number = int(size) if size == int(size) else max(1, int(size + random.random()))
+        made = random.multinomial(number, part / part.sum())
+        tallies[first:last] = made if number == total else made * (total / number)
+    return ChoiceCounts(offers, tallies)
+
+
+def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec:
+    """How many choices a replicate draws from each offer of ``data``, which are the observed ones of ``counts``.
+
+    What weights add to the variance of a frequency follows their squares: (sum of weights)^2 / (sum of squares) choices
+    of equal weight have the same.
+    """
+    if sizes is None:
+        if not counts.forgets and (counts.tallies != np.floor(counts.tallies)).any():
+            raise ValueError(
+                "Intervals need whole choices that all count the same, or counts that forget: give ChoiceCounts "
+                "without weights."
+            )
+        sizes = counts.effective_totals
+    elif sizes.shape != counts.totals.shape or not (sizes > 0.0)[counts.totals > 0.0].all():
+        raise ValueError("The sizes must be numbers above 0, one for each offer with choices.")
+    places = {frozenset(offer): place for place, offer in enumerate(data.assortments.offers)}
+    totals, squares = np.zeros(len(places)), np.zeros(len(places))
+    for offer, total, size in zip(counts.assortments.offers, counts.totals.tolist(), sizes.tolist(), strict=True):
+        if total > 0.0:
+            totals[places[frozenset(offer)]] += total
+            squares[places[frozenset(offer)]] += total**2 / size
+    found: Vec = totals**2 / squares
+    whole = np.rint(found)
+    return np.where(np.abs(found - whole) < 1e-9 * whole, whole, found)
 
 
 @dataclass(frozen=True)
@@ -40,8 +82,7 @@ class Misfit:
     def variance(self, share: Vec, spread: Vec, seen: Vec | None = None) -> Vec:
         """The squared standard error of shares whose replicates have this squared spread."""
         beyond = self.unseen if seen is None else np.where(seen, self.seen, self.unseen)
-        out: Vec = spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
-        return out
+        return spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
 
     def stretched(self, spread: Vec) -> Vec:
         """The same for numbers that are not shares, all in proportion to their replicates' spread."""
@@ -63,8 +104,7 @@ class Misfit:
     def has(self, assortments: Assortments) -> Vec:
         """For every coordinate, whether its offer has data."""
         known = np.array([frozenset(offer) in self.offers for offer in assortments.offers])
-        marks: Vec = known[assortments.owner]
-        return marks
+        return known[assortments.owner]
 
 
 def measure_misfit(

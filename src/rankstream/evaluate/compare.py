@@ -179,8 +179,7 @@ def _size(model: ChoiceModel) -> tuple[int, str]:
 
 
 def _uniform(tested: ChoiceCounts) -> Vec:
-    shares: Vec = 1.0 / np.diff(tested.assortments.indptr)[tested.assortments.owner]
-    return shares
+    return 1.0 / np.diff(tested.assortments.indptr)[tested.assortments.owner]
 
 
 def _per_choice(tested: ChoiceCounts, probabilities: Vec) -> float:

@@ -189,15 +189,12 @@ def _verdict(rows: Sequence[Row]) -> str:
         sentence = "A uniform guess" if guess else best.name
         return f"{sentence} predicts significantly better than {_listed(far)}."
     if guess:
-        sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {_are(near)} close."
+        are = "is" if len(near) == 1 else "are"
+        sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
     else:
         warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
         sentence = f"{warning}{best.name} is ahead, but not significantly ahead of {_listed(near)}."
     return sentence + (f" Significantly behind: {_listed(far)}." if far else "")
-
-
-def _are(rows: Sequence[Row]) -> str:
-    return "is" if len(rows) == 1 else "are"
 
 
 def _listed(rows: Sequence[Row]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
@@ -72,8 +73,7 @@ def closed_offers(indptr: Codes, members: Codes, chains: Chains) -> ClosedOffers
             where += [k] * len(after)
         sizes.append(len(codes))
     ends, owner = np.array([0, *sizes]), np.repeat(np.arange(len(sizes)), np.diff([0, *sizes]))
-    arrays = (np.ascontiguousarray(part, dtype=np.int64) for part in (ends, codes, owner, where))
-    return ClosedOffers(*(_frozen(part) for part in arrays))
+    return ClosedOffers(frozen(ends), frozen(codes), frozen(owner), frozen(where))
 
 
 def lift(orders: Codes, chains: Chains) -> Codes:
@@ -92,8 +92,7 @@ def lift(orders: Codes, chains: Chains) -> Codes:
         # as soon as any of those behind it
         places[:, codes] = np.minimum.accumulate(places[:, codes[::-1]], axis=1)[:, ::-1]
         turn[codes] = np.arange(codes.size)
-    lifted: Codes = np.argsort(places * (size + 1) + turn, axis=1)
-    return lifted
+    return np.argsort(places * (size + 1) + turn, axis=1)
 
 
 def tail_sums(values: Vec, chains: Chains) -> Vec:
@@ -117,6 +116,8 @@ def pairs_of(chains: Chains, items: Sequence[Label]) -> Pairs:
     return tuple((items[a], items[b]) for chain in chains for a, b in pairwise(chain))
 
 
-def _frozen(array: Codes) -> Codes:
+def frozen(codes: ArrayLike) -> Codes:
+    """An array that cannot be written to, as those of Assortments: kernels are compiled anew for any other kind."""
+    array = np.ascontiguousarray(codes, dtype=np.int64)
     array.flags.writeable = False
     return array

@@ -1,6 +1,7 @@
 """NearestMixture: the mixture of known rankings nearest to a target in a weighted l2 norm, by Wolfe's method."""
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -62,21 +63,9 @@ class NearestMixture:
         columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
-        self.count = correct(
-            self.count,
-            columns,
-            rankings,
-            self.target,
-            self.squares,
-            self.assortments.owner,
-            self._slots,
-            self._chosen,
-            self._orders,
-            self._weights,
-            self._factor,
-            self._sides,
-            self.point,
-        )
+        held: Any = (self._slots, self._chosen, self._orders, self._weights, self._factor, self._sides, self.point)
+        target, squares, owner = self.target, self.squares, self.assortments.owner
+        self.count = correct(self.count, columns, rankings, target, squares, owner, *held)
         return self.squared_distance < before
 
     def drop(self, row: int) -> None:

@@ -6,8 +6,9 @@ from .protocol import CachingOracle as CachingOracle
 from .protocol import CountingOracle as CountingOracle
 from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
+from .protocol import Ties as Ties
+from .search.local import QuickOracle as QuickOracle
 from .search.local import SearchOracle as SearchOracle
-from .search.quick import QuickOracle as QuickOracle
 from .selection import ComponentsOracle as ComponentsOracle
 from .selection import auto as auto
 from .selection import explain as explain
@@ -15,6 +16,5 @@ from .tables.chains import ChainOracle as ChainOracle
 from .tables.dense import DenseOracle as DenseOracle
 from .tables.laminar import LaminarOracle as LaminarOracle
 from .tables.lattice import LatticeOracle as LatticeOracle
-from .ties import Ties as Ties
 
 __all__: list[str]

@@ -11,14 +11,13 @@ from rankstream._core.threads import thread_count
 from rankstream._core.types import Codes
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.group_kernels import collect_unions
-from rankstream.oracles.protocol import Answer, Explained, Oracle, finite_costs
+from rankstream.oracles.protocol import Answer, Explained, Oracle, TieRule, Ties, finite_costs
 from rankstream.oracles.reductions import Reduced, item_bits, reduce
 from rankstream.oracles.search.local import SEARCH_ROUNDS, SearchOracle, fewer
 from rankstream.oracles.tables.chains import ChainOracle, n_states, used_chains
 from rankstream.oracles.tables.dense import DenseOracle, table_bytes
 from rankstream.oracles.tables.laminar import LaminarOracle
 from rankstream.oracles.tables.lattice import MAX_STATES, LatticeOracle, TooManyUnionsError
-from rankstream.oracles.ties import TieRule, Ties
 
 Make = Callable[[Assortments, Ties, int], Oracle]
 # where one table takes over from another: benchmarks/oracle.py times all sizes, benchmarks/prices.py chains
@@ -209,10 +208,7 @@ def _no_table(n_items: int, memory_limit: float) -> str:
         needed = f"needs {_gigabytes(n_items)} of memory, and may take at most {memory_limit / 1e9:.3g} GB"
         return f"a table of all sets of {n_items} items {needed}"
     if 2**n_items > threads * 2**DENSE_ITEMS_PER_THREAD:
-        slow = f"more than 2**{DENSE_ITEMS_PER_THREAD} for each thread that may be used, of which there {_are(threads)}"
+        number = "is 1" if threads == 1 else f"are {threads}"
+        slow = f"more than 2**{DENSE_ITEMS_PER_THREAD} for each thread that may be used, of which there {number}"
         return f"all sets of {n_items} items are {slow}"
     return ""
-
-
-def _are(number: int) -> str:
-    return "is 1" if number == 1 else f"are {number}"

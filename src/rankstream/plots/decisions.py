@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream.decide.decision import Decision
-from rankstream.plots.models import BLUE, COLOURS, GREY, ORANGE, short_names
+from rankstream.plots.models import BLUE, COLOURS, GREY, ORANGE, finish, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +24,9 @@ def value_by_size(found: Decision, axes: "Axes") -> "Axes":
     for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
         picked = [place for place, size in enumerate(sizes) if (size == own) == mine]
         axes.scatter([sizes[p] for p in picked], [worth[p] for p in picked], color=colour, label=label, zorder=2)
-    axes.set(xlabel="number of items", ylabel="value per customer", title="The value of shelf space")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="lower right")
-    return axes
+    return finish(axes, xlabel="number of items", ylabel="value per customer", title="The value of shelf space")
 
 
 def runners_up(found: Decision, axes: "Axes") -> "Axes":
@@ -49,13 +47,11 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
     labels = [f"{value:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_xticks(range(len(used)), [names[item] for item in used], rotation=45, ha="right", rotation_mode="anchor")
-    axes.set(
-        xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel="value per customer",
+    axes.set_axisbelow(True)
+    return finish(
+        axes, "x", xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel="value per customer",
         title="The offer, and its runners-up" if found.runners_up else "The offer",
     )  # fmt: skip
-    axes.grid(alpha=0.3, axis="x")
-    axes.set_axisbelow(True)
-    return axes
 
 
 def earnings_over_time(curves: Mapping[str, Vec], axes: "Axes", batch: int = 1) -> "Axes":
@@ -66,7 +62,5 @@ def earnings_over_time(curves: Mapping[str, Vec], axes: "Axes", batch: int = 1) 
         customers, colour = batch * np.arange(1, middle.size + 1), COLOURS[number % len(COLOURS)]
         axes.plot(customers, middle, color=colour, label=name)
         axes.fill_between(customers, middle - error, middle + error, color=colour, alpha=0.2, linewidth=0)
-    axes.set(xlabel="customers", ylabel="earned, % of the best offer's", title="Earning while learning")
-    axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return axes
+    return finish(axes, xlabel="customers", ylabel="earned, % of the best offer's", title="Earning while learning")

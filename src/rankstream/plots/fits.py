@@ -11,7 +11,7 @@ from rankstream.estimation.estimate import Estimate
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.models.protocol import ChoiceModel
 from rankstream.models.sparse import Frontier
-from rankstream.plots.models import BLUE, GREY, ORANGE, short_names, wilson
+from rankstream.plots.models import BLUE, GREY, ORANGE, finish, short_names, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,11 +34,9 @@ def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
     certified = ~np.isnan(history.gap)
     axes.plot(across, history.mae, color=BLUE, label="mean absolute error")
     axes.plot(across[certified], history.gap[certified], color=ORANGE, linestyle="--", label="certified gap")
-    axes.set(yscale="log", xlabel="observations" if known else "rounds", title="Error and certificate")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    return axes
+    return finish(axes, yscale="log", xlabel="observations" if known else "rounds", title="Error and certificate")
 
 
 def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
@@ -47,16 +45,10 @@ def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
     axes.plot([0, top], [0, top], color=GREY, linewidth=1)
     axes.scatter(true, predicted, s=9, alpha=0.5, color=BLUE, linewidths=0)
     error = float(np.abs(predicted - true).mean())
-    axes.set(
-        xlim=(0, top),
-        ylim=(0, top),
-        aspect="equal",
-        xlabel="true probability",
-        ylabel="predicted probability",
+    return finish(
+        axes, xlim=(0, top), ylim=(0, top), aspect="equal", xlabel="true probability", ylabel="predicted probability",
         title=f"Offers never seen: MAE {error:.3f}",
-    )
-    axes.grid(alpha=0.3)
-    return axes
+    )  # fmt: skip
 
 
 def comparison(found: Comparison, axes: "Axes") -> "Axes":
@@ -68,21 +60,15 @@ def comparison(found: Comparison, axes: "Axes") -> "Axes":
     axes.axvline(0.0, color=GREY, linewidth=1)
     axes.set_yticks(range(len(found.rows)), [row.name for row in found.rows])
     axes.invert_yaxis()
-    axes.set(
-        xlabel=f"log-likelihood per choice behind {found.winner}",
-        title=f"Held out: {HELD_OUT[found.holdout]}, {len(found.rows[0].scores)} folds",
-    )
-    axes.grid(alpha=0.3, axis="x")
-    return axes
+    title = f"Held out: {HELD_OUT[found.holdout]}, {len(found.rows[0].scores)} folds"
+    return finish(axes, "x", xlabel=f"log-likelihood per choice behind {found.winner}", title=title)
 
 
 def frontier(found: Frontier, axes: "Axes") -> "Axes":
     """How the error falls with the number of rankings (``RankingModel.frontier``)."""
     axes.step(found.sizes, found.errors, where="post", color=BLUE)
     axes.plot(found.sizes, found.errors, color=BLUE, marker=".", linestyle="none")
-    axes.set(yscale="log", xlabel="rankings", ylabel="mean absolute error", title="Accuracy against size")
-    axes.grid(alpha=0.3)
-    return axes
+    return finish(axes, yscale="log", xlabel="rankings", ylabel="mean absolute error", title="Accuracy against size")
 
 
 def shares_over_time(
@@ -135,11 +121,9 @@ def shares_over_time(
     columns = [column for column, _ in drawn]
     highest = [np.nanmax(high[:, columns]) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
     top = min(1.03, 1.1 * max(highest))  # a dot at 0 or 1 is seen whole
-    axes.set(ylim=(-0.03 * top, top), ylabel="share", title="Shares over time")
-    axes.set_xlabel("period" if times is None else "time")
-    axes.grid(alpha=0.3)
     _legend(axes, len(drawn))
-    return axes
+    across_label = "period" if times is None else "time"
+    return finish(axes, ylim=(-0.03 * top, top), xlabel=across_label, ylabel="share", title="Shares over time")
 
 
 def _legend(axes: "Axes", entries: int) -> None:

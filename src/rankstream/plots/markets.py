@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.estimation.many.markets import name_of
-from rankstream.plots.models import BLUE, GREY, ORANGE, short_names
+from rankstream.plots.models import BLUE, GREY, ORANGE, finish, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,23 +69,12 @@ def market_map(markets: "Markets", axes: "Axes", differing: Iterable[Any] = ()) 
     colours = [ORANGE if key in marked else BLUE for key in keys]
     axes.scatter(points[:, 0], points[:, 1], s=area, c=colours, alpha=0.7, linewidth=0, zorder=2)
     for number in np.argsort(-np.hypot(*points.T), kind="stable")[:MAX_NAMED_MARKETS].tolist():
-        axes.annotate(
-            name_of(keys[number]),
-            points[number],
-            xytext=(4, 4),
-            textcoords="offset points",
-            fontsize="small",
-            parse_math=False,
-        )
+        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "parse_math": False}
+        axes.annotate(name_of(keys[number]), points[number], xytext=(4, 4), **style)
     total = float((sizes**2).sum()) or 1.0
     shown = [100.0 * float(size) ** 2 / total for size in sizes[:2]] + [0.0, 0.0]
-    axes.set(
-        xlabel=f"first direction ({shown[0]:.0f} % of all differences)",
-        ylabel=f"second direction ({shown[1]:.0f} %)",
-        title="Markets by how they differ",
-    )
-    axes.grid(alpha=0.3)
-    return axes
+    first, second = f"first direction ({shown[0]:.0f} % of all differences)", f"second direction ({shown[1]:.0f} %)"
+    return finish(axes, xlabel=first, ylabel=second, title="Markets by how they differ")
 
 
 def share_table(markets: "Markets", keys: Iterable[Any]) -> tuple[tuple[Label, ...], Vec]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -10,10 +10,12 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.terminal import visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.answers import Segment, Substitution, favourites, most_chosen
+from rankstream.models.answers import Substitution, favourites, most_chosen
+from rankstream.models.base import Model
 from rankstream.models.fit_warnings import interval_words
 from rankstream.models.prices import levels_of
-from rankstream.models.protocol import ChoiceModel, Predicts
+from rankstream.models.protocol import ChoiceModel
+from rankstream.models.rankings import DenseModel, RankingModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,22 +29,11 @@ MAX_ITEMS = 100
 MAX_NAME_LENGTH = 18
 
 
-class HasSubstitution(Protocol):
-    """A model that knows who gains when an item is gone."""
-
-    def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go."""
-
-
-class HasSegments(HasSubstitution, Predicts, Protocol):
-    """A model that knows its customer types."""
-
-    @property
-    def no_choice_code(self) -> int | None:
-        """The number of the item that ends a ranking, if there is one."""
-
-    def segments(self, top: int | None = None) -> list[Segment]:
-        """The types, largest first."""
+def finish(axes: "Axes", grid: Literal["both", "x", "y"] = "both", **labels: Any) -> "Axes":
+    """Set labels, limits and title as ``Axes.set`` does, over a faint grid; returns the axes."""
+    axes.set(**labels)
+    axes.grid(alpha=0.3, axis=grid)
+    return axes
 
 
 def predicted_against_observed(
@@ -72,14 +63,12 @@ def predicted_against_observed(
                 markersize=2.5 if many else 4.5, elinewidth=0.5 if many else 1.0, alpha=0.6 if many else 0.9,
             )  # fmt: skip
     error = float(np.abs(predicted - observed).mean())
-    axes.set(
-        xlim=(-0.02 * top, top), ylim=(-0.02 * top, top), aspect="equal",
+    axes.legend(frameon=False, loc="upper left")
+    return finish(
+        axes, xlim=(-0.02 * top, top), ylim=(-0.02 * top, top), aspect="equal",
         xlabel=f"observed share, {100 * interval:g} % bars", ylabel="predicted share",
         title=f"Predicted against observed: MAE {error:.3f}",
     )  # fmt: skip
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="upper left")
-    return axes
 
 
 def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
@@ -98,7 +87,7 @@ def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
 
 
 def segments(
-    model: HasSegments,
+    model: RankingModel | DenseModel,
     axes: "Axes",
     top: int = 10,
     places: int = 2,
@@ -148,12 +137,10 @@ def segments(
     known = "" if ends is None else f", with {interval_words(getattr(model, 'about', {}))}"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
     prices = "" if levels_of(model) is None else "\nat usual prices"
-    axes.set(xlabel=f"share of customers, %{known}", title=f"Customer types by {what}{prices}{others}")
     room = 1.1 + 0.005 * max(map(len, labels))  # long names leave short bars beside their numbers
-    axes.set_xlim(0, room * furthest)
-    axes.grid(alpha=0.3, axis="x")
     axes.set_axisbelow(True)
-    return axes
+    title, limits = f"Customer types by {what}{prices}{others}", (0, room * furthest)
+    return finish(axes, "x", xlabel=f"share of customers, %{known}", title=title, xlim=limits)
 
 
 def _sides(rows: "list[tuple[float, float, float]]") -> "list[list[float]]":
@@ -164,7 +151,7 @@ def _sides(rows: "list[tuple[float, float, float]]") -> "list[list[float]]":
     ]
 
 
-def substitution(found: Substitution | HasSubstitution, axes: "Axes") -> "Axes":
+def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
     """A row for each item that is gone: which part of its buyers takes which other item, darker for more.
 
     A row's name has the item's share while everything is there; a grey row is an item that nobody buys then. Up to
@@ -257,14 +244,11 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
             low, high = ([100.0 * row[place] for row in rows] for place in (1, 2))
             axes.fill_between(prices, low, high, color=colour, alpha=0.2, linewidth=0)
             axes.vlines(prices, low, high, color=colour, linewidth=1)
-    axes.set(xlabel="price", ylabel="share, %", title="Demand by price")
     axes.set_ylim(bottom=0.0)
-    axes.grid(alpha=0.3)
     if len(curves) > 1:
         axes.legend(frameon=False)
-    else:
-        axes.set_title(f"Demand for {next(iter(names.values()))} by its price")
-    return axes
+    title = "Demand by price" if len(curves) > 1 else f"Demand for {next(iter(names.values()))} by its price"
+    return finish(axes, xlabel="price", ylabel="share, %", title=title)
 
 
 def _row(value: float | Sequence[float]) -> Sequence[float]:

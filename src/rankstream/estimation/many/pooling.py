@@ -18,8 +18,8 @@ from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed, restrict
 from rankstream.data.readers.tallies import Tallies
-from rankstream.estimation.many.engine import in_parallel
 from rankstream.estimation.many.markets import Market, digest_of, seed_of
+from rankstream.estimation.many.work import in_parallel
 from rankstream.models.entropy.ensemble import MIN_HELD_OUT_OFFERS, MIN_REFIT_WEIGHT, fit_stack, score_pool
 from rankstream.models.entropy.guides import CHAIN, GUIDES, TASTE, Guide, guides_for
 from rankstream.models.entropy.pool import PoolGuide, guides_with
@@ -33,7 +33,6 @@ SAMPLE = 12
 """Markets by which that number is chosen, at each level."""
 MOST_COORDINATES, MOST_ITEMS = 4000, 40
 """A pool is learned from the offers with the most choices; beyond as many items, without the guides that take long."""
-ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,17 +99,11 @@ class Pools:
 
 def _content(law: Prior) -> dict[str, Any]:
     order = {"order": [list(chain) for chain in law.order]} if law.order else {}
-    return {"items": list(law.items)} | {name: getattr(law, name).tolist() for name in ARRAYS} | order
+    return {"items": list(law.items)} | law.to_content() | order
 
 
 def _law(content: dict[str, Any]) -> Prior:
-    size, classes, chains = (len(content[name]) for name in ("items", "class_weights", "chain_weights"))
-    shapes = ((classes,), (classes, size), (chains,), (chains, size), (chains, size, size))
-    weights, attraction, chain_weights, arrivals, moves = (
-        np.array(content[name], dtype=np.float64).reshape(shape) for name, shape in zip(ARRAYS, shapes, strict=True)
-    )
-    order = tuple(map(tuple, content.get("order", ())))
-    return Prior(tuple(content["items"]), weights, attraction, chain_weights, arrivals, moves, order)
+    return Prior.from_content(content["items"], content, tuple(map(tuple, content.get("order", ()))))
 
 
 def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -23,12 +24,11 @@ from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
 from rankstream.estimation.budget import compile_first
-from rankstream.estimation.many.engine import fit_all, in_parallel
 from rankstream.estimation.many.markets import MarketFit, digest_of, seed_of
 from rankstream.estimation.many.pooling import Pools, make_pools
 from rankstream.estimation.many.results import Markets
 from rankstream.estimation.many.store import COUNTS, POOL, MarketStore, opened
-from rankstream.estimation.many.work import Work, read_part, takes_pool
+from rankstream.estimation.many.work import Work, fit_all, in_parallel, read_part, takes_pool
 from rankstream.estimation.methods import MaxEntropy, Method, make
 
 REMEMBERED = ("no_choice", "outside_share", "format", "columns", "separator", "encoding", "sheet")
@@ -225,7 +225,7 @@ class _Run:
         if first is None:
             return
         compile_first(make(self.method) or MaxEntropy())
-        for row, text in fit_all(_with(first, works), n_jobs):
+        for row, text in fit_all(chain([first], works), n_jobs):
             self.store.put(row, text)
             self.done += 1
             tell(f"{self.done:,} of {len(self.present):,} markets", self.done / len(self.present))
@@ -246,8 +246,3 @@ class _Run:
             levels = self.tallies.levels.get(key)
             about = self.about | ({} if levels is None else {"prices": levels.to_content()})
             yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide, about)
-
-
-def _with(first: Work, others: Iterator[Work]) -> Iterator[Work]:
-    yield first
-    yield from others

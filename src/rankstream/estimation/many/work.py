@@ -1,11 +1,13 @@
-"""The work of a worker: some markets, one after the other, in one thread; a market that fails is a result, too."""
+"""The work of workers: a market that fails is a result, too.
 
-from collections.abc import Sequence
+The engine is joblib: processes on one machine, or the backend of ``joblib.parallel_config``, such as Dask.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
-from rankstream._core.threads import one_blas_thread
 from rankstream._core.version import VERSION
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers.markets import Partition
@@ -17,6 +19,11 @@ from rankstream.estimation.many.markets import Market, MarketFit, bytes_digest, 
 from rankstream.estimation.methods import MaxEntropy, Method, make, pick
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.pool import PoolGuide
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+WORKER_ENDED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
+"""What is raised when the process of a worker ends, by loky and by Dask."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +53,6 @@ class Work:
 def takes_pool(method: Method) -> TypeGuard[MaxEntropy]:
     """Whether a method weighs guides, so that a pool can be one of them."""
     return isinstance(method, MaxEntropy) and method.prior == "held-out"
-
-
-def fit_chunk(chunk: Sequence[Work]) -> list[tuple[MarketFit, str | None]]:
-    """Fit some markets: for each its row of the index, and the text of its model file where there is one."""
-    with one_blas_thread():
-        return [fit_market(work) for work in chunk]
 
 
 def fit_market(work: Work) -> tuple[MarketFit, str | None]:
@@ -96,3 +97,55 @@ def read_part(part: Partition, by: Sequence[str], how: ReadOptions, on_error: st
     """Read some files of a partitioned folder."""
     with one_thread():
         return part.read(by, how, on_error)
+
+
+def in_parallel(
+    function: Callable[[Given], Result], given: Iterable[Given], n_jobs: int, batch_size: int | str = 1
+) -> Iterator[Result]:
+    """The results as they come, in whatever order; what is given is asked for as workers become free."""
+    from joblib import Parallel, delayed
+
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch_size, pre_dispatch="2*n_jobs")
+    yield from work(delayed(function)(each) for each in given)
+
+
+def fit_all(works: Iterator[Work], n_jobs: int) -> Iterator[tuple[MarketFit, str | None]]:
+    """Fit markets, small ones in batches; where a worker's process ends, those under way are tried again, one by one.
+
+    So a market that takes not enough memory fails alone.
+    """
+    under_way = dict[Market, Work]()
+
+    def handed_out() -> Iterator[Work]:
+        for work in works:
+            under_way[work.key] = work
+            yield work
+
+    while True:
+        try:
+            for row, text in in_parallel(fit_market, handed_out(), n_jobs, "auto"):
+                under_way.pop(row.key, None)
+                yield row, text
+        except Exception as error:
+            _check_ended(error)
+            alone = list(under_way.values())
+            under_way.clear()
+            for work in alone:
+                yield _fit_alone(work)
+            continue
+        return
+
+
+def _fit_alone(work: Work) -> tuple[MarketFit, str | None]:
+    try:
+        return next(iter(in_parallel(fit_market, [work], 2)))
+    except Exception as error:
+        _check_ended(error)
+        reason = "Its process was killed, perhaps for lack of memory: use fewer offers or more memory."
+        return MarketFit(work.key, "failed", error=reason, digest=work.digest), None
+
+
+def _check_ended(error: Any) -> None:
+    """Raise what is anything else than the end of a worker."""
+    if type(error).__name__ not in WORKER_ENDED:
+        raise error

@@ -3,6 +3,7 @@
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from rankstream._core.old_names import old_keywords
@@ -122,7 +123,7 @@ class PricedLogit(_FittedMethod):
     """
 
     name: ClassVar[str] = "mnl-price"
-    function: ClassVar[Callable[..., Fitted]] = price_logit.fit_priced_logit
+    function: ClassVar[Callable[..., Fitted]] = partial(price_logit.fit_priced_class, classes=1)
     tolerance: ClassVar[str] = ""
     prices: ClassVar[bool] = True
     smoothing: float = latent_class.SMOOTHING

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Protocol
 
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.methods.max_entropy import MaxEntropy
-from rankstream.estimation.methods.nearest import Nearest
 from rankstream.estimation.methods.parametric import (
     LatentClass,
     Likelihood,
@@ -15,7 +14,7 @@ from rankstream.estimation.methods.parametric import (
     PricedClasses,
     PricedLogit,
 )
-from rankstream.estimation.methods.primal_dual import PrimalDual
+from rankstream.estimation.methods.rankings import Nearest, PrimalDual
 from rankstream.estimation.methods.work import affords_max_entropy, predict_work
 from rankstream.estimation.task import Task
 from rankstream.models.protocol import ChoiceModel

@@ -16,10 +16,9 @@ from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_st
 from rankstream.models.entropy.guides import GUIDES
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
-from rankstream.models.entropy.problem import Curvature, TiltProblem
 from rankstream.models.entropy.ranking_laws import Prior, SampledLaw
 from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice, program_of
-from rankstream.models.entropy.trust import choose_trust
+from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
 from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.tables.lattice import TooManyUnionsError

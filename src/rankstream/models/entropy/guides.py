@@ -1,7 +1,8 @@
 """Guides: the parametric models whose rankings a maximum-entropy model starts from where data say nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,51 +59,30 @@ class Guide:
         """
         options: dict[str, Any] = {"seed": seed, "watch": watch}
         tolerance = min(MAX_NATS_PER_CHOICE, nats / min(max(counts.observations, 1.0), MAX_EXACT_CHOICES))
-        start = None if before is None else before.models[0]
+        start, offers = None if before is None else before.models[0], counts.assortments
         if self.family == "uniform":
-            return FittedGuide(self, (_flat(counts.assortments),), np.ones(1))
-        if counts.assortments.order:
-            return self._fit_falling(counts, seed, starts, tolerance, watch, before, max_rounds)
-        if self.family == "logit":
+            return FittedGuide(self, (_flat(offers),), np.ones(1))
+        if self.family in PRICED_FAMILIES:
+            options |= {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
+            priced = fit_priced_class(counts, start=start, **options)
+            return FittedGuide(self, (priced.falling(chains_of(offers)),), np.ones(1))
+        if self.family == "logit" and not offers.order:
             return FittedGuide(self, (fit_mnl(counts),), np.ones(1))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
+        options |= {"tolerance": tolerance, "max_rounds": max_rounds}
         if self.family == "chain":
-            options |= {"starts": 1, "tolerance": tolerance, "max_rounds": max_rounds}
-            return _by_likelihood(self, [fit_markov_chain(counts, start=start, **options)])
-        options |= {"classes": self.classes, "smoothing": self.smoothing, "starts": 1, "tolerance": tolerance}
-        options["max_rounds"] = max_rounds
+            return _by_likelihood(self, [fit_markov_chain(counts, start=start, starts=1, **options)])
+        # where there is an order, the demand of logits and classes falls along its chains
+        fit: Callable[..., Any] = fit_falling_class if offers.order else partial(fit_latent_class, starts=1)
+        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing}
         if before is not None:
-            return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
+            return _by_likelihood(self, [fit(counts, start=model, **options) for model in before.models])
         ends: list[Any] = []
-        for number in range(starts):
+        for number in range(starts if self.classes else 1):
             if number and watch(f"latent classes, start {number + 1}"):
                 break
-            ends.append(fit_latent_class(counts, **(options | {"seed": seed + number})))
-        return _by_likelihood(self, ends)
-
-    def _fit_falling(
-        self,
-        counts: ChoiceCounts,
-        seed: int,
-        starts: int,
-        tolerance: float,
-        watch: Watch,
-        before: "FittedGuide | None",
-        max_rounds: int,
-    ) -> "FittedGuide":
-        """The same where there is an order: logits and classes whose demand falls along its chains."""
-        options: dict[str, Any]
-        if self.family in PRICED_FAMILIES:
-            options = {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
-            start = None if before is None else before.models[0]
-            priced = fit_priced_class(counts, seed=seed, watch=watch, start=start, **options)
-            return FittedGuide(self, (priced.falling(chains_of(counts.assortments)),), np.ones(1))
-        options = {"smoothing": self.smoothing, "tolerance": tolerance, "watch": watch, "max_rounds": max_rounds}
-        options["classes"] = max(self.classes, 1)
-        if before is not None:
-            return _by_likelihood(self, [fit_falling_class(counts, start=model, **options) for model in before.models])
-        ends = [fit_falling_class(counts, seed=seed + k, **options) for k in range(starts if self.classes else 1)]
+            ends.append(fit(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
 

@@ -185,7 +185,7 @@ class EntropyModel(DenseModel):
             "items": list(self.items),
             "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],
             "duals": self.duals.tolist(),
-            "prior": {name: getattr(self.prior, name).tolist() for name in PRIOR},
+            "prior": self.prior.to_content(),
         } | (
             {"version": 2, "order": [list(chain) for chain in self.prior.order]} if self.prior.order else {"version": 1}
         )
@@ -194,19 +194,13 @@ class EntropyModel(DenseModel):
     def from_content(cls, content: Mapping[str, Any]) -> "EntropyModel":
         """Return the model that ``to_content`` described."""
         items = tuple(content["items"])
-        size = len(items)
-        shapes = {"attraction": (-1, size), "arrivals": (-1, size), "moves": (-1, size, size)}
-        arrays = {name: finite_array(name, content["prior"][name], shapes.get(name, (-1,))) for name in PRIOR}
         if any(type(code) is not int or code < 0 for offer in content["offers"] for code in offer):
             raise ValueError("an item number of its offers is negative or not whole")
         order = tuple(tuple(chain) for chain in content.get("order", ()))
         if any(type(code) is not int for chain in order for code in chain):
             raise ValueError("an item number of its order is not whole")
-        prior = Prior(items, **arrays, order=order)
+        prior = Prior.from_content(items, content["prior"], order)
         offers = [[items[code] for code in offer] for offer in content["offers"]]
         return cls(
             prior, Assortments(offers, items, pairs_of(order, items)), finite_array("duals", content["duals"], (-1,))
         )
-
-
-PRIOR = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")

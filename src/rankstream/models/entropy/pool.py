@@ -143,8 +143,7 @@ def _moving(moves: Vec) -> Vec:
 def _shares(numbers: Vec) -> Vec:
     positive = np.maximum(numbers, 0.0)
     total: Vec = np.maximum(positive.sum(axis=-1, keepdims=True), 1e-300)
-    shares: Vec = positive / total
-    return shares
+    return positive / total
 
 
 def extend_law(prior: Prior, items: Sequence[Label], worth: Mapping[Any, float]) -> Prior:

@@ -1,6 +1,6 @@
 """Laws over rankings whose every probability is known: mixtures of Plackett-Luce models and Markov chains."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,11 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
-from rankstream.models.lifts import Chains, closed_offers, lift
+from rankstream.models.base import finite_array
+from rankstream.models.lifts import Chains, closed_offers, frozen, lift
 from rankstream.models.rankings import RankingModel
+
+ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +75,20 @@ class Prior:
                 "The chains of a prior's order name an item twice, or one that does not exist: correct them."
             )
 
+    def to_content(self) -> dict[str, Any]:
+        """Its arrays as lists, for a file."""
+        return {name: getattr(self, name).tolist() for name in ARRAYS}
+
+    @classmethod
+    def from_content(cls, items: Sequence[Label], content: Mapping[str, Any], order: Chains) -> "Prior":
+        """Return the law over these items whose arrays ``to_content`` wrote."""
+        size = len(items)
+        shapes = {"attraction": (-1, size), "arrivals": (-1, size), "moves": (-1, size, size)}
+        arrays = {name: finite_array(name, content[name], shapes.get(name, (-1,))) for name in ARRAYS}
+        return cls(tuple(items), **arrays, order=order)
+
     def probabilities(self, assortments: Assortments) -> Vec:
         """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""
-        from rankstream.models.parametric.base import frozen
         from rankstream.models.parametric.em_kernels import chain_shares  # compiled, and not needed to ask a model
         from rankstream.models.parametric.latent_class import mixed_shares
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rankstream._core.types import Codes, Label, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.base import finite_array
+from rankstream.models.lifts import frozen
 from rankstream.models.rankings import DenseModel
 
 
@@ -119,13 +119,6 @@ def probabilities_of(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
     array = finite_array(name, values, shape)
     if (array < 0.0).any() or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
         raise ValueError(f"its {name} are not probabilities with the sum 1")
-    return array
-
-
-def frozen(codes: ArrayLike) -> Codes:
-    """An array that cannot be written to, as those of Assortments: kernels are compiled anew for any other kind."""
-    array = np.ascontiguousarray(codes, dtype=np.int64)
-    array.flags.writeable = False
     return array
 
 

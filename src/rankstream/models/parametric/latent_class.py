@@ -34,8 +34,7 @@ class MixtureModel(Fitted):
 
     def draw_classes(self, size: int, random: np.random.Generator) -> Codes:
         """Return the classes of independent customers."""
-        classes: Codes = random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
-        return classes
+        return random.choice(self.n_classes, size=size, p=self.mixture / self.mixture.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -87,8 +87,7 @@ def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:
 def plackett_luce_orders(attraction: Vec, random: np.random.Generator) -> Codes:
     """A ranking for each row of attractions, items being drawn from the top in proportion to them."""
     clocks = random.exponential(size=attraction.shape) / np.maximum(attraction, 1e-300)
-    orders: Codes = np.argsort(clocks, axis=1)
-    return orders
+    return np.argsort(clocks, axis=1)
 
 
 def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Vec]:

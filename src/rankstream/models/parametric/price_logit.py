@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import finite_array
 from rankstream.models.lifts import Chains, steps_down, tail_sums
-from rankstream.models.parametric.base import climb_smooth, data_log_likelihood, fit_facts
+from rankstream.models.parametric.base import Climb, climb_smooth, data_log_likelihood, fit_facts
 from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import (
     SMOOTHING,
@@ -26,15 +26,6 @@ from rankstream.models.parametric.latent_class import (
 
 SPREAD = 0.7  # of constants and log slopes, where random starts begin
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
-
-
-class Ended(NamedTuple):
-    """Where a climb ended."""
-
-    point: Vec
-    height: float
-    steps: int
-    converged: bool
 
 
 class PricedProblem:
@@ -107,14 +98,14 @@ class PricedProblem:
         constants = item_means(logs + np.outer(slopes, self.money))
         return np.concatenate([np.log(np.maximum(mixture, 1e-300)), constants.ravel(), np.log(slopes)])
 
-    def climb(self, begin: Vec, tolerance: float, max_rounds: int, watch: Watch) -> Ended:
+    def climb(self, begin: Vec, tolerance: float, max_rounds: int, watch: Watch) -> Climb:
         """L-BFGS from a point, until a step gains less than ``tolerance`` nats per observation."""
         from rankstream._core.threads import one_blas_thread  # which loads the compiler
 
         limits = {"maxiter": max_rounds, "maxfun": 2 * max_rounds, "ftol": tolerance, "gtol": 1e-7}
         with one_blas_thread():  # vectors are short: threads would only wait
             found = climb_smooth(self.cost, begin, limits, watch, "logits with a price")
-        return Ended(found.x, -float(found.fun) * self.observations, int(found.nit), bool(found.success))
+        return Climb(found.x, int(found.nit), bool(found.success), [-float(found.fun) * self.observations])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,8 +178,7 @@ class PricedModel(MixtureModel):
         taste = self.constants[classes] + random.gumbel(size=(size, self.constants.shape[1]))
         utility = taste[:, self.owner] - self.slopes[classes, np.newaxis] * self.prices
         by_price = np.argsort(self.prices, kind="stable")
-        orders: Codes = by_price[np.argsort(-utility[:, by_price], axis=1, kind="stable")]
-        return orders
+        return by_price[np.argsort(-utility[:, by_price], axis=1, kind="stable")]
 
     def falling(self, order: Chains) -> FallingClassModel:
         """Return the same model as one of falling demand along chains of its price levels."""
@@ -215,19 +205,6 @@ class PricedModel(MixtureModel):
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
 
 
-def fit_priced_logit(
-    counts: ChoiceCounts, *, smoothing: float = SMOOTHING, seed: int = 0, watch: Watch = unwatched
-) -> PricedModel:
-    """One logit with a constant per item and a price coefficient above 0; prices are those of the labels.
-
-    >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
-    >>> model = fit_priced_logit(ChoiceCounts(offers, [600, 400, 400, 600]))
-    >>> model.slopes.round(1).tolist(), round(model.predict(("tea @ 3.50", "no"))["no"], 2)
-    ([0.8], 0.5)
-    """
-    return fit_priced_class(counts, classes=1, smoothing=smoothing, seed=seed, watch=watch)
-
-
 def fit_priced_class(
     counts: ChoiceCounts,
     *,
@@ -247,13 +224,17 @@ def fit_priced_class(
     The parameters are those of ``methods.PricedClasses``, with ``tolerance`` for ``tolerance_nats``; a step is one of
     L-BFGS. Otherwise as for ``fit_latent_class``; ``start`` is a fit to nearly the same counts, as
     ``PricedModel.falling`` makes it.
+
+    >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
+    >>> model = fit_priced_class(ChoiceCounts(offers, [600, 400, 400, 600]), classes=1)
+    >>> model.slopes.round(1).tolist(), round(model.predict(("tea @ 3.50", "no"))["no"], 2)
+    ([0.8], 0.5)
     """
     options = ClassOptions(starts, smoothing, tolerance, max_rounds, seed, watch, start)
     return fit_classes(counts, classes, tried, folds, options, _fit)
 
 
 def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> PricedModel:
-
     offers = data.assortments
     levels = PriceLevels.from_labels(offers.items)
     if levels is None:
@@ -269,7 +250,7 @@ def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> PricedModel
     else:
         points = [problem.point_of(start.mixture, tail_sums(start.attraction, start.order))]
     ends = [problem.climb(point, options.tolerance, options.max_rounds, options.watch) for point in points]
-    best = max(ends, key=lambda end: end.height)
+    best = max(ends, key=lambda end: end.heights[-1])
     mixture, constants, slopes = problem.parts(best.point)
     model = PricedModel(
         **fit_facts(data, np.ones(offers.n_coordinates), sum(end.steps for end in ends), best.converged),

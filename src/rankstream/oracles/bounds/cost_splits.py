@@ -44,8 +44,7 @@ class Relaxation:
     def total(self) -> Vec:
         """The sum of the groups' pulls at every coordinate."""
         where, size = self.groups.lattices.where, self.groups.assortments.n_coordinates
-        total: Vec = np.bincount(where, weights=self.pulls, minlength=size).astype(np.float64, copy=False)
-        return total
+        return np.bincount(where, weights=self.pulls, minlength=size).astype(np.float64, copy=False)
 
     def sweep(self, aim: Vec, calls: int = 3) -> Vec:
         """One round of Dykstra's method towards the point nearest to ``aim``; returns where it has come to."""
@@ -121,5 +120,4 @@ class SplittingBound:
     def _share(self, aim: Vec) -> Vec:
         """The pulls as costs, and what they leave of the costs in equal parts."""
         rest = (aim + self.relaxation.total()) / self.groups.copies
-        shares: Vec = rest[self.groups.lattices.where] - self.relaxation.pulls
-        return shares
+        return rest[self.groups.lattices.where] - self.relaxation.pulls

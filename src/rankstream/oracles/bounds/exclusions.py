@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import exclusion_kernels
-from rankstream.oracles.bounds.cuts import Cut
+from rankstream.oracles.bounds.pool import Cut
 
 MAX_SETS_TIMES_OFFERS = 1_000_000  # sets times offers that are looked at; larger sets of larger offers are left out
 MAX_OFFERS_TIMES_ITEMS = 4_000_000  # offers times items, for sets of any size
@@ -124,5 +124,4 @@ class Exclusions:
         seats = seats[np.argsort(-point[seats], kind="stable")]
         first = np.unique(offers.members[seats], return_index=True)[1]
         assert first.size == kinds.size  # every one of them is in every one of these offers
-        where: Codes = np.sort(seats[first])
-        return where
+        return np.sort(seats[first])

@@ -1,14 +1,28 @@
 """A pool of cuts, half-spaces that hold every model, and the point nearest to the data that keeps all of them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import pool_kernels
-from rankstream.oracles.bounds.cuts import Cut
 from rankstream.oracles.bounds.pool_kernels import CutRows
 
 MAX_IDLE_CLIMBS = 8  # times that a cut may have no multiplier before it is forgotten (benchmarks/proofs.py)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """<``normal``, x at the coordinates ``where``> >= ``least`` for every model x.
+
+    ``depth`` is how far the point is beyond it for which it was made.
+    """
+
+    where: Codes
+    normal: Vec
+    least: float
+    depth: float = 0.0
 
 
 class CutPool:
@@ -47,8 +61,7 @@ class CutPool:
     @property
     def point(self) -> Vec:
         """The point that the multipliers belong to; the nearest one that keeps all cuts, once they are the best."""
-        shares: Vec = self._within / self._scale
-        return shares
+        return self._within / self._scale
 
     def distance(self) -> float:
         """How far the point is from the data: the bound's limit, if no cuts are added."""
@@ -116,5 +129,4 @@ class CutPool:
 
     def normal(self) -> Vec:
         """The normal of the one cut that all of them make with their multipliers: what the bound is the depth of."""
-        normal: Vec = -self._combined()[0] * self._scale
-        return normal
+        return -self._combined()[0] * self._scale

@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Bits, Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.protocol import Answer, TableOracle, finite_costs
+from rankstream.oracles.protocol import Answer, TableOracle, Ties, finite_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.tables import chain_kernels
 from rankstream.oracles.tables.chain_kernels import Chains
-from rankstream.oracles.ties import Ties
 from rankstream.oracles.walk_kernels import WalkTable
 
 MAX_BLOCK_STATES = 128  # the most states of a block

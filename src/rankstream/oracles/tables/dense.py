@@ -11,11 +11,10 @@ from rankstream._core.threads import crew
 from rankstream._core.types import ROUNDING, Bits, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.order import refuse_order
-from rankstream.oracles.protocol import Answer, TableOracle, finite_costs
+from rankstream.oracles.protocol import Answer, TableOracle, Ties, finite_costs
 from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.tables import dense_kernels
 from rankstream.oracles.tables.dense_kernels import SetProblem
-from rankstream.oracles.ties import Ties
 from rankstream.oracles.walk_kernels import WalkTable
 
 MAX_BITS = 62

@@ -9,9 +9,8 @@ from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.order import refuse_order
-from rankstream.oracles.protocol import Answer, finite_costs
+from rankstream.oracles.protocol import Answer, TieRule, Ties, finite_costs
 from rankstream.oracles.reductions import reduce
-from rankstream.oracles.ties import TieRule, Ties
 
 
 @compiled

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import group_kernels
-from rankstream.oracles.protocol import Answer, TableOracle, check_costs
+from rankstream.oracles.protocol import TIE_RULES, Answer, TableOracle, Ties, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.tables import lattice_kernels, program_kernels
-from rankstream.oracles.ties import TIE_RULES, Ties
 
 MAX_STATES = 2**17  # unions whose program is written in about a second
 NOT_FINITE = "The costs contain NaN or infinity: every cost must be a finite number."
@@ -111,8 +110,7 @@ def holders(sets: Bits, n_items: int) -> Bits:
     inside = np.zeros((n_items, -(-sets.size // 64) * 64), dtype=np.uint8)
     inside[:, : sets.size] = sets >> np.arange(n_items, dtype=np.uint64)[:, np.newaxis] & np.uint64(1)
     # bytes in ascending order make words whose lowest byte comes first
-    packed: Bits = np.packbits(inside, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
-    return packed
+    return np.packbits(inside, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
 
 
 class _Part(NamedTuple):
