@@ -15,7 +15,7 @@ from rankstream._core.types import Vec
 from rankstream.data.assortments import Numbers
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.oracles import QuickOracle, Ties
-from rankstream.oracles.search import quick
+from rankstream.oracles.search import local
 from rankstream.oracles.search.local_kernels import list_coordinates
 from rankstream.streams.runs import growth
 from rankstream.streams.runs.growth import extend_rankings
@@ -73,10 +73,10 @@ def test_the_work_of_a_quick_search_is_limited(monkeypatch: pytest.MonkeyPatch) 
     random = np.random.default_rng(2)
     offers = Assortments([random.permutation(12)[:6].tolist() for _ in range(40)], range(12))
     costs = random.normal(size=(20, offers.n_coordinates))
-    monkeypatch.setattr(quick, "MIN_LOOKS", 0)
+    monkeypatch.setattr(local, "MIN_LOOKS", 0)
     totals = []
     for work in (0, 1, 1_000):
-        monkeypatch.setattr(quick, "LOOKS_PER_COORDINATE", work)
+        monkeypatch.setattr(local, "LOOKS_PER_COORDINATE", work)
         totals.append(sum(QuickOracle(offers).cheapest(one).value for one in costs))
     assert totals[0] > totals[1] > totals[2]
 
