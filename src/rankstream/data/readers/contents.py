@@ -4,23 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.roles import roles_of
-from rankstream.data.readers.sources.database import connected, identifier, stripped
+from rankstream.data.readers.sources.database import Connection, connected, identifier, stripped
 from rankstream.data.readers.sources.labels import labels_of, text, text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Source
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 Contents = dict[str, tuple[str, ...]]
 
 
-def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
+def with_contents(connection: Connection, source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
     """The table with lists of items in place of the numbers of offers, none where there is no number."""
     words = stripped(f"CAST({source.name_of(layout.raw[0])} AS VARCHAR)")
     number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"

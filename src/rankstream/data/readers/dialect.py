@@ -3,19 +3,16 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.records import FLAGS, is_flag
 from rankstream.data.readers.roles import QUANTITY
-from rankstream.data.readers.sources.database import connected, identifier, stripped
+from rankstream.data.readers.sources.database import Connection, connected, identifier, stripped
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import CsvFiles, Source
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 HEAD_ROWS, MIN_ROWS = 1000, 4
 DATE = r"\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(?:[ T,]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2})?))?\s*"
@@ -221,7 +218,7 @@ class Rewritten:
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)["source"], name)
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The table with its cells rewritten; None where only Python can."""
         rules = {column: rule for column, rule in self.rules.items() if column in (*needed, *(self.long or ()))}
         table = self.source.table(connection, [*needed, *rules])

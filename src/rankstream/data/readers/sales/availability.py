@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rankstream._core.types import Codes as Numbers
 from rankstream.data.readers.sales.tables import FROM, SalesTable
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from rankstream.data.readers.sources.database import Connection
 
 FORMS = ("events", "snapshots", "intervals", "offers")
 LISTINGS = ("intervals", "offers")
@@ -76,7 +74,7 @@ def items_of(mask: int) -> tuple[int, ...]:
     return tuple(place for place, bit in enumerate(reversed(f"{mask:b}")) if bit == "1")
 
 
-def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None) -> str:
+def form_of(table: SalesTable, database: Connection, asked: str | None) -> str:
     """Which form a stock log has: by its columns, or by how many items its rows of one time list."""
     if asked is not None and asked not in FORMS:
         raise ValueError(f"stock_format is {asked!r}: choose one of {', '.join(map(repr, FORMS))}.")
@@ -101,7 +99,7 @@ def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None
     return "snapshots" if is_long and share >= MIN_SNAPSHOT_SHARE else "events"
 
 
-def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) -> list[ShelfChange]:
+def stock_changes(database: Connection, table: SalesTable, form: str) -> list[ShelfChange]:
     """All changes of what is on offer, whatever the form of the log."""
     level = "on_hand" if "on_hand" in table.roles else "available" if "available" in table.roles else "1"
     item = "unnest(offered)" if "offered" in table.roles else "item"
@@ -143,7 +141,7 @@ def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterato
             number += step
 
 
-def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) -> list[ShelfChange]:
+def price_changes(database: Connection, listed: bool, shared: bool) -> list[ShelfChange]:
     """When prices change: those of a price list; of items that it lacks, the prices paid.
 
     After the end of a promotion, the last price without an end holds again.

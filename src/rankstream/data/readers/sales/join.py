@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankstream.data.readers.problems import MAX_EXAMPLES, BadRecordError, Problems
 from rankstream.data.readers.sales.availability import Timeline
 from rankstream.data.readers.sales.tables import SECOND, Codes, SalesTable, put_columns
 from rankstream.data.readers.sales.visits import Window
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from rankstream.data.readers.sources.database import Connection
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "conflicts": ("extend", "skip", "stop"),
@@ -44,7 +42,7 @@ class SalesRules:
 class Join:
     """Receipts in a database, from loading to sums by store, state and item."""
 
-    database: "DuckDBPyConnection"
+    database: Connection
     receipts: SalesTable
     codes: Codes
     rules: SalesRules

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from rankstream.data.readers.dialect import WORDS, Rewritten, date_rule, decimal_rule, shapes_of
@@ -14,14 +14,11 @@ from rankstream.data.readers.prices import PRICE_DECIMALS
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
 from rankstream.data.readers.records import FLAGS
 from rankstream.data.readers.roles import NAMES, check_names, listed_names, match_roles
-from rankstream.data.readers.sources.database import described, identifier, literal
+from rankstream.data.readers.sources.database import Connection, described, identifier, literal
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import labels_of, text, text_or_nothing
 from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import LOCAL, TEXTS, seconds_of, seconds_sql
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 SECOND = 1_000_000  # microseconds, the unit of all times of sales
 DAY = 86_400 * SECOND
@@ -91,7 +88,7 @@ class SalesTable:
         return next((found for cell in rows if (found := is_naive(cell)) is not None), None)
 
     def load(
-        self, database: "DuckDBPyConnection", codes: Codes, problems: Problems, stop: bool, zone: str | None
+        self, database: Connection, codes: Codes, problems: Problems, stop: bool, zone: str | None
     ) -> tuple[int, int]:
         """Create a table of all roles, NULL where no column plays one, with rows numbered from 1.
 
@@ -103,7 +100,7 @@ class SalesTable:
         doubtful = 0 if zone is None else self._shift(database, literal(zone))
         return database.execute(f"SELECT count(*) FROM {self.kind}").fetchall()[0][0], doubtful
 
-    def _shift(self, database: "DuckDBPyConnection", zone: str) -> int:
+    def _shift(self, database: Connection, zone: str) -> int:
         """From local times to UTC, for those that name no zone."""
         utc = f"timezone({zone}, make_timestamp(time))"
         twice = " OR ".join(
@@ -116,7 +113,7 @@ class SalesTable:
             database.execute(f"UPDATE {self.kind} SET {identifier(column)} = epoch_us({local}) WHERE naive")
         return found
 
-    def _create(self, database: "DuckDBPyConnection", cells: Mapping[str, str], flags: str, rows: str) -> None:
+    def _create(self, database: Connection, cells: Mapping[str, str], flags: str, rows: str) -> None:
         columns = [
             f"CAST({cells.get(role, 'NULL')} AS {TYPES.get(kind, 'BIGINT')}) AS {identifier(role)}"
             for role, (kind, _) in ROLES[self.kind].items()
@@ -124,7 +121,7 @@ class SalesTable:
         database.execute(f"DROP TABLE IF EXISTS {self.kind}")
         database.execute(f"CREATE TEMP TABLE {self.kind} AS SELECT n, {flags}, {', '.join(columns)} {rows}")
 
-    def _quickly(self, database: "DuckDBPyConnection", codes: Codes, zone: str | None) -> bool:
+    def _quickly(self, database: Connection, codes: Codes, zone: str | None) -> bool:
         """Whether DuckDB could load the table, and all its cells are good."""
         import duckdb
 
@@ -134,7 +131,7 @@ class SalesTable:
         except (duckdb.ConversionException, duckdb.InvalidInputException, BadRecordError, UnicodeError):
             return False
 
-    def _scanned(self, database: "DuckDBPyConnection", table: str, codes: Codes, zone: str | None) -> bool:
+    def _scanned(self, database: Connection, table: str, codes: Codes, zone: str | None) -> bool:
         kinds, types = self.kinds, described(database, table)
         words = {role: f"CAST({identifier(column)} AS VARCHAR)" for role, column in self.roles.items()}
         labels = [role for role, kind in kinds.items() if kind == LABEL]
@@ -168,7 +165,7 @@ class SalesTable:
         return not database.execute(f"SELECT bool_or(bad) FROM {self.kind}").fetchall()[0][0]
 
     def _code_labels(
-        self, database: "DuckDBPyConnection", table: str, labels: Sequence[str], words: Mapping[str, str], codes: Codes
+        self, database: Connection, table: str, labels: Sequence[str], words: Mapping[str, str], codes: Codes
     ) -> None:
         """Tables with the number of each label as it is written; one scan finds all of them."""
         if not labels:
@@ -180,7 +177,7 @@ class SalesTable:
             known = {name: codes.code(role, text(self.source.decode(cell))) for name, cell in cells.items()}
             put_columns(database, f"code_{role}", {"name": ("VARCHAR", known), "code": ("INTEGER", known.values())})
 
-    def _slowly(self, database: "DuckDBPyConnection", codes: Codes, problems: Problems, stop: bool) -> None:
+    def _slowly(self, database: Connection, codes: Codes, problems: Problems, stop: bool) -> None:
         kinds = self.kinds
         places = {role: self.source.columns.index(self.roles[role]) for role in kinds}
         rows: dict[str, list[Any]] = {"n": [], "naive": [], **{role: [] for role in kinds}}
@@ -282,7 +279,7 @@ def is_naive(cell: Any) -> bool | None:
         return None
 
 
-def put_columns(database: "DuckDBPyConnection", table: str, columns: Mapping[str, tuple[str, Any]]) -> None:
+def put_columns(database: Connection, table: str, columns: Mapping[str, tuple[str, Any]]) -> None:
     """Create a temporary table from columns of Python values, each with its type."""
     kinds = ", ".join(f"{identifier(name)} {kind}" for name, (kind, _) in columns.items())
     database.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({kinds})")

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +9,7 @@ from rankstream._core.types import Codes as Numbers
 from rankstream._core.types import Vec
 from rankstream.data.readers.sales.availability import Timeline
 from rankstream.data.readers.sales.tables import SECOND
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from rankstream.data.readers.sources.database import Connection
 
 HOUR = 3600 * SECOND
 Window = tuple[int | None, int | None]
@@ -31,7 +28,7 @@ class Visits:
     left: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
-def visit_periods(database: "DuckDBPyConnection", has_count: bool, window: Window) -> None:
+def visit_periods(database: Connection, has_count: bool, window: Window) -> None:
     """Create a table of periods with store, first and last time and visits, and attach each sale to its period.
 
     A count holds until the next count of its store, or for as long as most counts do where the next is later. Rows
@@ -59,7 +56,7 @@ def visit_periods(database: "DuckDBPyConnection", has_count: bool, window: Windo
     )
 
 
-def left_without(database: "DuckDBPyConnection", timeline: Timeline, shared: bool, categories: list[int]) -> Visits:
+def left_without(database: Connection, timeline: Timeline, shared: bool, categories: list[int]) -> Visits:
     """Visits of each period less its receipts of each category, apportioned to the states of the period.
 
     With ``shared`` all stores have one timeline. A receipt belongs to the period of its first line.

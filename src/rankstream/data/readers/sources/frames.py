@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rankstream.data.readers.sources.database import connected, numbered
+from rankstream.data.readers.sources.database import Connection, connected, numbered
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Table
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 LISTS = {"list", "ndarray"}
 PLAIN = {"str", "bool", "float", "date", "datetime", "Timestamp"}
@@ -28,7 +25,7 @@ class Frame(Table):
             names = frame.columns if hasattr(frame, "iloc") else frame.schema.names
         self.columns = [str(column) for column in names]
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The frame where it lies, without a copy; none where a column has objects of several types."""
         if hasattr(self.frame, "iloc") and not all(map(_is_plain, self._series(needed))):
             return None

@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from rankstream.data.readers.sources import lines
 from rankstream.data.readers.sources.database import (
+    Connection,
     connected,
     described,
     identifier,
@@ -20,9 +21,6 @@ from rankstream.data.readers.sources.database import (
 )
 from rankstream.data.readers.sources.lines import UTF8, RawRow
 from rankstream.data.readers.sources.scan import is_plain_csv
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 CSV_BUFFER_BYTES = 8_000_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -39,7 +37,7 @@ class Source(Protocol):
     columns: list[str]
     count_if_missing: bool
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """What to select the needed columns from; None where only walking is safe."""
 
     def scalar(self, column: str) -> str:
@@ -95,7 +93,7 @@ class Files(Table):
     def columns_of_files(self) -> list[str]:
         """The columns of the files, which must be the same, or a ValueError."""
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """None: they are read record by record."""
         return None
 
@@ -144,7 +142,7 @@ class ScannedFiles(Files):
         """The SQL of the columns that are folders, to be decoded as cells are."""
         return literal(value)
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The files in one scan, or in one for each set of folders."""
         if not self.is_plain(needed):
             return None
