@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-UNKNOWN_MEMORY = 4e9
-"""What is assumed where the system does not say."""
+UNKNOWN_MEMORY = 4e9  # what is assumed where the system does not say
 MEMINFO = Path("/proc/meminfo")
 GROUP = Path("/sys/fs/cgroup")
 

@@ -21,8 +21,7 @@ from rankstream.data.order import Pairs
 AT = " @ "
 MIN_DECIMALS = 2
 MOST_LEVELS = 12
-PRICE_ROUNDING = 1e-9
-"""A price this part beyond the lowest or highest one counts as that one."""
+PRICE_ROUNDING = 1e-9  # a price this part beyond the lowest or highest one counts as that one
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,14 +28,10 @@ from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
 SWEEP_SECONDS = 60.0
-QUESTION_SECONDS = 60.0
-"""Seconds after which a question is given up."""
-REFIT_SECONDS = 300.0
-"""Seconds after which refits for intervals are given up."""
-CACHE_ENTRY_BYTES = 250
-"""What an entry of a cache takes besides its content."""
-MAX_INLINE_BYTES = 65_536
-"""Bytes of a batch above which another process parses it."""
+QUESTION_SECONDS = 60.0  # seconds after which a question is given up
+REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
+MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-PRICED_WAYS = 20
-"""Ways to price an offer, on average: the log keeps prices as they were sent."""
+PRICED_WAYS = 20  # ways to price an offer, on average: the log keeps prices as they were sent
 
 REFUSALS: dict[str, tuple[Any, ...]] = {
     "body": (413, "The request is larger than {most:,} bytes: send fewer records at once."),

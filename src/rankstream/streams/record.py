@@ -11,8 +11,7 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.problems import shown
 
 MAX_DETECTED_COUNT = 100_000
-MAX_KNOWN_OFFERS = 10_000
-"""Ways to write an offer that are remembered."""
+MAX_KNOWN_OFFERS = 10_000  # ways to write an offer that are remembered
 Known = tuple[tuple[Label, ...], dict[Label, Label]]
 
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-MAX_LIST = 10_000
-"""Values of one list or object in a question."""
+MAX_LIST = 10_000  # values of one list or object in a question
 
 
 def _numbers(content: Any) -> Any:

@@ -14,14 +14,10 @@ from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 from rankstream.service.storage.states import PublishedModel
 
-PART_SECONDS = 20.0
-"""Seconds that the script of a page waits for the panels before it asks again."""
-FRESH_SECONDS = 5.0
-"""Seconds for which panels are given out again although there is a newer model."""
-GOOD_GAP = 0.05
-"""A certified gap up to which the header calls a fit good: shares off by some points at most."""
-MAX_BARS = 15
-"""Items in the chart of shares; the table has all."""
+PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
+FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
+GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
+MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
 @dataclass

@@ -21,8 +21,7 @@ from rankstream.service.storage.log import (
 )
 from rankstream.service.storage.states import PublishedModel
 
-MIN_CHOICES = 30
-"""Choices below which predictions are provisional, as below which nothing is compared (data/drift.py)."""
+MIN_CHOICES = 30  # choices below which predictions are provisional, as below which nothing is compared (data/drift.py)
 FEW_CHOICES = f"Predictions from fewer than {MIN_CHOICES} choices are provisional."
 COARSE = (
     "These predictions come from a coarse model and are provisional. The better one follows in a few seconds, unless "

@@ -16,8 +16,7 @@ from rankstream.service.storage.log import connect, run_script, version_of
 NAME = "learned.sqlite3"
 VERSION = 1
 OF_MARKETS = ("learned", "served", "course", "problems", "listings")
-MAX_COURSE_POINTS = 400
-"""Points of a course that are kept of a market."""
+MAX_COURSE_POINTS = 400  # points of a course that are kept of a market
 TABLES = """
 CREATE TABLE learned (
     market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, position INTEGER NOT NULL, state BLOB NOT NULL
