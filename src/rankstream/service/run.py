@@ -108,19 +108,9 @@ def is_loopback(host: str) -> bool:
 
 
 def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[str], None]) -> None:
-    """Serve until a signal ends it, then save; ``ready`` is called with the address.
+    """Serve until a signal ends it, then save; ``ready`` is called with the address as soon as requests are taken.
 
-    Parameters
-    ----------
-    folder : Path
-        Where everything is; it is made if absent.
-    host, port : str and int
-        The address; with port 0 a free one.
-    options : Options
-        How it is run.
-    ready : callable
-        Is told the address as soon as requests are taken.
-
+    The folder is made if absent. With port 0, the address has a free one.
     """
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)  # what customers choose is nobody else's business

@@ -30,16 +30,9 @@ class Panels:
 
 
 class Pages:
-    """What pages show of a service; everything that takes long is done by processes of their own.
+    """What pages show of a service; everything that takes long is done by processes of their own."""
 
-    Attributes
-    ----------
-    first_seconds : float
-        How long a page waits for what takes long: it is shown without, and its script asks for the rest.
-
-    """
-
-    first_seconds = 0.3
+    first_seconds = 0.3  # for which a page waits for what takes long: it is shown without, and its script asks for it
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)

@@ -35,23 +35,12 @@ EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market
 
 @dataclass(frozen=True)
 class Importer:
-    """Makes one market of a file: the log gets its choices, by time, and the page its model.
-
-    Attributes
-    ----------
-    log, learned : Connection
-        The two files of the service.
-    market : str
-        The name of the market, which must be there.
-    fit : dict
-        What ``fit_within`` takes besides counts.
-
-    """
+    """Makes one market of a file: the log gets its choices, by time, and the page its model."""
 
     log: sqlite3.Connection
     learned: sqlite3.Connection
-    market: str
-    fit: dict[str, Any]
+    market: str  # its name, which must be in the log
+    fit: dict[str, Any]  # what ``fit_within`` takes besides counts
 
     @property
     def _row(self) -> Any:

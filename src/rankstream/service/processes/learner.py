@@ -65,15 +65,8 @@ class LogLearner:
     those take longer than the turn. Models that are old are refitted before others are improved, and proofs take at
     most a tenth of the time as long as there is something to learn.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the service.
-    refresh : callable
-        Does a ``RefreshJob``, in another process: it is called in a thread.
-    stop : Event, optional
-        Once it is set, a step ends as soon as it can, and saves.
-
+    ``refresh`` does a ``RefreshJob`` in another process, and is called in a thread. Once ``stop`` is set, a step ends
+    as soon as it can, and saves.
     """
 
     def __init__(self, folder: Path, refresh: Refresh, stop: Event | None = None) -> None:

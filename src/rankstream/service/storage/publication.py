@@ -111,16 +111,7 @@ def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER"
 
 
 class Published:
-    """What the server knows of all this: read again whenever the learner has written, or the file was replaced.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the service.
-    log : Connection
-        Its log, to which what was learned must belong.
-
-    """
+    """What the server knows of all this: read again whenever the learner has written, or the file was replaced."""
 
     def __init__(self, folder: Path, log: sqlite3.Connection) -> None:
         self.folder, self.log = folder, log

@@ -123,23 +123,8 @@ def save_market(
 ) -> None:
     """State, position, model and course of a market, at once; a model that is the same is not written again.
 
-    Nor is one that knows fewer records, with the same settings, than the one that is given out.
-
-    Parameters
-    ----------
-    connection : Connection
-        The second file.
-    market : int
-        Whose they are.
-    state : Learned
-        The state, and the position of the last record in it.
-    model, facts : str and dict, or None
-        What is given out, if there is a model yet.
-    point : CoursePoint, optional
-        The next point of the course; it takes the place of one at the same position.
-    listing : dict, optional
-        The items of the market, for pages.
-
+    Nor is one that knows fewer records, with the same settings, than the one that is given out. A ``point`` of the
+    course takes the place of one at the same position, and ``listing`` are the items of the market, for pages.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
