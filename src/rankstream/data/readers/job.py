@@ -35,7 +35,7 @@ HEAD_ROWS = 200_000
 TEXT = {str}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Job:
     """One reading: grouped at once where all records are good, row by row where some are not.
 

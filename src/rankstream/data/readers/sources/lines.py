@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -56,14 +57,9 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
     """A text file, unpacked if need be; bytes that are not UTF-8 are kept apart, for ``is_text`` to see."""
     name = "utf-8-sig" if encoding == UTF8 else encoding
-    is_packed = path.name.lower().endswith(".gz")
     try:
-        with (gzip.open if is_packed else open)(
-            path, "rt", newline="", encoding=name, errors="surrogateescape"
-        ) as file:
-            yield cast("TextIO", file)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a complete gzip file ({error}): compress it again.") from None
+        with unpacked(path) as file, TextIOWrapper(file, name, "surrogateescape", newline="") as text:
+            yield text
     except UnicodeError as error:
         raise ValueError(f"{path} is not text in {encoding} ({error}): set encoding=... to its encoding.") from None
 
