@@ -158,17 +158,22 @@ def _head(lines: Iterator[str]) -> Iterator[str]:
 def csv_header(path: Path, encoding: str = UTF8) -> tuple[list[str], str, bool]:
     """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
     with opened(path, encoding) as file:
-        reader = CsvReader(path, file)
-        header: list[str] = []
-        for _, cells in reader.records():
-            if isinstance(cells, BadRecordError):
-                raise ValueError(f"{path}: {cells}")
-            if cells:
-                header = cells
-                break
-        if not all(map(is_text, header)):
-            raise ValueError(f"{path}: {not_text('a CSV file', encoding)}")
-        return [name.strip() for name in header], reader.delimiter, reader.line == 1
+        return header_in(path, file, encoding)
+
+
+def header_in(path: Path, file: TextIO, encoding: str = UTF8) -> tuple[list[str], str, bool]:
+    """The same of an open file."""
+    reader = CsvReader(path, file)
+    header: list[str] = []
+    for _, cells in reader.records():
+        if isinstance(cells, BadRecordError):
+            raise ValueError(f"{path}: {cells}")
+        if cells:
+            header = cells
+            break
+    if not all(map(is_text, header)):
+        raise ValueError(f"{path}: {not_text('a CSV file', encoding)}")
+    return [name.strip() for name in header], reader.delimiter, reader.line == 1
 
 
 def csv_rows(path: Path, delimiter: str, width: int, encoding: str = UTF8) -> Iterator[RawRow]:
