@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -42,26 +41,18 @@ class ShelfState(NamedTuple):
     prices: tuple[float | None, ...] | None = None
 
 
-@dataclass
-class Timeline:
+class Timeline(NamedTuple):
     """The states of all places: place, first time and number of the state, in this order."""
 
-    places: list[int] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    states: list[ShelfState] = field(default_factory=list)
+    places: Numbers
+    times: Numbers
+    numbers: Numbers
+    states: list[ShelfState]
 
     def of_place(self, place: int) -> tuple[Numbers, Numbers]:
         """The first times and the states of one place."""
-        first, last = np.searchsorted(self._places, [place, place + 1])
-        return self._times[first:last], self._numbers[first:last]
-
-    def freeze(self) -> "Timeline":
-        """Make arrays of the columns, for ``of_place``."""
-        self._places, self._times, self._numbers = (
-            np.array(column, np.int64) for column in (self.places, self.times, self.numbers)
-        )
-        return self
+        first, last = np.searchsorted(self.places, [place, place + 1])
+        return self.times[first:last], self.numbers[first:last]
 
 
 def items_of(mask: int) -> tuple[int, ...]:
@@ -177,7 +168,7 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
 
     An item that was on offer at a place and is not is out of stock; of a ``listing``, only until it was last listed.
     """
-    found, numbers = Timeline(), dict[ShelfState, int]()
+    rows, numbers = list[tuple[int, int, int]](), dict[ShelfState, int]()
     by_place: dict[int, list[ShelfChange]] = defaultdict(list)
     for change in stock:
         by_place[change.place].append(change)
@@ -204,14 +195,9 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
                     items, begun = items & ~bit, True
                     seen = seen & ~bit if listing and not returns[change.item] else seen
             if begun:
-                state = ShelfState(items, seen & ~items, None if prices is None else _at(current, seen))
-                found.places.append(place)
-                found.times.append(time)
-                found.numbers.append(numbers.setdefault(state, len(numbers)))
-    found.states = list(numbers)
-    return found.freeze()
-
-
-def _at(prices: list[float | None], items: int) -> tuple[float | None, ...]:
-    """The prices of the items that were ever there; those of others must not make a state of their own."""
-    return tuple(price if items >> item & 1 else None for item, price in enumerate(prices))
+                at = None
+                if prices is not None:  # those of items that were never there must not make a state of their own
+                    at = tuple(price if seen >> item & 1 else None for item, price in enumerate(current))
+                state = ShelfState(items, seen & ~items, at)
+                rows.append((place, time, numbers.setdefault(state, len(numbers))))
+    return Timeline(*np.array(rows, np.int64).reshape(-1, 3).T, list(numbers))

@@ -52,7 +52,7 @@ class Join:
         """The rows of a query."""
         return self.database.execute(words).fetchall()
 
-    def leave_out(self, kind: str, condition: str, message: str, table: str = "receipts", delete: bool = True) -> int:
+    def leave_out(self, kind: str, condition: str, message: str, table: str = "receipts") -> int:
         """Leave out the rows where a condition holds: count them, keep examples, write all to the rejects."""
         number: int = self.query(f"SELECT count(*) FROM {table} WHERE {condition}")[0][0]
         if not number:
@@ -66,8 +66,7 @@ class Join:
             record = [moment, *([] if store is None or not stores else [stores[store]]), items[item]]
             self.problems.add(place, BadRecordError(kind, message.format(item=items[item], time=moment)), record)
         self.problems.by_kind[kind] += number - len(rows)
-        if delete:
-            self.database.execute(f"DELETE FROM {table} WHERE {condition}")
+        self.database.execute(f"DELETE FROM {table} WHERE {condition}")
         return number
 
     def clean(self, known: Mapping[int, int], window: Window) -> None:
@@ -111,9 +110,9 @@ class Join:
             self.database,
             "spans",
             {
-                "place": ("INTEGER", timeline.places),
-                "t": ("BIGINT", timeline.times),
-                "state": ("INTEGER", timeline.numbers),
+                "place": ("INTEGER", timeline.places.tolist()),
+                "t": ("BIGINT", timeline.times.tolist()),
+                "state": ("INTEGER", timeline.numbers.tolist()),
             },
         )
         of = f"PARTITION BY {KEY}, known.category"

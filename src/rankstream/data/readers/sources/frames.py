@@ -27,13 +27,12 @@ class Frame(Table):
 
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The frame where it lies, without a copy; none where a column has objects of several types."""
-        if hasattr(self.frame, "iloc") and not all(map(_is_plain, self._series(needed))):
-            return None
+        if hasattr(self.frame, "iloc"):
+            series = [self.frame.iloc[:, self.columns.index(column)] for column in needed]
+            if not all(map(_is_plain, series)):
+                return None
         connection.register("frame", self.frame)
         return "frame"
-
-    def _series(self, needed: Sequence[str]) -> list[Any]:
-        return [self.frame.iloc[:, self.columns.index(column)] for column in needed]
 
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
         """The records, numbered from 0."""
