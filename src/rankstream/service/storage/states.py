@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankstream.service.storage.log import connect, run_script, version_of
+from rankstream.service.storage.log import connect, is_damage, run_script, transaction, version_of
 
 NAME = "learned.sqlite3"
 VERSION = 1
@@ -68,7 +68,7 @@ def open_store(folder: Path) -> sqlite3.Connection:
     try:
         return _opened(folder)
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not is_damage(error):
             raise
     put_aside(folder, "damaged")
     return _opened(folder)
@@ -87,12 +87,11 @@ def put_aside(folder: Path, why: str) -> str:
 def _opened(folder: Path) -> sqlite3.Connection:
     connection = connect(folder / NAME)
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        if version_of(connection) != VERSION:
-            run_script(connection, f"DROP TABLE IF EXISTS learned; DROP TABLE IF EXISTS served; {TABLES}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        run_script(connection, LATER)
-        connection.execute("COMMIT")
+        with transaction(connection):
+            if version_of(connection) != VERSION:
+                run_script(connection, f"DROP TABLE IF EXISTS learned; DROP TABLE IF EXISTS served; {TABLES}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            run_script(connection, LATER)
     except BaseException:
         connection.close()
         raise
@@ -126,8 +125,7 @@ def save_market(
     Nor is one that knows fewer records, with the same settings, than the one that is given out. A ``point`` of the
     course takes the place of one at the same position, and ``listing`` are the items of the market, for pages.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         connection.execute("INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)", (market, *state))
         connection.execute("DELETE FROM problems WHERE market = ?", (market,))
         if model is not None:
@@ -144,11 +142,6 @@ def save_market(
             append_point(connection, market, state.epoch, point)
         if listing is not None:
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?)", (market, json.dumps(listing)))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def forget(connection: sqlite3.Connection, market: int) -> None:

@@ -200,4 +200,5 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
                     at = tuple(price if seen >> item & 1 else None for item, price in enumerate(current))
                 state = ShelfState(items, seen & ~items, at)
                 rows.append((place, time, numbers.setdefault(state, len(numbers))))
-    return Timeline(*np.array(rows, np.int64).reshape(-1, 3).T, list(numbers))
+    places, times, states = np.array(rows, np.int64).reshape(-1, 3).T
+    return Timeline(places, times, states, list(numbers))

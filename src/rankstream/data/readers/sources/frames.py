@@ -6,14 +6,14 @@ from typing import Any
 
 from rankstream.data.readers.sources.database import Connection, connected, numbered
 from rankstream.data.readers.sources.lines import RawRow
-from rankstream.data.readers.sources.tables import Table
+from rankstream.data.readers.sources.tables import Source
 
 LISTS = {"list", "ndarray"}
 PLAIN = {"str", "bool", "float", "date", "datetime", "Timestamp"}
 NOTHING = {"NoneType", "NAType", "NaTType"}
 
 
-class Frame(Table):
+class Frame(Source):
     """A pandas or polars frame, or an Arrow table."""
 
     def __init__(self, frame: Any) -> None:

@@ -1,11 +1,11 @@
 """Files and data frames, each as a table for DuckDB to group and as rows with their places."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from rankstream.data.readers.sources import lines
@@ -27,7 +27,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What a folder says of a column without a value, as in store=__HIVE_DEFAULT_PARTITION__/."""
 
 
-class Source(Protocol):
+class Source(ABC):
     """A table of records: quickly grouped by DuckDB where ``table`` has an answer, and slowly walked through.
 
     Both ways must see the same records, or ``table`` must have no answer.
@@ -35,45 +35,30 @@ class Source(Protocol):
 
     name: str
     columns: list[str]
-    count_if_missing: bool
+    count_if_missing = False
 
+    @abstractmethod
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """What to select the needed columns from; None where only walking is safe."""
 
     def scalar(self, column: str) -> str:
         """The SQL of a column as a plain value, to be cast."""
+        return identifier(column)
 
     def name_of(self, column: str) -> str:
         """The SQL of a column that names things, so that equal names are equal values."""
+        return self.scalar(column)
 
     def decode(self, cell: Any) -> Any:
         """A cell that came from the table as what it stands for."""
+        return cell
 
+    @abstractmethod
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
         """The first records, or all, with their places; of columns that are not needed there may be None."""
 
 
-class Table:
-    """What most sources share."""
-
-    name: str
-    columns: list[str]
-    count_if_missing = False
-
-    def scalar(self, column: str) -> str:
-        """The SQL of a column as a plain value."""
-        return identifier(column)
-
-    def name_of(self, column: str) -> str:
-        """The SQL of a column that names things."""
-        return self.scalar(column)
-
-    def decode(self, cell: Any) -> Any:
-        """A cell as it came."""
-        return cell
-
-
-class Files(Table):
+class Files(Source):
     """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
 
     def __init__(
