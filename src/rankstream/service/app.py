@@ -92,7 +92,6 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a question, and where."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if size_of(request) > COLLECTED_BYTES:

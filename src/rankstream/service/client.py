@@ -201,7 +201,6 @@ def _market(name: str) -> str:
 
 
 def _content(choice: Choice) -> dict[str, Any]:
-    """A choice as the service reads it."""
     if not isinstance(choice, Record):
         return dict(choice)
     content: dict[str, Any] = {"offered": _offered(choice.offered), "chosen": choice.chosen, "count": choice.times}

@@ -67,7 +67,6 @@ class Intervals:
         return known, f"by refits of the model of record {known['position']:,}"
 
     def _knows(self, key: Key) -> bool:
-        """Whether the ends are known, by the latest refits."""
         return key in self._ends and self._ends[key]["made"] == self._refits[key[0]].made
 
     async def _find_ends(self, key: Key, refits: Refits) -> None:

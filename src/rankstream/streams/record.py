@@ -137,5 +137,4 @@ def without_levels(offered: Mapping[Any, Any]) -> ValueError:
 
 
 def _pairs(offered: Any) -> list[tuple[Any, Any]]:
-    """The items of an offer with their prices, None for those without."""
     return list(offered.items()) if isinstance(offered, Mapping) else [(item, None) for item in offered]

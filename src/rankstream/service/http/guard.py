@@ -86,7 +86,6 @@ class Guard:
         note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
 
     async def _checked(self, scope: Scope, receive: Receive, body: "Body") -> Receive:
-        """A request with its whole body, or a RefusedError."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))

@@ -202,7 +202,6 @@ def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> l
 
 
 def _attempt(name: str, make: Callable[[], Section]) -> Section:
-    """A section, or why there is none."""
     try:
         return make()
     except (ValueError, RefusedError) as error:

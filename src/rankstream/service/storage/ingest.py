@@ -257,7 +257,6 @@ def _words(content: Any) -> frozenset[Any]:
 
 
 def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[str, Any] | None:
-    """The answer that was given to the same key of the same sender."""
     found = connection.execute(
         "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
         (market, sent.token, sent.key, time.time() - KEY_SECONDS),

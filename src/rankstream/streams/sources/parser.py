@@ -206,7 +206,6 @@ def record_of(
 
 
 def _object(words: bytes) -> Any:
-    """What the JSON of a line stands for."""
     try:
         return loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

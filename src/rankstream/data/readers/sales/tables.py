@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
@@ -95,7 +96,13 @@ class SalesTable:
         A bad cell is a ValueError with its place; with ``stop=False`` its row is left out, as a problem. Returns the
         number of rows, and of those in an hour that a clock change of the ``zone`` repeats or skips.
         """
-        if OFFER in self.kinds.values() or not self._quickly(database, codes, zone):
+        import duckdb
+
+        is_loaded = False
+        with suppress(duckdb.ConversionException, duckdb.InvalidInputException, BadRecordError, UnicodeError):
+            table = None if OFFER in self.kinds.values() else self.source.table(database, list(self.roles.values()))
+            is_loaded = table is not None and self._scanned(database, table, codes, zone)
+        if not is_loaded:
             self._slowly(database, codes, problems, stop)
         doubtful = 0 if zone is None else self._shift(database, literal(zone))
         return database.execute(f"SELECT count(*) FROM {self.kind}").fetchall()[0][0], doubtful
@@ -121,17 +128,8 @@ class SalesTable:
         database.execute(f"DROP TABLE IF EXISTS {self.kind}")
         database.execute(f"CREATE TEMP TABLE {self.kind} AS SELECT n, {flags}, {', '.join(columns)} {rows}")
 
-    def _quickly(self, database: Connection, codes: Codes, zone: str | None) -> bool:
-        """Whether DuckDB could load the table, and all its cells are good."""
-        import duckdb
-
-        try:
-            table = self.source.table(database, list(self.roles.values()))
-            return table is not None and self._scanned(database, table, codes, zone)
-        except (duckdb.ConversionException, duckdb.InvalidInputException, BadRecordError, UnicodeError):
-            return False
-
     def _scanned(self, database: Connection, table: str, codes: Codes, zone: str | None) -> bool:
+        """Load the table by DuckDB; whether all of its cells are good."""
         kinds, types = self.kinds, described(database, table)
         words = {role: f"CAST({identifier(column)} AS VARCHAR)" for role, column in self.roles.items()}
         labels = [role for role, kind in kinds.items() if kind == LABEL]

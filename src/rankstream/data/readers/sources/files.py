@@ -57,7 +57,6 @@ def open_source(
 
 
 def _encoding(encoding: str | None) -> str:
-    """The name of a text encoding as Python has it."""
     try:
         name = codecs.lookup(encoding or UTF8).name
         "".encode(name)  # some codecs are for bytes
