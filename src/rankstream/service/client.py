@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from rankstream._core.types import Label
 from rankstream.models.files import model_in
@@ -195,8 +196,6 @@ def _raise(status: int, content: bytes) -> None:
 
 
 def _market(name: str) -> str:
-    from urllib.parse import quote
-
     return f"/v1/markets/{quote(name, safe='')}"
 
 

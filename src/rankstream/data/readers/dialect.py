@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rankstream.data.readers.formats import Layout
@@ -132,14 +132,20 @@ def _prices_in(offer: str, separator: str) -> list[str]:
 
 def rules_of(source: Source, layout: Layout, decimal: str | None, dates: str | None) -> dict[str, str]:
     """The rules for the columns of a layout: as the options say, or else as recognised from each column."""
-    rules: dict[str, str] = {}
-    for column in number_columns(layout):
-        rules[column] = decimal or decimal_rule(shapes_of(source, column)) or ""
-    if time := layout.roles.get("time"):
-        rules[time] = dates or date_rule(shapes_of(source, time)) or ""
+    time = layout.roles.get("time")
+    rules = column_rules(source, number_columns(layout), [time] if time else [], decimal, dates)
     if layout.format == "long":
         flags = [column for column in (layout.raw[2], layout.roles.get("available")) if column]
         rules |= {column: POSITIVE for column in flags if column != layout.raw[2] or column.strip().lower() == QUANTITY}
+    return rules
+
+
+def column_rules(
+    source: Source, numbers: Iterable[str], times: Iterable[str], decimal: str | None, dates: str | None
+) -> dict[str, str]:
+    """The rules for columns of numbers and of times, of those that need one."""
+    rules = {column: decimal or decimal_rule(shapes_of(source, column)) for column in numbers}
+    rules |= {column: dates or date_rule(shapes_of(source, column)) for column in times}
     return {column: rule for column, rule in rules.items() if rule in WORDS}
 
 

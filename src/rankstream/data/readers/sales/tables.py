@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from rankstream.data.readers.dialect import WORDS, Rewritten, date_rule, decimal_rule, shapes_of
+from rankstream.data.readers.dialect import WORDS, Rewritten, column_rules
 from rankstream.data.readers.options import ReadOptions
 from rankstream.data.readers.prices import PRICE_DECIMALS
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
@@ -47,7 +47,6 @@ ROLES: dict[str, Roles] = {
 }  # fmt: skip
 NEEDED = {"receipts": ("time", "item"), "stock": ("time",), "visits": ("time",), "prices": ("time", "item", "price")}
 MAY_BE_EMPTY = {("receipts", "price"), ("receipts", "receipt"), ("receipts", "category"), ("stock", "category")}
-
 NEVER_NEGATIVE = ("count", "price")
 
 
@@ -248,14 +247,11 @@ def open_table(kind: str, source: Any, columns: Mapping[str, Any], how: ReadOpti
                 f"{found.name} has no column {role!r} but {listed_names(found.columns)}: name it by columns, such as "
                 f"columns='{kind}.{role}=...'."
             )
-    rules: dict[str, str] = {}
-    for role, column in roles.items():
-        cells = ROLES[kind][role][0]
-        if cells in (NUMBER, LEVEL):
-            rules[column] = how.decimal or decimal_rule(shapes_of(found, column)) or ""
-        elif cells in (TIME, END):
-            rules[column] = how.dates or date_rule(shapes_of(found, column)) or ""
-    rules = {column: rule for column, rule in rules.items() if rule in WORDS}
+    numbers, times = (
+        [column for role, column in roles.items() if ROLES[kind][role][0] in kinds]
+        for kinds in ((NUMBER, LEVEL), (TIME, END))
+    )
+    rules = column_rules(found, numbers, times, how.decimal, how.dates)
     notes = tuple(f"{column} of {found.name} is read with {WORDS[rule]}." for column, rule in rules.items())
     data = cast("Source", Rewritten(found, rules)) if rules else found
     return SalesTable(kind, data, roles, how.separator or ";", notes)

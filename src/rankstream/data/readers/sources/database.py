@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from secrets import token_hex
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rankstream._core.files import whole_file
@@ -36,14 +37,9 @@ def one_thread() -> Iterator[None]:
 
 def own_database(memory: str | None = None) -> Connection:
     """A database of its own, which leaves what does not fit into memory in the folder for temporary files."""
-    import secrets
-    import tempfile
-
     import duckdb
 
-    config: dict[str, Any] = {
-        "temp_directory": str(Path(tempfile.gettempdir()) / f"rankstream-{secrets.token_hex(16)}")
-    }
+    config: dict[str, Any] = {"temp_directory": str(Path(gettempdir()) / f"rankstream-{token_hex(16)}")}
     config |= {} if _THREADS.get() is None else {"threads": _THREADS.get()}
     config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
     try:
