@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from secrets import token_hex
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
@@ -72,9 +71,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:

@@ -68,18 +68,15 @@ class ReadOptions:
         self,
         tally: Mapping[Any, Any],
         format: str,  # noqa: A002
-        offers: Any = "pairs",
-        ties: str = "split",
-        nobody: str = "nobody further",
-        seed: int = 0,
         levels: PriceLevels | None = None,
+        **rankings: Any,
     ) -> dict[Any, ChoiceCounts]:
-        """The counts of each part of a tally, over one set of assortments; options of rankings as for ``read``.
+        """The counts of each part of a tally, over one set of assortments; with ``levels`` of items at these.
 
-        With ``levels`` the items are those at these.
+        Options of ``rankings`` are those of ``choices_from_ballots``.
         """
         if format == "rankings":
-            each = choices_from_ballots(tally, items=self.items, offers=offers, seed=seed, ties=ties, nobody=nobody)
+            each = choices_from_ballots(tally, items=self.items, **rankings)
         else:
             each = counted(dict(tally), self.items, self.inside, levels)
         if self.outside_share is None:

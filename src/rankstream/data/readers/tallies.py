@@ -3,7 +3,7 @@
 import json
 import os
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,13 +101,12 @@ class Tallies:
                 yield key, str(error)
         yield from sorted(self.failed.items())
 
-    def together(self, markets: "set[Market] | None" = None) -> dict[Any, float]:
-        """The sums of all markets that could be read, or of some."""
-        total: dict[Any, float] = {}
-        for key, tally in self.tallies():
-            if markets is None or key in markets:
-                for outcome, weight in tally.items():
-                    total[outcome] = total.get(outcome, 0.0) + weight
+    def together(self) -> dict[Any, float]:
+        """The sums of all markets that could be read."""
+        total: dict[Any, float] = defaultdict(float)
+        for _, tally in self.tallies():
+            for outcome, weight in tally.items():
+                total[outcome] += weight
         return total
 
     def count(self, tally: dict[Any, float]) -> ChoiceCounts:
