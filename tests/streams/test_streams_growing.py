@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ def test_the_least_informative_offers_leave_first_and_items_with_them(monkeypatc
 
 
 def test_a_pace_of_another_stream_is_refused() -> None:
-    content = StreamPace(choices=7, built=3).to_content()
+    content = asdict(StreamPace(choices=7, built=3))
     assert StreamPace.from_content(content, 1, 0) == StreamPace(choices=7, built=3)
     for change in ({"built": 8}, {"copies": 2}, {"left": -1}, {"left": "a"}):
         with pytest.raises(ValueError, match=r"pace|number of choices"):
