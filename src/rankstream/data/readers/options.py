@@ -21,6 +21,7 @@ from rankstream.data.readers.dialect import (
     offer_rule,
     rewrite,
     rules_of,
+    separator_of,
     unfit_columns,
 )
 from rankstream.data.readers.formats import Layout, recognise
@@ -32,7 +33,6 @@ from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, che
 from rankstream.data.readers.records import SEPARATORS, Choices
 from rankstream.data.readers.results import counted
 from rankstream.data.readers.roles import Columns, listed_names
-from rankstream.data.readers.separators import separator_of
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.tables import Source

@@ -20,16 +20,16 @@ from rankstream.data.readers.roles import parsed
 from rankstream.data.readers.rows import COUNTED, ReadResult, new_tally
 from rankstream.data.readers.sales.availability import (
     LISTINGS,
+    StateOffers,
+    Sum,
     Timeline,
     form_of,
     price_changes,
     stock_changes,
     timeline_of,
 )
-from rankstream.data.readers.sales.join import Join, SalesRules
-from rankstream.data.readers.sales.offers import StateOffers, Sum
+from rankstream.data.readers.sales.join import Join, SalesRules, Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
-from rankstream.data.readers.sales.visits import Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
 

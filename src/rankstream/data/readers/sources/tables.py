@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +25,9 @@ from rankstream.data.readers.sources.scan import is_plain_csv
 CSV_BUFFER_BYTES = 8_000_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What a folder says of a column without a value, as in store=__HIVE_DEFAULT_PARTITION__/."""
+LISTS = {"list", "ndarray"}  # names of types of cells, as data frames have them
+PLAIN = {"str", "bool", "float", "date", "datetime", "Timestamp"}
+NOTHING = {"NoneType", "NAType", "NaTType"}
 
 
 class Source(ABC):
@@ -205,3 +208,56 @@ class ParquetFiles(ScannedFiles):
         """The records, numbered within their file from 0."""
         with connected() as connection:
             yield from numbered(str(path), connection, self.scan([path]), self.own, needed, most)
+
+
+class Frame(Source):
+    """A pandas or polars frame, or an Arrow table."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame.read_all() if hasattr(frame, "read_next_batch") else frame
+        self.name = f"The {type(frame).__module__.split('.')[0]} {type(frame).__name__}"
+        if hasattr(frame, "collect_schema"):
+            names = frame.collect_schema().names()
+        else:
+            names = frame.columns if hasattr(frame, "iloc") else frame.schema.names
+        self.columns = [str(column) for column in names]
+
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
+        """The frame where it lies, without a copy; none where a column has objects of several types."""
+        if hasattr(self.frame, "iloc"):
+            series = [self.frame.iloc[:, self.columns.index(column)] for column in needed]
+            if not all(map(_is_plain, series)):
+                return None
+        connection.register("frame", self.frame)
+        return "frame"
+
+    def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
+        """The records, numbered from 0."""
+        if hasattr(self.frame, "iloc"):
+            cells = zip(*(self.frame.iloc[:, place] for place in range(len(self.columns))), strict=True)
+            for number, row in enumerate(islice(cells, most)):
+                yield RawRow(f"{self.name}, row", number, row)
+            return
+        with connected() as connection:
+            connection.register("frame", self.frame)
+            yield from numbered(self.name, connection, "frame", self.columns, None, most)
+
+
+def _is_plain(column: Any) -> bool:
+    """Whether the objects of a pandas column are of one type, or else DuckDB would make text of them in its own way."""
+    if column.dtype.name == "category":
+        return _types(column.cat.categories) <= {"str"}
+    if column.dtype != object:
+        return True
+    types = _types(column)
+    if types <= LISTS:
+        types = _types(list(chain.from_iterable(cell for cell in column if type(cell).__name__ in LISTS)))
+    return len(types) < 2 and types <= PLAIN
+
+
+def _types(cells: Sequence[Any]) -> set[str]:
+    """The types of what is there; what is missing has none."""
+    types = {kind.__name__ for kind in set(map(type, cells))} - NOTHING
+    if len(types) > 1 and not any(type(cell) is float and cell == cell for cell in cells):
+        types.discard("float")
+    return types
