@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ def test_a_stream_has_no_table_that_leaves_no_memory_to_others() -> None:
 
 
 def test_a_pace_of_another_stream_is_refused() -> None:
-    content = StreamPace(choices=7, built=3).to_content()
+    content = asdict(StreamPace(choices=7, built=3))
     assert StreamPace.from_content(content, 1, 0) == StreamPace(choices=7, built=3)
     for change in ({"built": 8}, {"copies": 2}, {"left": -1}, {"left": "a"}):
         with pytest.raises(ValueError, match=r"pace|number of choices"):

@@ -6,8 +6,6 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
 
 

@@ -12,8 +12,7 @@ LOCK = ".lock"
 TEMPORARY = ".tmp"
 SQLITE = b"SQLite format 3\0"
 
-PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
-"""What a picture's name may end in."""
+PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")  # what a picture's name may end in
 
 
 def check_target(target: Path, what: str = "the output") -> None:

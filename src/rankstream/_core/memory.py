@@ -3,12 +3,9 @@
 import os
 from pathlib import Path
 
-UNKNOWN_MEMORY = 4e9
-"""What is assumed where the system does not say."""
+UNKNOWN_MEMORY = 4e9  # what is assumed where the system does not say
 MEMINFO = Path("/proc/meminfo")
 GROUP = Path("/sys/fs/cgroup")
-
-
 MEMORY_VARIABLE = "RANKSTREAM_MEMORY"
 """The environment variable of the most bytes that a process may count as free, for tables that could be smaller."""
 

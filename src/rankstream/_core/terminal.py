@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
@@ -139,8 +140,6 @@ def progress(text: str) -> Iterator[Progress]:
 
 def as_time(seconds: float) -> str:
     """A time as people write it: a date, or the number itself where it cannot be one."""
-    from datetime import UTC, datetime
-
     if not 0.0 <= seconds < 1e11:
         return f"{seconds:g}"
     moment = datetime.fromtimestamp(seconds, UTC)

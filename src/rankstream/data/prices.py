@@ -21,8 +21,7 @@ from rankstream.data.order import Pairs
 AT = " @ "
 MIN_DECIMALS = 2
 MOST_LEVELS = 12
-PRICE_ROUNDING = 1e-9
-"""A price this part beyond the lowest or highest one counts as that one."""
+PRICE_ROUNDING = 1e-9  # a price this part beyond the lowest or highest one counts as that one
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +242,6 @@ def check_price(item: Label, price: Any) -> float:
 
 
 def _levels(item: Label, prices: Any) -> tuple[float, ...]:
-    """An item's levels, ascending, checked."""
     if isinstance(prices, str) or not isinstance(prices, Iterable):
         raise ValueError(f"The levels of {item!r} are {prices!r}: give a list of prices, such as [3, 3.5].")
     found = sorted(check_price(item, price) for price in prices)
@@ -256,7 +254,6 @@ def _levels(item: Label, prices: Any) -> tuple[float, ...]:
 
 
 def _seen(prices: Any) -> dict[Label, list[float]]:
-    """The prices that were seen of each item, checked."""
     if not isinstance(prices, Mapping) or not prices:
         raise ValueError(f"The prices are {prices!r}: give those of each item, such as {{'tea': [3, 3.5, 3]}}.")
     seen = {item: [check_price(item, price) for price in values] for item, values in prices.items()}
@@ -278,5 +275,4 @@ def _parts(values: list[float], n: int) -> list[list[float]]:
 
 
 def _decimals(price: float) -> int:
-    """How many decimals it takes to write a price."""
     return max(0, -int(Decimal(repr(price)).normalize().as_tuple().exponent))

@@ -227,7 +227,6 @@ def draw_choices(assortments: Assortments, probabilities: Vec, size: int, genera
 
 
 def _count_offers(n_items: int, most: int) -> int:
-    """How many different offers there are of 1 to ``most`` items."""
     return sum(comb(n_items, size) for size in range(1, most + 1))
 
 

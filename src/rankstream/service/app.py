@@ -24,8 +24,6 @@ from rankstream.service.page.routes import HEADERS, header_of, page_routes, part
 
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000
-
-
 COLLECTED_BYTES = 100_000
 """Bytes of a refused question from which on its memory is given back at once (benchmarks/attack_service.py)."""
 
@@ -92,7 +90,6 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a question, and where."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if size_of(request) > COLLECTED_BYTES:

@@ -4,8 +4,8 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from secrets import token_hex
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from rankstream._core.types import Label
 from rankstream.models.files import model_in
@@ -71,9 +71,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:
@@ -195,13 +193,10 @@ def _raise(status: int, content: bytes) -> None:
 
 
 def _market(name: str) -> str:
-    from urllib.parse import quote
-
     return f"/v1/markets/{quote(name, safe='')}"
 
 
 def _content(choice: Choice) -> dict[str, Any]:
-    """A choice as the service reads it."""
     if not isinstance(choice, Record):
         return dict(choice)
     content: dict[str, Any] = {"offered": _offered(choice.offered), "chosen": choice.chosen, "count": choice.times}

@@ -12,10 +12,8 @@ from rankstream.service.storage.log import DAMAGED
 from rankstream.service.storage.publication import Published
 from rankstream.service.storage.writer import Writer
 
-PROBE_SECONDS = 5.0
-"""Seconds for which the outcome of a write is remembered."""
-PROBE_TIMEOUT = 5.0
-"""Seconds after which a write that hangs has failed."""
+PROBE_SECONDS = 5.0  # seconds for which the outcome of a write is remembered
+PROBE_TIMEOUT = 5.0  # seconds after which a write that hangs has failed
 PROBE_BYTES = 8192
 
 

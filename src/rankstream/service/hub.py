@@ -28,46 +28,23 @@ from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
 SWEEP_SECONDS = 60.0
-QUESTION_SECONDS = 60.0
-"""Seconds after which a question is given up."""
-REFIT_SECONDS = 300.0
-"""Seconds after which refits for intervals are given up."""
-CACHE_ENTRY_BYTES = 250
-"""What an entry of a cache takes besides its content."""
-MAX_INLINE_BYTES = 65_536
-"""Bytes of a batch above which another process parses it."""
+QUESTION_SECONDS = 60.0  # seconds after which a question is given up
+REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
+MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a service is run.
-
-    Attributes
-    ----------
-    limits : ServiceLimits
-        The most of everything.
-    new_markets : bool
-        Whether a market may be made by its first batch.
-    keep : float or None
-        Seconds for which learned records stay in the log; None for ever.
-    hosts : tuple of names
-        The names that the server is called by, besides those of this machine for itself.
-    seed : int
-        The seed of markets that are made.
-    learns : bool
-        Whether a learner follows the log; markets made of files need none.
-    link : PageLink or None
-        A link that opens the page once.
-
-    """
+    """How a service is run."""
 
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    new_markets: bool = True
-    keep: float | None = None
-    hosts: tuple[str, ...] = ()
-    seed: int = 0
-    learns: bool = True
-    link: PageLink | None = None
+    new_markets: bool = True  # whether a market may be made by its first batch
+    keep: float | None = None  # seconds for which learned records stay in the log; None for ever
+    hosts: tuple[str, ...] = ()  # host names under which clients reach the server, besides those of this machine
+    seed: int = 0  # of markets that are made
+    learns: bool = True  # whether a learner follows the log; markets made of files need none
+    link: PageLink | None = None  # a link that opens the page once
 
 
 class Service:

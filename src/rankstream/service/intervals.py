@@ -11,12 +11,9 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.states import PublishedModel
 
-REFIT_PAUSE = 60.0
-"""Seconds for which intervals are of a former model before it is refitted again."""
-MAX_WAIT_SECONDS = 0.5
-"""Seconds that an answer waits for intervals."""
-MAX_REMEMBERED = 1000
-"""Offers whose intervals are remembered, of all markets together."""
+REFIT_PAUSE = 60.0  # seconds for which intervals are of a former model before it is refitted again
+MAX_WAIT_SECONDS = 0.5  # seconds that an answer waits for intervals
+MAX_REMEMBERED = 1000  # offers whose intervals are remembered, of all markets together
 NOT_YET = "not yet"
 GIVEN_UP = "not available: computing them took too long; the next model tries again"
 Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ...]]
@@ -70,7 +67,6 @@ class Intervals:
         return known, f"from refits of the model at record {known['position']:,}"
 
     def _knows(self, key: Key) -> bool:
-        """Whether the ends are known, by the latest refits."""
         return key in self._ends and self._ends[key]["made"] == self._refits[key[0]].made
 
     async def _find_ends(self, key: Key, refits: Refits) -> None:

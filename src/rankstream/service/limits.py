@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-PRICED_WAYS = 20
-"""Ways to price an offer, on average: the log keeps prices as they were sent."""
+PRICED_WAYS = 20  # ways to price an offer, on average: the log keeps prices as they were sent
 
 REFUSALS: dict[str, tuple[Any, ...]] = {
     "body": (413, "The request is larger than {most:,} bytes: send fewer records at once."),
@@ -40,38 +39,22 @@ class RefusedError(Exception):
 class ServiceLimits:
     """The most of everything; ``rankstream serve run --limit offers=5000`` changes one."""
 
-    body: int = 8_000_000
-    """Bytes of a request."""
-    records: int = 10_000
-    """Records of a batch."""
-    items: int = 200
-    """Items of an offer."""
-    label: int = 200
-    """Characters of an item's name."""
-    offers: int = 2_000
-    """Different offers, by market."""
-    markets: int = 100
-    """Markets."""
-    events: int = 50
-    """Listeners to events at once."""
-    waiting: int = 200
-    """Batches waiting to be written."""
-    asked: int = 500
-    """Offers of one question for predictions."""
-    questions: int = 8
-    """Questions that wait for an answer that takes long."""
-    market_items: int = 5_000
-    """Different items of a market."""
-    question: int = 1_000_000
-    """Bytes of a request that is not a batch of choices."""
-    connections: int = 500
-    """Open connections."""
-    cache: int = 32_000_000
-    """Bytes of predictions that need not be computed again."""
-    bodies: int = 32_000_000
-    """Bytes of large request bodies in memory at once."""
-    login = 10_000
-    """Bytes of the form to log in, which nobody needs to change."""
+    body: int = 8_000_000  # bytes of a request
+    records: int = 10_000  # records of a batch
+    items: int = 200  # items of an offer
+    label: int = 200  # characters of an item's name
+    offers: int = 2_000  # different offers, by market
+    markets: int = 100  # markets
+    events: int = 50  # listeners to events at once
+    waiting: int = 200  # batches waiting to be written
+    asked: int = 500  # offers of one question for predictions
+    questions: int = 8  # questions that wait for an answer that takes long
+    market_items: int = 5_000  # different items of a market
+    question: int = 1_000_000  # bytes of a request that is not a batch of choices
+    connections: int = 500  # open connections
+    cache: int = 32_000_000  # bytes of predictions that need not be computed again
+    bodies: int = 32_000_000  # bytes of large request bodies in memory at once
+    login = 10_000  # bytes of the form to log in, which nobody needs to change
 
     @property
     def offers_at_prices(self) -> int:

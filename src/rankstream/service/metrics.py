@@ -14,11 +14,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 class Metrics:
     """Counters of requests and records, and how far every market is at the moment it is asked.
 
-    Parameters
-    ----------
-    look : callable
-        Gives the markets, how often the learner was started again, how many batches wait, and how many listen.
-
+    ``look`` gives the markets, how often the learner was started again, how many batches wait, and how many listen.
     """
 
     def __init__(self, look: Look) -> None:
@@ -51,11 +47,8 @@ class Metrics:
                 if value is not None:
                     family.add_metric((market.market,), value)
             yield family
-        stuck = GaugeMetricFamily(
-            "rankstream_market_stuck",
-            "1 if a market cannot be learned; its page says what to do.",
-            labels=("market",),
-        )
+        words = "1 if a market cannot be learned; its page says what to do."
+        stuck = GaugeMetricFamily("rankstream_market_stuck", words, labels=("market",))
         for market in markets:
             stuck.add_metric((market.market,), float(market.problem is not None))
         yield stuck

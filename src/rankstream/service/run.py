@@ -22,12 +22,9 @@ from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.journal import LogLines, note
 
-DRAIN = 4
-"""Seconds that requests have to end after a signal; the learner saves meanwhile."""
-REPEAT_SECONDS = 5.0
-"""Seconds for which the same failure of the event loop is noted once."""
-MAX_HEAD_SECONDS = 10.0
-"""Seconds after which a connection that has sent no head of a request is closed."""
+DRAIN = 4  # seconds that requests have to end after a signal; the learner saves meanwhile
+REPEAT_SECONDS = 5.0  # seconds for which the same failure of the event loop is noted once
+MAX_HEAD_SECONDS = 10.0  # seconds after which a connection that has sent no head of a request is closed
 
 
 def limited(most: int) -> type[asyncio.Protocol]:
@@ -111,19 +108,9 @@ def is_loopback(host: str) -> bool:
 
 
 def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[str], None]) -> None:
-    """Serve until a signal ends it, then save; ``ready`` is called with the address.
+    """Serve until a signal ends it, then save; ``ready`` is called with the address as soon as requests are taken.
 
-    Parameters
-    ----------
-    folder : Path
-        Where everything is; it is made if absent.
-    host, port : str and int
-        The address; with port 0 a free one.
-    options : Options
-        How it is run.
-    ready : callable
-        Is told the address as soon as requests are taken.
-
+    The folder is made if absent. With port 0, the address has a free one.
     """
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)  # what customers choose is nobody else's business

@@ -17,17 +17,8 @@ from rankstream.streams.live_settings import LiveSettings
 from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 
-DEFAULTS: dict[str, Any] = {
-    "half_life": None,
-    "window": None,
-    "detect": False,
-    "threshold": None,
-    "rounds": None,
-    "served": "max-entropy",
-    "seed": None,
-    "no_choice": None,
-    "price_levels": None,
-}
+NAMES = ("half_life", "window", "detect", "threshold", "rounds", "served", "seed", "no_choice", "price_levels")
+DEFAULTS: dict[str, Any] = dict.fromkeys(NAMES) | {"detect": False, "served": "max-entropy"}
 OWN = ("no_choice", "price_levels")
 """What is not a setting of ``Live``, or has another name there: it says how records are read."""
 PROBE = Assortments([("an item", "another")])
@@ -116,11 +107,6 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
             raise RefusedError(
                 409, f"An offer of the market does not match these price levels: {error}. Use another market."
             ) from None
-
-
-def to_text(settings: dict[str, Any]) -> str:
-    """The settings in the log."""
-    return json.dumps(settings)
 
 
 class PreferenceStore:

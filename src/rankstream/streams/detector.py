@@ -187,7 +187,7 @@ class ChangeDetector:
         runs, counted = (self.served, self.fast), (self.counts, self._recent)
         for counts in counted:
             counts.observe_coordinates(self._pending)
-        self.pace.arrive(len(self._pending))
+        self.pace.choices += len(self._pending)
         self._pending = []
         self.pace.keep_up(runs, self.assortments)
         for run, counts in zip(runs, counted, strict=True):
@@ -223,7 +223,7 @@ class ChangeDetector:
             "detector": asdict(self.settings),
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
-            "pace": self.pace.to_content(),
+            "pace": asdict(self.pace),
             **{name: getattr(self, name) for name in ("records", "statistic", "since", "restarted")},
         }
         followed = ((self.served, self.counts), (self.fast, self._recent))

@@ -182,7 +182,6 @@ class Live:
         self._waiting = due if wait else []
 
     def _count(self, batch: Sequence[Record]) -> None:
-        """Count, and play rounds on all counts so far."""
         counts = self._with_offers(batch)
         offered, chosen, amounts, times = zip(*batch, strict=True)
         where = counts.coordinates(list(offered), list(chosen))
@@ -190,7 +189,7 @@ class Live:
             counts.observe_coordinates(where, amounts, np.array(times, dtype=np.float64))
         else:
             counts.observe_coordinates(where, amounts)
-        self._pace.arrive(len(batch))
+        self._pace.choices += len(batch)
         offers = counts.assortments
         if self.run is None:
             oracle = self._pace.first_oracle(offers, self.seed, len(batch))

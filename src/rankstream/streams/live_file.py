@@ -29,7 +29,7 @@ def write_live(live: Any, path: str | os.PathLike[str]) -> None:
         runs = [] if live.run is None else [pack(live.run.solver, live.run.state, live.counts)]
         settings = {name: getattr(live, name) for name in ("rounds", "seed", "records", "served")}
         own = {"live": settings | {"half_life": reach_text(live.half_life), "window": reach_text(live.window)}}
-        own |= {"waiting": live._waiting, "pace": live._pace.to_content()}
+        own |= {"waiting": live._waiting, "pace": asdict(live._pace)}
     if live.prices is not None:
         own["prices"] = live.prices.to_content()
     write(path, runs, {**live.notes, **own, "dense": live.dense.to_content()})

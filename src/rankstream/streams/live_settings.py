@@ -104,10 +104,22 @@ class LiveSettings:
         half, span = (None if one is None else as_reach(one) for one in (half_life, window))
         levels = RecordLevels(prices)
         if detect:
+            if window is not None:
+                raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
+            if isinstance(half, timedelta):
+                raise ValueError("With a change detector the half-life is in choices: give a number.")
             given = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
-            own = with_detector(DetectorSettings() if detect is True else detect, span, given)
+            changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+            own = replace(DetectorSettings() if detect is True else detect, **changes)
             return cls(own.half_life, None, own, own.rounds, own.seed, served, levels)
-        span = without_detector(half, span, threshold)
+        if threshold is not None:
+            raise ValueError(
+                "threshold is the evidence that a change detector needs: set detect as well, or leave it out."
+            )
+        if half is not None and span is not None:
+            raise ValueError("half_life and window cannot be combined: set one of them.")
+        if isinstance(span, int | float):
+            span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
         many = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
         return cls(half, span, None, many, whole_number("seed", 0 if seed is None else seed), served, levels)
 
@@ -120,27 +132,6 @@ class LiveSettings:
     def timed(self) -> bool:
         """Whether choices fade by time, so that every record needs one."""
         return any(isinstance(one, timedelta) for one in (self.half_life, self.window))
-
-
-def with_detector(settings: DetectorSettings, window: Any, given: dict[str, Any]) -> DetectorSettings:
-    """The settings with those that were given in their places, or what is wrong with them."""
-    if window is not None:
-        raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
-    if isinstance(given["half_life"], timedelta):
-        raise ValueError("With a change detector the half-life is in choices: give a number.")
-    return replace(settings, **{name: value for name, value in given.items() if value is not None})
-
-
-def without_detector(half_life: Any, window: Any, threshold: float | None) -> int | timedelta | None:
-    """The window, whole where it is of choices, or what is wrong with the three."""
-    if threshold is not None:
-        raise ValueError("threshold is the evidence that a change detector needs: set detect as well, or leave it out.")
-    if half_life is not None and window is not None:
-        raise ValueError("half_life and window cannot be combined: set one of them.")
-    if isinstance(window, int | float):
-        return whole_number("window", int(window) if window % 1 == 0 else window, least=1)
-    span: timedelta | None = window
-    return span
 
 
 class RecordRules:

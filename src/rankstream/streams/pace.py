@@ -1,7 +1,7 @@
 """The pace of a stream: how much work a market that keeps meeting new things gets, by its size and choices alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class StreamPace:
     >>> pace, offers = StreamPace(), Assortments([range(k, k + 40) for k in range(50)])
     >>> pace.affords(offers)
     False
-    >>> pace.arrive(2_000)
+    >>> pace.choices += 2_000
     >>> pace.affords(offers)
     True
     """
@@ -48,10 +48,6 @@ class StreamPace:
     choices: int = 0
     built: int = 0
     left: int = 0
-
-    def arrive(self, choices: int) -> None:
-        """Count choices that have come."""
-        self.choices += choices
 
     def affords(self, offers: Assortments) -> bool:
         """Whether programs for these offers may be built now."""
@@ -119,13 +115,9 @@ class StreamPace:
             )
         return " ".join(said)
 
-    def to_content(self) -> dict[str, int]:
-        """All of it, for a file."""
-        return asdict(self)
-
     @classmethod
     def from_content(cls, content: Mapping[str, Any] | None, copies: int, choices: int) -> "StreamPace":
-        """What ``to_content`` gave; files of earlier versions have none, and their programs are paid for."""
+        """What ``asdict`` gave; files of earlier versions have none, and their programs are paid for."""
         if content is None:
             return cls(copies, choices)
         pace = cls(**content)

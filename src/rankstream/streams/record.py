@@ -11,8 +11,7 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.problems import shown
 
 MAX_DETECTED_COUNT = 100_000
-MAX_KNOWN_OFFERS = 10_000
-"""Ways to write an offer that are remembered."""
+MAX_KNOWN_OFFERS = 10_000  # ways to write an offer that are remembered
 Known = tuple[tuple[Label, ...], dict[Label, Label]]
 
 
@@ -138,5 +137,4 @@ def without_levels(offered: Mapping[Any, Any]) -> ValueError:
 
 
 def _pairs(offered: Any) -> list[tuple[Any, Any]]:
-    """The items of an offer with their prices, None for those without."""
     return list(offered.items()) if isinstance(offered, Mapping) else [(item, None) for item in offered]

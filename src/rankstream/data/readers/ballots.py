@@ -137,7 +137,6 @@ def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[t
 
 
 def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
-    """That the offers are not too many to be built."""
     if cells > MAX_BALLOT_CELLS:
         raise ValueError(
             f"{what} of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, beyond "

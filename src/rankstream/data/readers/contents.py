@@ -1,26 +1,21 @@
 """What is in each offer, where records only number their offers: from a table of its own, or from the records."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.roles import roles_of
-from rankstream.data.readers.sources.database import connected, identifier, stripped
+from rankstream.data.readers.sources.database import Connection, identifier, stripped
 from rankstream.data.readers.sources.labels import labels_of, text, text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Source
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 Contents = dict[str, tuple[str, ...]]
 
 
-def with_contents(connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
+def with_contents(connection: Connection, source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
     """The table with lists of items in place of the numbers of offers, none where there is no number."""
     words = stripped(f"CAST({source.name_of(layout.raw[0])} AS VARCHAR)")
     number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
@@ -57,46 +52,18 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
     many = roles.get("item", roles.get("offered"))
     if "offer_id" not in roles or many is None:
         raise ValueError(f"{source.name} does not list the offers' items: rename columns to {number!r} and 'item'.")
-    columns, alone = (roles["offer_id"], many), "item" in roles
-    quick = _distinct(source, columns)
-    if quick is not None:
-        with suppress(BadRecordError):
-            return _held(quick, separator, alone)
     held: dict[str, set[str]] = defaultdict(set)
-    for row in _walked(source, columns):
+    for row in _walked(source, (roles["offer_id"], many)):
         try:
             if row.wrong is not None:
                 raise row.wrong
-            for label, items in _held([row], separator, alone).items():
-                held[label].update(items)
+            label, cell = text(row.cells[0]), row.cells[1]
+            if label == "":
+                raise BadRecordError("empty", "the offer has no id: add one.")
+            held[label].update(labels_of([cell] if "item" in roles else cell, separator))
         except BadRecordError as bad:
             raise ValueError(f"{row.place}: {bad}") from None
     return _shared(held)
-
-
-def _held(rows: Iterable[RawRow], separator: str, alone: bool) -> Contents:
-    held: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        label = text(row.cells[0])
-        if label == "":
-            raise BadRecordError("empty", "the offer has no id: add one.")
-        held[label].update(labels_of([row.cells[1]] if alone else row.cells[1], separator))
-    return _shared(held)
-
-
-def _distinct(source: Source, columns: Sequence[str]) -> list[RawRow] | None:
-    """The distinct pairs of cells of two columns; None where only walking is safe."""
-    import duckdb
-
-    try:
-        with connected() as connection:
-            table = source.table(connection, columns)
-            if table is None:
-                return None
-            found = connection.execute(f"SELECT DISTINCT {', '.join(map(identifier, columns))} FROM {table}").fetchall()
-    except (duckdb.Error, UnicodeError):
-        return None
-    return [RawRow(source.name, 0, tuple(map(source.decode, cells))) for cells in found]
 
 
 def _walked(source: Source, columns: Sequence[str]) -> Iterator[RawRow]:

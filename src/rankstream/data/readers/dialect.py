@@ -1,27 +1,28 @@
-"""How a till writes numbers, dates and flags: recognised from whole columns, and rewritten as readers expect."""
+"""How a till writes numbers, dates, flags and lists: recognised from its cells, and rewritten as readers expect."""
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.records import FLAGS, is_flag
+from rankstream.data.readers.records import FLAGS, SEPARATORS, is_flag
 from rankstream.data.readers.roles import QUANTITY
-from rankstream.data.readers.sources.database import connected, identifier, stripped
-from rankstream.data.readers.sources.labels import text_or_nothing
+from rankstream.data.readers.sources.database import Connection, connected, identifier, stripped
+from rankstream.data.readers.sources.labels import list_in, text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import CsvFiles, Source
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 HEAD_ROWS, MIN_ROWS = 1000, 4
 DATE = r"\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(?:[ T,]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2})?))?\s*"
 AMOUNT = r"[0-9]+(?:[.,][0-9]+)?"
 LATE = r"\b(?:1[3-9]|2[0-9]|3[01])\b"  # a day, and no month
 COMMA, DMY, MDY, POSITIVE = ",", "dmy", "mdy", "positive"
+BETTER = ">"
+MARKS = (BETTER, *SEPARATORS)  # what may join the names of a ranking
+DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d+\s*(?:[;|,]|$))")
 DECIMALS, DATES = [".", COMMA], ["iso", DMY, MDY]
 WORDS = {
     COMMA: "decimal commas",
@@ -135,14 +136,20 @@ def _prices_in(offer: str, separator: str) -> list[str]:
 
 def rules_of(source: Source, layout: Layout, decimal: str | None, dates: str | None) -> dict[str, str]:
     """The rules for the columns of a layout: as the options say, or else as recognised from each column."""
-    rules: dict[str, str] = {}
-    for column in number_columns(layout):
-        rules[column] = decimal or decimal_rule(shapes_of(source, column)) or ""
-    if time := layout.roles.get("time"):
-        rules[time] = dates or date_rule(shapes_of(source, time)) or ""
+    time = layout.roles.get("time")
+    rules = column_rules(source, number_columns(layout), [time] if time else [], decimal, dates)
     if layout.format == "long":
         flags = [column for column in (layout.raw[2], layout.roles.get("available")) if column]
         rules |= {column: POSITIVE for column in flags if column != layout.raw[2] or column.strip().lower() == QUANTITY}
+    return rules
+
+
+def column_rules(
+    source: Source, numbers: Iterable[str], times: Iterable[str], decimal: str | None, dates: str | None
+) -> dict[str, str]:
+    """The rules for columns of numbers and of times, of those that need one."""
+    rules = {column: decimal or decimal_rule(shapes_of(source, column)) for column in numbers}
+    rules |= {column: dates or date_rule(shapes_of(source, column)) for column in times}
     return {column: rule for column, rule in rules.items() if rule in WORDS}
 
 
@@ -221,7 +228,7 @@ class Rewritten:
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)["source"], name)
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The table with its cells rewritten; None where only Python can."""
         rules = {column: rule for column, rule in self.rules.items() if column in (*needed, *(self.long or ()))}
         table = self.source.table(connection, [*needed, *rules])
@@ -262,3 +269,66 @@ class Rewritten:
                     elif not (FLAGS[available] or FLAGS.get(chosen) or chosen == item):
                         continue
             yield row
+
+
+def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
+    """The separator of a table's offers or rankings, and what a ranking must not have, since it may join names, too."""
+    usual = BETTER if layout.format == "rankings" else SEPARATORS[0]
+    if layout.format not in ("rankings", "transactions", "counts") or layout.by_id or layout.always is not None:
+        return usual, ()
+    places = [source.columns.index(column) for column in layout.raw]
+    rows = [row.cells for row in source.rows(layout.raw, HEAD_ROWS) if row.wrong is None]
+    records = [[text_or_nothing(cells[place]) for place in places] for cells in rows if _is_joined(cells[places[0]])]
+    if layout.format != "rankings":
+        return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
+    found = _of_rankings([ranking for (ranking, *_) in records])
+    if found is None:
+        return usual, SEPARATORS
+    return found, MARKS[: MARKS.index(found)]
+
+
+def _is_joined(cell: Any) -> bool:
+    return isinstance(cell, str) and list_in(cell.strip()) is None
+
+
+def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
+    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50 or tea@3,50.
+
+    >>> _of_offers([("tea|pie", "tea"), ("Jam, Strawberry|tea", "Jam, Strawberry"), ("tea", "tea")])
+    '|'
+    """
+    known = [record for record in records if record[1] != ""]
+    explained = {mark: sum(_holds(offered, mark, chosen, priced) for offered, chosen in known) for mark in SEPARATORS}
+    return max(SEPARATORS, key=lambda mark: explained[mark])
+
+
+def _holds(offered: str, mark: str, chosen: str, priced: bool) -> bool:
+    parts = [part.strip() for part in offered.split(mark)]
+    if priced and mark == "," and chosen not in parts:
+        offered = DECIMAL_COMMA.sub(".", offered)
+        parts = offered.split(mark)
+    if priced:
+        parts += [part.rpartition("@")[0].strip() for part in parts]
+    return mark in offered and chosen in parts
+
+
+def _of_rankings(rankings: Sequence[str]) -> str | None:
+    """The separator of rankings: ">", or else what occurs; a comma only where it is sure not to be part of a name.
+
+    >>> _of_rankings(["tea > pie", "cake"]), _of_rankings(["tea;pie", "pie"]), _of_rankings(["Smith, Ann", "Ray, Bob"])
+    ('>', ';', None)
+    """
+    for mark in MARKS:
+        joined = [ranking for ranking in rankings if mark in ranking]
+        if joined and (mark != "," or _change_places(joined)):
+            return mark
+    return None
+
+
+def _change_places(joined: Iterable[str]) -> bool:
+    """Whether a name stands at different places in different rankings, as "Smith" of "Smith, Ann" never does."""
+    places: dict[str, set[int]] = defaultdict(set)
+    for ranking in joined:
+        for place, name in enumerate(ranking.split(",")):
+            places[name.strip()].add(place)
+    return any(len(found) > 1 for found in places.values())

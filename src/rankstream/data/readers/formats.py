@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankstream.data.readers.price_columns import PriceColumns, Prices, price_columns
-from rankstream.data.readers.problems import BadRecordError, shown
+from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import (
     MARKED,
     NAMES,
@@ -174,8 +174,3 @@ def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: 
     if known == "long" and roles.get("offered", "").lower() in ("offered", *NAMES["available"]):
         return False
     return all(role in roles for role in needed) and (known != "wide" or n_items > 1)
-
-
-def bad_count(value: object) -> BadRecordError:
-    """The problem of a count that is not a number."""
-    return BadRecordError("count", f"the count {value!r} is not a number >= 0: correct the record.")

@@ -3,18 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankstream.data.readers.contents import with_contents
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.long import NO_TIME, Alternatives
-from rankstream.data.readers.sources.database import FETCH_ROWS, described, double, identifier, unzoned
+from rankstream.data.readers.sources.database import FETCH_ROWS, Connection, described, double, identifier, unzoned
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import Clock, Span, bad_time, is_time, moment_sql, seconds_sql
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 ROW = "rankstream_row"
 MAX_SAMPLED_TIMES = 100
@@ -87,7 +84,7 @@ class Records:
 
     def __init__(
         self,
-        connection: "DuckDBPyConnection",
+        connection: Connection,
         source: Source,
         table: str,
         layout: Layout,

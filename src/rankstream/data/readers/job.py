@@ -35,7 +35,7 @@ HEAD_ROWS = 200_000
 TEXT = {str}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Job:
     """One reading: grouped at once where all records are good, row by row where some are not.
 
@@ -233,7 +233,6 @@ class Job:
         return outcome, *ends.pop()
 
     def _rest(self, cells: Sequence[Any], at: ColumnPlaces) -> tuple[Key, float]:
-        """The group of a record, and its count."""
         key = self.split.label([cells[place] for place in at.key]) if at.key else ()
         if at.count is None or (cells[at.count] is None and self.source.count_if_missing):
             return key, 1.0

@@ -1,17 +1,14 @@
 """The long format: a row for each alternative, which a first GROUP BY makes a few whole numbers per observation."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.records import is_flag
-from rankstream.data.readers.sources.database import identifier, stripped
+from rankstream.data.readers.sources.database import Connection, identifier, stripped
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.tables import Source
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 BITS_PER_WORD = 60
 MAX_ALTERNATIVES = 6000
@@ -43,7 +40,7 @@ class Alternatives:
     """
 
     def __init__(
-        self, connection: "DuckDBPyConnection", source: Source, table: str, layout: Layout, head: int | None = None
+        self, connection: Connection, source: Source, table: str, layout: Layout, head: int | None = None
     ) -> None:
         self.source, self.table = source, table
         self.observation, self.item, self.flag, *price = layout.raw

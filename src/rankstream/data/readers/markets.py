@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -39,49 +39,48 @@ def read_markets(
     ``on_error="skip"`` it is left out. A record without a market is a ValueError.
     """
     job = open_job(source, Split(tuple(by)), how, partitions)
-    found = Tallies(tuple(by), how, job.layout.format)
-    work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others, into=[found])
-    problems = _MarketProblems(work, on_error)
-    work.problems.append(problems)
-    found = _read_all(work, problems)
+    work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others)
+    work.how, work.problems = how, _MarketProblems(work, on_error)
+    work.read()
     if isinstance(work.choices, PricedChoices) and work.choices.levels is None:
-        work.choices.required = in_both_ways({(COUNTED, "", 0): dict.fromkeys(found.outcomes, 1.0)})
+        work.choices.required = in_both_ways({(COUNTED, "", 0): dict.fromkeys(work.found.outcomes, 1.0)})
         if work.choices.required:  # records without the price of an item that has prices are bad
             work.known.clear()
-            work.into[:] = [Tallies(tuple(by), how, job.layout.format)]
-            found = _read_all(work, problems)
-    found.failed |= problems.failed
-    found.skipped = problems.total
+            work.read()
+    found = work.found
+    found.failed |= work.problems.failed
+    found.skipped = work.problems.total
     found.unused, found.notes = find_unused(job) if look else (), job.notes
     if not found.markets and not found.failed:
         raise ValueError(f"{job.source.name} has no usable records: correct it, or give another file.")
     return found
 
 
-def _read_all(work: "_MarketJob", problems: "_MarketProblems") -> Tallies:
-    if work.quickly(None) is None:
-        problems.reset()
-        for (_, key, _), outcomes in translated(lambda: work.slowly(problems)).tally.items():
-            market = work.market(key)
-            for outcome, weight in outcomes.items():
-                work.into[0].add(market, outcome, weight)
-    return work.into[-1]
-
-
-@dataclass(frozen=True)
 class _MarketJob(Job):
-    """A reading whose groups are markets: tallied as numbers, bad records by market. ``into`` ends with the result."""
+    """A reading whose groups are markets: ``found`` has them as numbers, and ``problems`` bad records by market."""
 
-    into: list[Tallies] = field(default_factory=list)
-    problems: "list[_MarketProblems]" = field(default_factory=list)
+    how: ReadOptions
+    problems: "_MarketProblems"
+    found: Tallies
 
-    def quickly(self, memory: str | None) -> ReadResult | None:
-        """One GROUP BY; of a long table all rows are looked at for items first, as bad records are not read again."""
-        return self._tried(memory, None)
+    def read(self) -> None:
+        """Find all markets, quickly or else slowly.
+
+        Of a long table all rows are looked at for items first, as bad records are not read again.
+        """
+        if self._tried(None, None) is None:
+            self._begin()
+            tally = translated(lambda: self.slowly(self.problems)).tally
+            for (_, key, _), outcomes in tally.items():
+                for outcome, weight in outcomes.items():
+                    self.found.add(self.market(key), outcome, weight)
+
+    def _begin(self) -> None:
+        self.found = Tallies(self.split.by, self.how, self.layout.format)
+        self.problems.reset()
 
     def _tallied(self, records: Records, span: Any, spans: Any) -> ReadResult | None:
-        problems, found = self.problems[0], Tallies(self.into[0].by, self.into[0].how, self.layout.format)
-        problems.reset()
+        self._begin()
         rows = 0
         for group in records.groups([], 0.0):
             if not group.good:
@@ -89,10 +88,9 @@ class _MarketJob(Job):
             market = self.market(self.split.label(group.key))
             rows += group.records
             try:
-                found.add(market, self.outcome(group.raw), group.weight)
+                self.found.add(market, self.outcome(group.raw), group.weight)
             except BadRecordError as bad:
-                problems.note(market, self.source.name, bad, group.records)
-        self.into[1:] = [found]
+                self.problems.note(market, self.source.name, bad, group.records)
         return ReadResult({}, rows)
 
     def market(self, label: Any) -> Market:

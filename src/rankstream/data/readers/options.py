@@ -21,6 +21,7 @@ from rankstream.data.readers.dialect import (
     offer_rule,
     rewrite,
     rules_of,
+    separator_of,
     unfit_columns,
 )
 from rankstream.data.readers.formats import Layout, recognise
@@ -32,7 +33,6 @@ from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, che
 from rankstream.data.readers.records import SEPARATORS, Choices
 from rankstream.data.readers.results import counted
 from rankstream.data.readers.roles import Columns, listed_names
-from rankstream.data.readers.separators import separator_of
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.tables import Source
@@ -68,18 +68,15 @@ class ReadOptions:
         self,
         tally: Mapping[Any, Any],
         format: str,  # noqa: A002
-        offers: Any = "pairs",
-        ties: str = "split",
-        nobody: str = "nobody further",
-        seed: int = 0,
         levels: PriceLevels | None = None,
+        **rankings: Any,
     ) -> dict[Any, ChoiceCounts]:
-        """The counts of each part of a tally, over one set of assortments; options of rankings as for ``read``.
+        """The counts of each part of a tally, over one set of assortments; with ``levels`` of items at these.
 
-        With ``levels`` the items are those at these.
+        Options of ``rankings`` are those of ``choices_from_ballots``.
         """
         if format == "rankings":
-            each = choices_from_ballots(tally, items=self.items, offers=offers, seed=seed, ties=ties, nobody=nobody)
+            each = choices_from_ballots(tally, items=self.items, **rankings)
         else:
             each = counted(dict(tally), self.items, self.inside, levels)
         if self.outside_share is None:

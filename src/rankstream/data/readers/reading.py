@@ -187,7 +187,7 @@ def read(
     if layout.has_prices:
         tally, levels = settled(data.name, found.tally, how.price_levels)
         found = replace(found, tally=tally)
-    each = how.counts(found.tally, layout.format, offers, ties, nobody, seed, levels)
+    each = how.counts(found.tally, layout.format, levels, offers=offers, ties=ties, nobody=nobody, seed=seed)
     total, groups, slices = combined(found, each, clock)
     unused = find_unused(job, found.span) if look else ()
     return Reading(

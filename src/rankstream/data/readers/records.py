@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from rankstream.data.readers.formats import Layout, bad_count
+from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.sources.labels import labels_of, order, text
 
@@ -22,7 +22,7 @@ def weight_of(value: Any) -> float:
     except ValueError:
         count = inf
     if not 0.0 <= count < inf:
-        raise bad_count(value)
+        raise BadRecordError("count", f"the count {value!r} is not a number >= 0: correct the record.")
     return count
 
 

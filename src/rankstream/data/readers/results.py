@@ -35,7 +35,12 @@ def counted(
         named = [*(item for item in named if item != no_choice), no_choice]
     by_size = sorted(offers, key=lambda offer: (len(offer), list(map(place, offer))))
     assortments = Assortments(by_size, named, None if levels is None else levels.order)
-    check_cells(len(tally), assortments.n_coordinates)
+    groups, size = len(tally), assortments.n_coordinates
+    if groups * size > MAX_GROUP_CELLS:
+        raise ValueError(
+            f"{groups:,} groups over {size:,} pairs of an offer and an item are {groups * size:,} cells, beyond "
+            f"{MAX_GROUP_CELLS:,}: use fewer groups."
+        )
     found = {}
     for key, outcomes in tally.items():
         counts = ChoiceCounts(assortments)
@@ -52,15 +57,6 @@ def _place(levels: PriceLevels, label: str) -> tuple[Any, ...]:
 
 def _at_levels(levels: PriceLevels, item: str) -> list[str]:
     return [label for label in levels.labels if levels.of(label)[0] == item] or [item]
-
-
-def check_cells(groups: int, coordinates: int) -> None:
-    """That the counts of all groups can be kept."""
-    if groups * coordinates > MAX_GROUP_CELLS:
-        raise ValueError(
-            f"{groups:,} groups over {coordinates:,} pairs of an offer and an item are {groups * coordinates:,} cells, "
-            f"beyond {MAX_GROUP_CELLS:,}: use fewer groups."
-        )
 
 
 def combined(

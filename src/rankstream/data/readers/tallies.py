@@ -3,7 +3,7 @@
 import json
 import os
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,10 +21,8 @@ from rankstream.data.readers.rows import COUNTED
 from rankstream.data.readers.unused_columns import UnusedColumn
 
 Market = tuple[str, ...]
-MIN_IN_COMMON = 0.5
-"""The share of prices that must occur in several markets for these to share levels."""
-MAX_MARKETS = 100_000
-"""Markets that are kept apart at most."""
+MIN_IN_COMMON = 0.5  # the share of prices that must occur in several markets for these to share levels
+MAX_MARKETS = 100_000  # markets that are kept apart at most
 
 
 def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
@@ -103,13 +101,12 @@ class Tallies:
                 yield key, str(error)
         yield from sorted(self.failed.items())
 
-    def together(self, markets: "set[Market] | None" = None) -> dict[Any, float]:
-        """The sums of all markets that could be read, or of some."""
-        total: dict[Any, float] = {}
-        for key, tally in self.tallies():
-            if markets is None or key in markets:
-                for outcome, weight in tally.items():
-                    total[outcome] = total.get(outcome, 0.0) + weight
+    def together(self) -> dict[Any, float]:
+        """The sums of all markets that could be read."""
+        total: dict[Any, float] = defaultdict(float)
+        for _, tally in self.tallies():
+            for outcome, weight in tally.items():
+                total[outcome] += weight
         return total
 
     def count(self, tally: dict[Any, float]) -> ChoiceCounts:

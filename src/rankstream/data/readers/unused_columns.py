@@ -322,7 +322,6 @@ def _numbers(values: Iterable[str]) -> dict[str, float]:
 
 
 def _times(values: Iterable[str]) -> list[float]:
-    """The values as times; nothing where one is not."""
     try:
         return [seconds_of(value) for value in values]
     except BadRecordError:

@@ -12,8 +12,7 @@ from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 
 PAUSE = 0.5
-SILENCE = 15.0
-"""Seconds after which a line is sent that says nothing, so that nobody on the way gives up."""
+SILENCE = 15.0  # seconds after which a line is sent that says nothing, so that nobody on the way gives up
 
 
 def event(name: str, content: dict[str, Any]) -> str:

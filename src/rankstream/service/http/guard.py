@@ -26,8 +26,7 @@ FORM = "application/x-www-form-urlencoded"
 RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read",
           "preferences": "manage"}  # fmt: skip
 """What a token must allow for a request with a body, by the last word of its path."""
-LARGE_BODY = 65_536
-"""Bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time."""
+LARGE_BODY = 65_536  # bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time
 MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0
 MAX_COMMAS, MAX_BRACKETS = 100_000, 25_000
 """How many values and lists a question may have: parsing that many takes about 30 ms."""
@@ -87,7 +86,6 @@ class Guard:
         note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
 
     async def _checked(self, scope: Scope, receive: Receive, body: "Body") -> Receive:
-        """A request with its whole body, or a RefusedError."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))

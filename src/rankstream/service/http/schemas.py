@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-MAX_LIST = 10_000
-"""Values of one list or object in a question."""
+MAX_LIST = 10_000  # values of one list or object in a question
 
 
 def _numbers(content: Any) -> Any:
@@ -82,6 +81,13 @@ class PublishedAnswer(BaseModel):
     kind: str = Field(description="max-entropy, or sparse: a coarser model that is available first.")
     gap: float | None
     provisional: bool = Field(description="Whether a better model is being fitted, or there are fewer than 30 choices.")
+
+
+class ModelAnswer(BaseModel):
+    """An answer from the published model of a market."""
+
+    market: str
+    model: PublishedAnswer
 
 
 class Acknowledged(BaseModel):
@@ -179,12 +185,10 @@ class Predicted(BaseModel):
     gain: list[float] | None = Field(None, description="Lower and upper end of its gain over the first offer.")
 
 
-class Predictions(BaseModel):
+class Predictions(ModelAnswer):
     """The predictions, in the order of the question; provisional ones are those of a provisional model."""
 
     model_config = shown(**TEA, provisional=False, predictions=[PREDICTION])
-    market: str
-    model: PublishedAnswer
     provisional: bool
     intervals: str | None = Field(None, description="Where the intervals come from, or why there are none (yet).")
     predictions: list[Predicted]
@@ -233,14 +237,12 @@ class NextBody(Feasible):
     how: Literal["thompson", "greedy", "ucb"] = "thompson"
 
 
-class Decided(BaseModel):
+class Decided(ModelAnswer):
     """The offer, what it is worth, and what is proven of that; the fields are those of ``rankstream decide --json``."""
 
     model_config = shown(
         **TEA, decision={"offer": ["pie"], "value": 1.2, "bound": 1.2, "proven": True, "engine": "all offers"}
     )
-    market: str
-    model: PublishedAnswer
     decision: dict[str, Any]
 
 
@@ -252,12 +254,10 @@ class SegmentAnswer(BaseModel):
     share: float
 
 
-class SegmentsAnswer(BaseModel):
+class SegmentsAnswer(ModelAnswer):
     """The largest customer types; where items have prices, at usual ones."""
 
     model_config = shown(**TEA, segments_by="first two choices", segments=[{"ranking": ["tea", "pie"], "share": 0.4}])
-    market: str
-    model: PublishedAnswer
     segments_by: Literal["whole rankings", "first two choices"]
     segments: list[SegmentAnswer]
 
@@ -271,12 +271,10 @@ class ItemMoves(BaseModel):
     gains: dict[str, float] | None
 
 
-class SubstitutionAnswer(BaseModel):
+class SubstitutionAnswer(ModelAnswer):
     """Who gains when an item goes, for every item."""
 
     model_config = shown(**TEA, items=[{"item": "tea", "share": 0.6, "gains": {"pie": 0.7, "nothing": 0.3}}])
-    market: str
-    model: PublishedAnswer
     items: list[ItemMoves]
 
 
@@ -311,7 +309,7 @@ class DriftAnswer(BaseModel):
     vanished: list[list[str]]
 
 
-class CertificateAnswer(BaseModel):
+class CertificateAnswer(ModelAnswer):
     """The model's distance from the data, the least that any ranking model has, and what could still be gained."""
 
     model_config = shown(
@@ -322,8 +320,6 @@ class CertificateAnswer(BaseModel):
         choices=1250.0,
         alarms=[{"choice": 900, "since": 850}],
     )
-    market: str
-    model: PublishedAnswer
     distance: float | None
     proven_least_distance: float | None
     gap: float | None

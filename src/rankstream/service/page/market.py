@@ -14,14 +14,10 @@ from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 from rankstream.service.storage.states import PublishedModel
 
-PART_SECONDS = 20.0
-"""Seconds that the script of a page waits for the panels before it asks again."""
-FRESH_SECONDS = 5.0
-"""Seconds for which panels are given out again although there is a newer model."""
-GOOD_GAP = 0.05
-"""A certified gap up to which the header calls a fit good: shares off by some points at most."""
-MAX_BARS = 15
-"""Items in the chart of shares; the table has all."""
+PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
+FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
+GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
+MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
 @dataclass
@@ -34,16 +30,9 @@ class Panels:
 
 
 class Pages:
-    """What pages show of a service; everything that takes long is done by processes of their own.
+    """What pages show of a service; everything that takes long is done by processes of their own."""
 
-    Attributes
-    ----------
-    first_seconds : float
-        How long a page waits for what takes long: it is shown without, and its script asks for the rest.
-
-    """
-
-    first_seconds = 0.3
+    first_seconds = 0.3  # for which a page waits for what takes long: it is shown without, and its script asks for it
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)

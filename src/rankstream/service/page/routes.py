@@ -92,11 +92,6 @@ def keep_token(request: Request, answer: Response, token: str) -> None:
     )
 
 
-def drop_token(request: Request, answer: Response) -> None:
-    """Have the browser forget the token."""
-    answer.delete_cookie(cookie_name(request.headers.get("host", "")), path="/", httponly=True, samesite="strict")
-
-
 class PageRoute(APIRoute):
     """A route that answers people: what is refused is a page, or the way to log in."""
 
@@ -163,7 +158,8 @@ def page_routes(pages: Pages) -> APIRouter:
     async def log_out(request: Request) -> Response:
         await form_of(request)
         answer = RedirectResponse("/login", 303, HEADERS)
-        drop_token(request, answer)
+        name = cookie_name(request.headers.get("host", ""))
+        answer.delete_cookie(name, path="/", httponly=True, samesite="strict")
         return answer
 
     @router.get("/markets/{market}")

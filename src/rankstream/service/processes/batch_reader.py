@@ -10,8 +10,7 @@ from rankstream.data.readers.sources.json_lines import Twice, loads
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.worker import Handler, answer_parent, lower_priority
 
-CHUNK = 500
-"""Records that are unpickled at once: that takes a few milliseconds, during which no other thread runs."""
+CHUNK = 500  # records that are unpickled at once: that takes a few milliseconds, during which no other thread runs
 STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 FIELDS = ("offered", "chosen", "count", "time")
 

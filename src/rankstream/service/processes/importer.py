@@ -6,10 +6,9 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from rankstream._core.terminal import as_json
@@ -21,10 +20,10 @@ from rankstream.models.files import kind_of, model_in
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.item_list import make_listing, observed_listing
-from rankstream.service.processes.worker import lower_priority
+from rankstream.service.processes.worker import follow_parent, lower_priority
 from rankstream.service.storage import states as store
 from rankstream.service.storage.ingest import Ingest, Sent, make_market
-from rankstream.service.storage.log import market_row, open_log
+from rankstream.service.storage.log import market_row, open_log, transaction
 from rankstream.service.storage.publication import open_learned
 from rankstream.service.storage.tokens import market_name
 
@@ -35,23 +34,12 @@ EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market
 
 @dataclass(frozen=True)
 class Importer:
-    """Makes one market of a file: the log gets its choices, by time, and the page its model.
-
-    Attributes
-    ----------
-    log, learned : Connection
-        The two files of the service.
-    market : str
-        The name of the market, which must be there.
-    fit : dict
-        What ``fit_within`` takes besides counts.
-
-    """
+    """Makes one market of a file: the log gets its choices, by time, and the page its model."""
 
     log: sqlite3.Connection
     learned: sqlite3.Connection
-    market: str
-    fit: dict[str, Any]
+    market: str  # its name, which must be in the log
+    fit: dict[str, Any]  # what ``fit_within`` takes besides counts
 
     @property
     def _row(self) -> Any:
@@ -122,18 +110,6 @@ def offer_of(offer: tuple[Any, ...], levels: PriceLevels | None) -> Any:
     return [str(one) for one in offer] if levels is None else {str(i): price for i, price in map(levels.of, offer)}
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
 def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict[str, Any]) -> None:
     """Make the markets of one file; what is wrong with it is said on the page."""
     first = Importer(log, learned, task["market"], task["fit"])
@@ -174,13 +150,7 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
 def main() -> None:
     """The process: it ends with whoever started it, or when all files are read."""
     folder, tasks = Path(sys.argv[1]), json.loads(sys.argv[2])
-
-    def listen() -> None:
-        while os.read(0, 1024):
-            pass
-        os._exit(0)
-
-    Thread(target=listen, daemon=True).start()
+    follow_parent(lambda: os._exit(0))
     lower_priority(2)
     with closing(open_log(folder)) as log, closing(open_learned(folder, log)) as learned:
         for task in tasks:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 from rankstream._core.files import own_folder, write_whole
@@ -18,7 +18,7 @@ from rankstream._core.memory import resident_memory
 from rankstream._core.stderr import tolerate_stderr
 from rankstream.service.journal import note
 from rankstream.service.processes.item_list import make_listing
-from rankstream.service.processes.worker import Worker, lower_priority
+from rankstream.service.processes.worker import Worker, follow_parent, lower_priority
 from rankstream.service.settings import for_live
 from rankstream.service.storage import log
 from rankstream.service.storage import states as store
@@ -65,15 +65,8 @@ class LogLearner:
     those take longer than the turn. Models that are old are refitted before others are improved, and proofs take at
     most a tenth of the time as long as there is something to learn.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the service.
-    refresh : callable
-        Does a ``RefreshJob``, in another process: it is called in a thread.
-    stop : Event, optional
-        Once it is set, a step ends as soon as it can, and saves.
-
+    ``refresh`` does a ``RefreshJob`` in another process, and is called in a thread. Once ``stop`` is set, a step ends
+    as soon as it can, and saves.
     """
 
     def __init__(self, folder: Path, refresh: Refresh, stop: Event | None = None) -> None:
@@ -377,15 +370,8 @@ def main() -> None:
     folder, stop = Path(sys.argv[1]), Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one ends it
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-
-    def listen() -> None:
-        while os.read(0, 1024):  # not sys.stdin, whose lock this thread would hold while the interpreter ends
-            pass
-        stop.set()
-
     tolerate_stderr()
-
-    Thread(target=listen, daemon=True).start()
+    follow_parent(stop.set)
     lower_priority(5)
     refresher = Worker("processes.worker")
     try:

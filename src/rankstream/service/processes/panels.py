@@ -26,8 +26,7 @@ from rankstream.service.storage.log import batches_after
 from rankstream.service.storage.states import CoursePoint
 from rankstream.streams.live import Record
 
-MAX_DRIFT_RECORDS = 20_000
-"""Records that drift and shares over time are about."""
+MAX_DRIFT_RECORDS = 20_000  # records that drift and shares over time are about
 SLICES, TYPES = 12, 10
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
@@ -203,7 +202,6 @@ def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> l
 
 
 def _attempt(name: str, make: Callable[[], Section]) -> Section:
-    """A section, or why there is none."""
     try:
         return make()
     except (ValueError, RefusedError) as error:

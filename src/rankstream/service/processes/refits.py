@@ -18,8 +18,7 @@ from rankstream.streams.live import Live
 
 REPLICATES = 20
 TOO_LARGE = "none: refits of more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*MAX_SIZES)
-MAX_REFITTED_MARKETS = 8
-"""Markets whose refits are kept."""
+MAX_REFITTED_MARKETS = 8  # markets whose refits are kept
 
 
 class RefitAnswerer(Answerer):

@@ -20,8 +20,8 @@ class Supervisor:
     The same holds where it cannot be started at all, for want of file descriptors, processes or memory.
     """
 
-    def __init__(self, folder: Path, module: str = "processes.learner") -> None:
-        self.folder, self.module = folder, module
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.restarts = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._stop, self._lock = Event(), Lock()
@@ -41,7 +41,7 @@ class Supervisor:
 
     def _try_to_start(self) -> None:
         try:
-            self.process = start(self.module, str(self.folder), answers=False)
+            self.process = start("processes.learner", str(self.folder), answers=False)
         except (OSError, MemoryError, subprocess.SubprocessError) as error:
             self.process = None
             note("the learner could not be started", kind=type(error).__name__)

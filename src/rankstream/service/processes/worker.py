@@ -217,6 +217,17 @@ def answer_parent(make: Callable[[], Handler]) -> None:
     answer(make, sys.stdin.buffer, out, lambda: os._exit(0))
 
 
+def follow_parent(leave: Callable[[], Any]) -> None:
+    """Call ``leave`` in a thread once whoever started this process closes its standard input, or is gone."""
+
+    def listen() -> None:
+        while os.read(0, 1024):  # not sys.stdin, whose lock this thread would hold while the interpreter ends
+            pass
+        leave()
+
+    Thread(target=listen, daemon=True).start()
+
+
 def lower_priority(by: int) -> None:
     """Let others go first, where the system can do that."""
     if hasattr(os, "nice"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.service.limits import RefusedError, ServiceLimits
-from rankstream.service.settings import check_history, check_prices, checked, live_settings, to_text
+from rankstream.service.settings import check_history, check_prices, checked, live_settings
 from rankstream.service.storage.log import MarketRow, Offered, checksum, market_row, offer_text, offers_of, packed
 from rankstream.streams.live_settings import RecordRules
 from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
@@ -225,7 +225,7 @@ class Ingest:
             check_prices(settings, offers_of(connection, row.id).values())
         epoch = row.epoch + (settings != row.settings)
         connection.execute(
-            "UPDATE markets SET settings = ?, epoch = ? WHERE id = ?", (to_text(settings), epoch, row.id)
+            "UPDATE markets SET settings = ?, epoch = ? WHERE id = ?", (json.dumps(settings), epoch, row.id)
         )
         self._known.pop(name, None)
         return settings
@@ -236,7 +236,7 @@ def make_market(connection: sqlite3.Connection, name: str, settings: dict[str, A
     made = connection.execute(
         "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
         " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
-        (name, time.time(), to_text(checked({}) if settings is None else settings)),
+        (name, time.time(), json.dumps(checked({}) if settings is None else settings)),
     )
     return int(made.lastrowid or 0)
 
@@ -257,7 +257,6 @@ def _words(content: Any) -> frozenset[Any]:
 
 
 def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[str, Any] | None:
-    """The answer that was given to the same key of the same sender."""
     found = connection.execute(
         "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
         (market, sent.token, sent.key, time.time() - KEY_SECONDS),

@@ -92,6 +92,20 @@ def named_damage() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write everything or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):  # on a damaged file
+                connection.execute("ROLLBACK")
+        raise
+
+
 class Batch(NamedTuple):
     """Records as they came in, and the position behind the last one."""
 
@@ -135,17 +149,17 @@ def open_log(folder: Path) -> sqlite3.Connection:
     """The log of a folder, made if absent, and brought to this version if it is of an older one."""
     connection = connect(folder / NAME)
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        version = version_of(connection)
-        if version > VERSION:
-            raise ValueError(
-                f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update rankstream."
-            )
-        if version < 0:
-            raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
-        run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
+        with transaction(connection):
+            version = version_of(connection)
+            if version > VERSION:
+                raise ValueError(
+                    f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update "
+                    "rankstream."
+                )
+            if version < 0:
+                raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
+            run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
+            connection.execute(f"PRAGMA user_version = {VERSION}")
     except sqlite3.DatabaseError as error:
         connection.close()
         raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,25 +49,14 @@ def export(folder: Path, market: str, out: Path) -> int:
         raise ValueError(f"{out} is neither .parquet nor .jsonl: use a name that ends in one of these.")
     with closing(log.existing_log(folder)) as connection:
         row = _row(connection, folder, market)
-        seen = _Counted(records_of(connection, row))
+        number = count()
+        seen = (record for record, _ in zip(records_of(connection, row), number, strict=False))
         if out.suffix.lower() == ".parquet":
             write_parquet(out, seen, COLUMNS)
         else:
             with whole_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(record) + "\n" for record in seen)
-    return seen.number
-
-
-class _Counted:
-    """Counts what goes through."""
-
-    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
-        self.rows, self.number = rows, 0
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for row in self.rows:
-            self.number += 1
-            yield row
+    return next(number)
 
 
 def records_of(connection: sqlite3.Connection, row: log.MarketRow) -> Iterator[dict[str, Any]]:
@@ -100,11 +90,10 @@ def purge(folder: Path, market: str) -> int:
         row = _row(connection, folder, market)
         for one in (connection, learned):
             one.execute("PRAGMA secure_delete = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        for table in ("batches", "offers", "keys"):
-            connection.execute(f"DELETE FROM {table} WHERE market = ?", (row.id,))
-        connection.execute("DELETE FROM markets WHERE id = ?", (row.id,))
-        connection.execute("COMMIT")
+        with log.transaction(connection):
+            for table in ("batches", "offers", "keys"):
+                connection.execute(f"DELETE FROM {table} WHERE market = ?", (row.id,))
+            connection.execute("DELETE FROM markets WHERE id = ?", (row.id,))
         store.forget(learned, row.id)
         for one in (connection, learned):
             one.execute("PRAGMA wal_checkpoint(TRUNCATE)")

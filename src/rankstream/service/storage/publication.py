@@ -21,8 +21,7 @@ from rankstream.service.storage.log import (
 )
 from rankstream.service.storage.states import PublishedModel
 
-MIN_CHOICES = 30
-"""Choices below which predictions are provisional, as below which nothing is compared (data/drift.py)."""
+MIN_CHOICES = 30  # choices below which predictions are provisional, as below which nothing is compared (data/drift.py)
 FEW_CHOICES = f"Predictions from fewer than {MIN_CHOICES} choices are provisional."
 COARSE = (
     "These predictions come from a coarse model and are provisional. The better one follows in a few seconds, unless "
@@ -112,16 +111,7 @@ def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER"
 
 
 class Published:
-    """What the server knows of all this: read again whenever the learner has written, or the file was replaced.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the service.
-    log : Connection
-        Its log, to which what was learned must belong.
-
-    """
+    """What the server knows of all this: read again whenever the learner has written, or the file was replaced."""
 
     def __init__(self, folder: Path, log: sqlite3.Connection) -> None:
         self.folder, self.log = folder, log

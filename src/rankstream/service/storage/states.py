@@ -11,13 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankstream.service.storage.log import connect, run_script, version_of
+from rankstream.service.storage.log import connect, is_damage, run_script, transaction, version_of
 
 NAME = "learned.sqlite3"
 VERSION = 1
 OF_MARKETS = ("learned", "served", "course", "problems", "listings")
-MAX_COURSE_POINTS = 400
-"""Points of a course that are kept of a market."""
+MAX_COURSE_POINTS = 400  # points of a course that are kept of a market
 TABLES = """
 CREATE TABLE learned (
     market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, position INTEGER NOT NULL, state BLOB NOT NULL
@@ -69,7 +68,7 @@ def open_store(folder: Path) -> sqlite3.Connection:
     try:
         return _opened(folder)
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not is_damage(error):
             raise
     put_aside(folder, "damaged")
     return _opened(folder)
@@ -88,12 +87,11 @@ def put_aside(folder: Path, why: str) -> str:
 def _opened(folder: Path) -> sqlite3.Connection:
     connection = connect(folder / NAME)
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        if version_of(connection) != VERSION:
-            run_script(connection, f"DROP TABLE IF EXISTS learned; DROP TABLE IF EXISTS served; {TABLES}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        run_script(connection, LATER)
-        connection.execute("COMMIT")
+        with transaction(connection):
+            if version_of(connection) != VERSION:
+                run_script(connection, f"DROP TABLE IF EXISTS learned; DROP TABLE IF EXISTS served; {TABLES}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            run_script(connection, LATER)
     except BaseException:
         connection.close()
         raise
@@ -124,26 +122,10 @@ def save_market(
 ) -> None:
     """State, position, model and course of a market, at once; a model that is the same is not written again.
 
-    Nor is one that knows fewer records, with the same settings, than the one that is given out.
-
-    Parameters
-    ----------
-    connection : Connection
-        The second file.
-    market : int
-        Whose they are.
-    state : Learned
-        The state, and the position of the last record in it.
-    model, facts : str and dict, or None
-        What is given out, if there is a model yet.
-    point : CoursePoint, optional
-        The next point of the course; it takes the place of one at the same position.
-    listing : dict, optional
-        The items of the market, for pages.
-
+    Nor is one that knows fewer records, with the same settings, than the one that is given out. A ``point`` of the
+    course takes the place of one at the same position, and ``listing`` are the items of the market, for pages.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         connection.execute("INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)", (market, *state))
         connection.execute("DELETE FROM problems WHERE market = ?", (market,))
         if model is not None:
@@ -160,11 +142,6 @@ def save_market(
             append_point(connection, market, state.epoch, point)
         if listing is not None:
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?)", (market, json.dumps(listing)))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def forget(connection: sqlite3.Connection, market: int) -> None:

@@ -21,11 +21,9 @@ EVERY = "*"
 TABLE = """CREATE TABLE IF NOT EXISTS tokens (
     id TEXT PRIMARY KEY, digest BLOB NOT NULL, markets TEXT NOT NULL, may TEXT NOT NULL, made REAL NOT NULL
 )"""
-ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")
-"""Columns that the first version did not have."""
+ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")  # columns that the first version did not have
 EXPIRED = "This token has expired: create another with 'rankstream serve token create'."
-LINK_SECONDS = 60.0
-"""Seconds for which the link to a page can be used."""
+LINK_SECONDS = 60.0  # seconds for which the link to a page can be used
 NOBODY = sha256(b"").digest()
 DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
 

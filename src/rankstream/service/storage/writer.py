@@ -69,7 +69,6 @@ class Writer:
             self._write([one for one in group if one is not None])
 
     def _write(self, group: list[Waiting]) -> None:
-        """One transaction for the whole group."""
         answers: list[tuple[Waiting, Any, BaseException | None]] = []
         if not group:
             return

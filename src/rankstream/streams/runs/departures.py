@@ -56,7 +56,6 @@ def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes
 
 
 def _part_of_counts(counts: ChoiceCounts, offers: Assortments, places: Codes, stay: Codes) -> ChoiceCounts:
-    """What is remembered of the offers that stay."""
     part = counts._like(offers) if isinstance(counts, ForgettingCounts) else ChoiceCounts(offers)
     memory = counts.memory()
     for name, index in (("tallies", places), ("totals", stay), ("squares", stay)):
@@ -74,7 +73,6 @@ def _part_of_counts(counts: ChoiceCounts, offers: Assortments, places: Codes, st
 def _part_of_run(
     run: Run, whole: Assortments, offers: Assortments, places: Codes, stay: Codes, codes: Codes
 ) -> tuple[Solver, State]:
-    """The solver and the state of the game on the offers that stay."""
     distance: Any = run.solver.distance
     before = run.state
     ties, seed = tie_rule(run.solver.oracle)

@@ -43,19 +43,9 @@ class Follower:
     ``model.json`` is written after it. A signal ends the work between two steps, never within one. The folder must be
     this process's own (``own_folder``).
 
-    Parameters
-    ----------
-    source : str
-        A file, or "-" for standard input.
-    out : Path
-        The folder; what is in it is resumed.
-    live : dict
-        Settings of ``Live``; what is None is left as it is.
-    reading : dict
-        How lines are read: options of ``LineReader``; where all are None, as when the state was begun.
-    on_error : str
-        At a bad record: "stop", or "skip" and count.
-
+    The ``source`` is a file, or "-" for standard input, and what is in the folder ``out`` is resumed. ``live`` are
+    settings of ``Live``, of which None is left as it is, and ``reading`` options of ``LineReader``; where all are None,
+    lines are read as when the state was begun. At a bad record, ``on_error`` says "stop", or "skip" and count.
     """
 
     def __init__(

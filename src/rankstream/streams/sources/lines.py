@@ -36,6 +36,13 @@ class Line(NamedTuple):
     number: int
 
 
+class Upcoming(NamedTuple):
+    """A file by its name, and what has that name."""
+
+    path: Path
+    inode: tuple[int, int]
+
+
 class LineSource(ABC):
     """Lines, with the place behind each; a record of CSV may stand on several."""
 
@@ -223,17 +230,17 @@ class FileSource(LineSource):
         if self._chunk > MAX_BYTES_WITHOUT_BREAK:
             raise self._endless()
 
-    def _upcoming(self) -> "Upcoming | None":
+    def _upcoming(self) -> Upcoming | None:
         """The file that comes after this one, if something was written to it."""
         assert self._file is not None
-        here, there = os.fstat(self._file.fileno()), Upcoming.at(self.path)
-        if there is not None and there.inode == (here.st_dev, here.st_ino):
+        here = os.fstat(self._file.fileno())
+        if inode_of(self.path) == (here.st_dev, here.st_ino):
             return None
-        between = newer(self.path, here)
-        found = Upcoming.at(between[0]) if between else there
-        return found if found is not None and found.path.stat().st_size else None
+        path = next(iter(newer(self.path, here)), self.path)
+        inode = inode_of(path)
+        return Upcoming(path, inode) if inode is not None and path.stat().st_size else None
 
-    def _opened(self, upcoming: "Upcoming") -> BinaryIO | None:
+    def _opened(self, upcoming: Upcoming) -> BinaryIO | None:
         """The file open, or None where another one has taken its name meanwhile."""
         try:
             file = upcoming.path.open("rb", buffering=0)
@@ -244,19 +251,6 @@ class FileSource(LineSource):
             return file
         file.close()
         return None
-
-
-class Upcoming(NamedTuple):
-    """A file by its name, and what has that name."""
-
-    path: Path
-    inode: tuple[int, int]
-
-    @classmethod
-    def at(cls, path: Path) -> "Upcoming | None":
-        """The file at a path, if there is one."""
-        found = inode_of(path)
-        return None if found is None else cls(path, found)
 
 
 class PipedSource(LineSource):

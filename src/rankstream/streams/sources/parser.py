@@ -19,7 +19,7 @@ from rankstream.data.readers.roles import listed_names, parsed, roles_of
 from rankstream.data.readers.sources.files import JSON_ENDINGS
 from rankstream.data.readers.sources.json_lines import Twice, loads
 from rankstream.data.readers.sources.labels import text
-from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, UTF8, CsvReader, row_problem
+from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, UTF8, header_in, row_problem
 from rankstream.data.readers.times import seconds_of
 from rankstream.streams.record import Record, without_levels
 
@@ -76,7 +76,8 @@ class LineReader:
                 price_columns(name, [str(offered)], self.prices).in_offers(name, offered)
                 self._choices = in_priced_offers(self.separator, self.no_choice, self.dialect.number)
             return False
-        header, self._delimiter = _header(first, name)
+        file = io.StringIO(first.decode("utf-8-sig", "surrogateescape"), newline="")
+        header, self._delimiter, _ = header_in(Path(name), file)
         if self._header not in (None, header):
             raise ValueError(
                 f"{name} starts with {listed_names(header)}, unlike the file before it: start every file with "
@@ -147,21 +148,6 @@ class LineReader:
 DIALECT: dict[str, Any] = {"strict": True, "skipinitialspace": True}
 
 
-def _header(first: bytes, name: str) -> tuple[list[str], str]:
-    """The names of the columns, and what is between them."""
-    file = io.StringIO(first.decode("utf-8-sig", "surrogateescape"), newline="")
-    reader = CsvReader(Path(name), file)
-    for _, cells in reader.records():
-        if isinstance(cells, BadRecordError):
-            raise ValueError(f"{name}: {cells}")
-        if cells:
-            wrong = row_problem(cells, len(cells), UTF8)
-            if wrong is not None:
-                raise ValueError(f"{name}: {wrong}")
-            return [cell.strip() for cell in cells], reader.delimiter
-    return [], reader.delimiter
-
-
 def _layout(name: str, header: list[str], columns: str | None, prices: str | None) -> Layout:
     found = recognise(name, header, None, columns, prices=prices)
     if found.format not in READABLE or found.by_id:
@@ -220,7 +206,6 @@ def record_of(
 
 
 def _object(words: bytes) -> Any:
-    """What the JSON of a line stands for."""
     try:
         return loads(words.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

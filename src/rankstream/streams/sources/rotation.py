@@ -146,7 +146,6 @@ def inode_of(path: Path) -> tuple[int, int] | None:
 
 
 def _has(path: Path, place: Place) -> bool:
-    """Whether a file has the same bytes before the place."""
     before = min(place.end, WINDOW_BYTES)
     try:
         with path.open("rb") as file:

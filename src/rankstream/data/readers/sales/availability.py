@@ -1,23 +1,23 @@
-"""What was on offer when: four forms of stock logs as changes of each store's offer, and the offers they lead to."""
+"""What was on offer when: four forms of stock logs as changes of each store's offer, and the offers they lead to.
+
+Sums of sales by state become choices from the offer of each state, coarser where there are too many.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankstream._core.types import Codes as Numbers
 from rankstream.data.readers.sales.tables import FROM, SalesTable
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from rankstream.data.readers.sources.database import Connection
 
 FORMS = ("events", "snapshots", "intervals", "offers")
-LISTINGS = ("intervals", "offers")
-"""Forms in which an item that is gone for good was delisted, and is not out of stock."""
+LISTINGS = ("intervals", "offers")  # forms in which an item that is gone for good was delisted, and is not out of stock
 MIN_LISTED_SHARE = 0.5  # of a store's items that a snapshot lists
 MIN_SNAPSHOT_SHARE = 0.9  # of the times of a log that list so many, or else rows are events
 MIN_SNAPSHOTS, MIN_SNAPSHOT_ITEMS = 3, 4  # times and items of a log that can be recognised as snapshots
@@ -45,26 +45,18 @@ class ShelfState(NamedTuple):
     prices: tuple[float | None, ...] | None = None
 
 
-@dataclass
-class Timeline:
+class Timeline(NamedTuple):
     """The states of all places: place, first time and number of the state, in this order."""
 
-    places: list[int] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    states: list[ShelfState] = field(default_factory=list)
+    places: Numbers
+    times: Numbers
+    numbers: Numbers
+    states: list[ShelfState]
 
     def of_place(self, place: int) -> tuple[Numbers, Numbers]:
         """The first times and the states of one place."""
-        first, last = np.searchsorted(self._places, [place, place + 1])
-        return self._times[first:last], self._numbers[first:last]
-
-    def freeze(self) -> "Timeline":
-        """Make arrays of the columns, for ``of_place``."""
-        self._places, self._times, self._numbers = (
-            np.array(column, np.int64) for column in (self.places, self.times, self.numbers)
-        )
-        return self
+        first, last = np.searchsorted(self.places, [place, place + 1])
+        return self.times[first:last], self.numbers[first:last]
 
 
 def items_of(mask: int) -> tuple[int, ...]:
@@ -76,7 +68,7 @@ def items_of(mask: int) -> tuple[int, ...]:
     return tuple(place for place, bit in enumerate(reversed(f"{mask:b}")) if bit == "1")
 
 
-def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None) -> str:
+def form_of(table: SalesTable, database: Connection, asked: str | None) -> str:
     """Which form a stock log has: by its columns, or by how many items its rows of one time list."""
     if asked is not None and asked not in FORMS:
         raise ValueError(f"stock_format is {asked!r}: choose one of {', '.join(map(repr, FORMS))}.")
@@ -101,7 +93,7 @@ def form_of(table: SalesTable, database: "DuckDBPyConnection", asked: str | None
     return "snapshots" if is_long and share >= MIN_SNAPSHOT_SHARE else "events"
 
 
-def stock_changes(database: "DuckDBPyConnection", table: SalesTable, form: str) -> list[ShelfChange]:
+def stock_changes(database: Connection, table: SalesTable, form: str) -> list[ShelfChange]:
     """All changes of what is on offer, whatever the form of the log."""
     level = "on_hand" if "on_hand" in table.roles else "available" if "available" in table.roles else "1"
     item = "unnest(offered)" if "offered" in table.roles else "item"
@@ -143,7 +135,7 @@ def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterato
             number += step
 
 
-def price_changes(database: "DuckDBPyConnection", listed: bool, shared: bool) -> list[ShelfChange]:
+def price_changes(database: Connection, listed: bool, shared: bool) -> list[ShelfChange]:
     """When prices change: those of a price list; of items that it lacks, the prices paid.
 
     After the end of a promotion, the last price without an end holds again.
@@ -180,7 +172,7 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
 
     An item that was on offer at a place and is not is out of stock; of a ``listing``, only until it was last listed.
     """
-    found, numbers = Timeline(), dict[ShelfState, int]()
+    rows, numbers = list[tuple[int, int, int]](), dict[ShelfState, int]()
     by_place: dict[int, list[ShelfChange]] = defaultdict(list)
     for change in stock:
         by_place[change.place].append(change)
@@ -207,14 +199,95 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
                     items, begun = items & ~bit, True
                     seen = seen & ~bit if listing and not returns[change.item] else seen
             if begun:
-                state = ShelfState(items, seen & ~items, None if prices is None else _at(current, seen))
-                found.places.append(place)
-                found.times.append(time)
-                found.numbers.append(numbers.setdefault(state, len(numbers)))
-    found.states = list(numbers)
-    return found.freeze()
+                at = None
+                if prices is not None:  # those of items that were never there must not make a state of their own
+                    at = tuple(price if seen >> item & 1 else None for item, price in enumerate(current))
+                state = ShelfState(items, seen & ~items, at)
+                rows.append((place, time, numbers.setdefault(state, len(numbers))))
+    places, times, states = np.array(rows, np.int64).reshape(-1, 3).T
+    return Timeline(places, times, states, list(numbers))
 
 
-def _at(prices: list[float | None], items: int) -> tuple[float | None, ...]:
-    """The prices of the items that were ever there; those of others must not make a state of their own."""
-    return tuple(price if items >> item & 1 else None for item, price in enumerate(prices))
+class Sum(NamedTuple):
+    """How much was chosen at a store from a state: an item of a category at a price paid, or nothing (-1)."""
+
+    store: int
+    state: int
+    category: int
+    item: int
+    price: float | None
+    weight: float
+
+
+@dataclass
+class StateOffers:
+    """The offers of states: which items belong to each category, their names, and those that are ignored."""
+
+    states: Sequence[ShelfState]
+    names: Sequence[str]
+    masks: dict[int, int]
+    no_choice: str | None
+    ignored: int = 0
+    _labels: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+
+    def mask(self, one: Sum) -> int:
+        """The items of the offer that a choice was made from, those of its category that are not ignored."""
+        mask = self.states[one.state].items & self.masks[one.category] & ~self.ignored
+        return mask if one.item < 0 else mask | 1 << one.item
+
+    def is_conflict(self, one: Sum) -> bool:
+        """Whether something was sold that was not on offer."""
+        return one.item >= 0 and not self.states[one.state].items >> one.item & 1
+
+    def count(self, sums: Iterable[Sum]) -> int:
+        """How many different offers there are, without prices."""
+        return len({(one.category, self.mask(one)) for one in self.keep(sums)})
+
+    def keep(self, sums: Iterable[Sum]) -> list[Sum]:
+        """The sums without those of ignored items."""
+        return [one for one in sums if one.item < 0 or not self.ignored >> one.item & 1]
+
+    def coarsen(self, sums: Sequence[Sum], most: int) -> list[str]:
+        """Ignore as few items as leave at most so many offers, beginning with what nobody chose; return their names."""
+        if self.count(sums) <= most:
+            return []
+        sold: dict[int, float] = defaultdict(float)
+        for one in sums:
+            sold[one.item] += one.weight
+        present = 0
+        for mask in self.masks.values():
+            present |= mask
+        order = sorted(items_of(present), key=lambda item: (sold[item], self.names[item]))
+        low, high = sum(sold[item] == 0.0 for item in order), len(order) - 1
+        while low < high:  # offers merge when an item is ignored, so that fewer of them are never more
+            middle = (low + high) // 2
+            self.ignored = sum(1 << item for item in order[:middle])
+            low, high = (low, middle) if self.count(sums) <= most else (middle + 1, high)
+        self.ignored = sum(1 << item for item in order[:low])
+        return sorted(self.names[item] for item in order[:low])
+
+    def entries(self, state: ShelfState, mask: int, ends: bool = True) -> tuple[Any, ...]:
+        """Items as labels in the order of their names, at the prices of a state; and what no choice is called."""
+        key = mask, state.prices, ends
+        found = self._labels.get(key)
+        if found is None:
+            named = sorted((self.names[item], item) for item in items_of(mask))
+            labels = tuple(self.entry(state, item) for _, item in named)
+            found = self._labels[key] = (*labels, *([self.no_choice] if ends and self.no_choice is not None else []))
+        return found
+
+    def entry(self, state: ShelfState, item: int, paid: float | None = None) -> Any:
+        """An item, at the price paid or that of its state where there are prices."""
+        if state.prices is None:
+            return self.names[item]
+        price = state.prices[item] if paid is None else paid
+        return self.names[item] if price is None else (self.names[item], price)
+
+    def outcome(self, one: Sum) -> tuple[tuple[Any, ...], Any]:
+        """The offer and the choice; what was bought has the price that was paid."""
+        state, mask = self.states[one.state], self.mask(one)
+        offer = self.entries(state, mask)
+        if one.item < 0:
+            return offer, self.no_choice
+        usual, chosen = self.entry(state, one.item), self.entry(state, one.item, one.price)
+        return offer if usual == chosen else tuple(chosen if one == usual else one for one in offer), chosen

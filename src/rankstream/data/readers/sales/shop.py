@@ -20,16 +20,16 @@ from rankstream.data.readers.roles import parsed
 from rankstream.data.readers.rows import COUNTED, ReadResult, new_tally
 from rankstream.data.readers.sales.availability import (
     LISTINGS,
+    StateOffers,
+    Sum,
     Timeline,
     form_of,
     price_changes,
     stock_changes,
     timeline_of,
 )
-from rankstream.data.readers.sales.join import Join, SalesRules
-from rankstream.data.readers.sales.offers import StateOffers, Sum
+from rankstream.data.readers.sales.join import Join, SalesRules, Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
-from rankstream.data.readers.sales.visits import Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
 
@@ -115,7 +115,11 @@ class Shop:
             join = Join(database, self.tables["receipts"], codes, self.rules, self.problems)
             form = form_of(self.tables["stock"], database, self.stock_format)
             timeline, masks = self._attach(join, form, window)
-            visits = self._count_visits(join, timeline, list(masks), window)
+            visits = None
+            if "visits" in self.tables:
+                visit_periods(database, "count" in self.tables["visits"].roles, window)
+                visits = left_without(database, timeline, self.shared, list(masks))
+                join.leave_out("uncounted", "period IS NULL", UNCOUNTED, "sales")
             return self._settle(join, form, timeline, masks, visits)
 
     @property
@@ -147,15 +151,6 @@ class Shop:
             rows = join.query(f"SELECT item, mode(category) FROM {table} WHERE category IS NOT NULL GROUP BY item")
             found |= {item: category for item, category in rows if item in listed}
         return dict(sorted(found.items()))
-
-    def _count_visits(self, join: Join, timeline: Timeline, categories: list[int], window: Window) -> Visits | None:
-        """No-purchases, where visits were counted; sales at other times are left out."""
-        if "visits" not in self.tables:
-            return None
-        visit_periods(join.database, "count" in self.tables["visits"].roles, window)
-        visits = left_without(join.database, timeline, self.shared, categories)
-        join.leave_out("uncounted", "period IS NULL", UNCOUNTED, "sales")
-        return visits
 
     def _settle(
         self, join: Join, form: str, timeline: Timeline, masks: dict[int, int], visits: Visits | None
@@ -200,7 +195,6 @@ class Shop:
         return Gathered(outcomes, exposures, account, how, (first, last), self._notes(form))
 
     def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
-        """Leave out sales of what was not in stock, or stop at the first."""
         pairs = {(one.state, one.item) for one in conflicts}
         states, items = ([pair[place] for pair in pairs] for place in (0, 1))
         put_columns(join.database, "conflicts", {"s": ("INTEGER", states), "i": ("INTEGER", items)})
@@ -209,12 +203,10 @@ class Shop:
             raise ValueError(next(str(one) for one in self.problems.first if one.kind == "conflict"))
 
     def _keys(self, codes: Codes) -> Callable[[Sum], Key]:
-        """From a sum to the labels of its market."""
         names = {role: codes.names(role) for role in self.markets}
         return lambda one: tuple(names[role][getattr(one, role)] for role in self.markets)
 
     def _notes(self, form: str) -> tuple[str, ...]:
-        """Sentences on columns, the form of the stock log and the zone."""
         notes = [note for table in self.tables.values() for note in table.notes]
         stock = self.tables["stock"]
         if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
@@ -299,7 +291,6 @@ def _check_columns(said: Mapping[str, Any], tables: Mapping[str, SalesTable]) ->
 
 
 def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None) -> dict[str, str]:
-    """The roles that make a market, and their columns."""
     found: dict[str, str] = {}
     for column in (by,) if isinstance(by, str) else by:
         role = next((role for role in ("store", "category") if receipts.roles.get(role) == column), None)

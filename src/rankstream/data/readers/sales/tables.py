@@ -2,26 +2,24 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from rankstream.data.readers.dialect import WORDS, Rewritten, date_rule, decimal_rule, shapes_of
+from rankstream.data.readers.dialect import WORDS, Rewritten, column_rules
 from rankstream.data.readers.options import ReadOptions
 from rankstream.data.readers.prices import PRICE_DECIMALS
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
 from rankstream.data.readers.records import FLAGS
 from rankstream.data.readers.roles import NAMES, check_names, listed_names, match_roles
-from rankstream.data.readers.sources.database import described, identifier, literal
+from rankstream.data.readers.sources.database import Connection, described, identifier, literal
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import labels_of, text, text_or_nothing
 from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import LOCAL, TEXTS, seconds_of, seconds_sql
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 SECOND = 1_000_000  # microseconds, the unit of all times of sales
 DAY = 86_400 * SECOND
@@ -49,7 +47,6 @@ ROLES: dict[str, Roles] = {
 }  # fmt: skip
 NEEDED = {"receipts": ("time", "item"), "stock": ("time",), "visits": ("time",), "prices": ("time", "item", "price")}
 MAY_BE_EMPTY = {("receipts", "price"), ("receipts", "receipt"), ("receipts", "category"), ("stock", "category")}
-
 NEVER_NEGATIVE = ("count", "price")
 
 
@@ -91,19 +88,25 @@ class SalesTable:
         return next((found for cell in rows if (found := is_naive(cell)) is not None), None)
 
     def load(
-        self, database: "DuckDBPyConnection", codes: Codes, problems: Problems, stop: bool, zone: str | None
+        self, database: Connection, codes: Codes, problems: Problems, stop: bool, zone: str | None
     ) -> tuple[int, int]:
         """Create a table of all roles, NULL where no column plays one, with rows numbered from 1.
 
         A bad cell is a ValueError with its place; with ``stop=False`` its row is left out, as a problem. Returns the
         number of rows, and of those in an hour that a clock change of the ``zone`` repeats or skips.
         """
-        if OFFER in self.kinds.values() or not self._quickly(database, codes, zone):
+        import duckdb
+
+        is_loaded = False
+        with suppress(duckdb.ConversionException, duckdb.InvalidInputException, BadRecordError, UnicodeError):
+            table = None if OFFER in self.kinds.values() else self.source.table(database, list(self.roles.values()))
+            is_loaded = table is not None and self._scanned(database, table, codes, zone)
+        if not is_loaded:
             self._slowly(database, codes, problems, stop)
         doubtful = 0 if zone is None else self._shift(database, literal(zone))
         return database.execute(f"SELECT count(*) FROM {self.kind}").fetchall()[0][0], doubtful
 
-    def _shift(self, database: "DuckDBPyConnection", zone: str) -> int:
+    def _shift(self, database: Connection, zone: str) -> int:
         """From local times to UTC, for those that name no zone."""
         utc = f"timezone({zone}, make_timestamp(time))"
         twice = " OR ".join(
@@ -116,7 +119,7 @@ class SalesTable:
             database.execute(f"UPDATE {self.kind} SET {identifier(column)} = epoch_us({local}) WHERE naive")
         return found
 
-    def _create(self, database: "DuckDBPyConnection", cells: Mapping[str, str], flags: str, rows: str) -> None:
+    def _create(self, database: Connection, cells: Mapping[str, str], flags: str, rows: str) -> None:
         columns = [
             f"CAST({cells.get(role, 'NULL')} AS {TYPES.get(kind, 'BIGINT')}) AS {identifier(role)}"
             for role, (kind, _) in ROLES[self.kind].items()
@@ -124,17 +127,8 @@ class SalesTable:
         database.execute(f"DROP TABLE IF EXISTS {self.kind}")
         database.execute(f"CREATE TEMP TABLE {self.kind} AS SELECT n, {flags}, {', '.join(columns)} {rows}")
 
-    def _quickly(self, database: "DuckDBPyConnection", codes: Codes, zone: str | None) -> bool:
-        """Whether DuckDB could load the table, and all its cells are good."""
-        import duckdb
-
-        try:
-            table = self.source.table(database, list(self.roles.values()))
-            return table is not None and self._scanned(database, table, codes, zone)
-        except (duckdb.ConversionException, duckdb.InvalidInputException, BadRecordError, UnicodeError):
-            return False
-
-    def _scanned(self, database: "DuckDBPyConnection", table: str, codes: Codes, zone: str | None) -> bool:
+    def _scanned(self, database: Connection, table: str, codes: Codes, zone: str | None) -> bool:
+        """Load the table by DuckDB; whether all of its cells are good."""
         kinds, types = self.kinds, described(database, table)
         words = {role: f"CAST({identifier(column)} AS VARCHAR)" for role, column in self.roles.items()}
         labels = [role for role, kind in kinds.items() if kind == LABEL]
@@ -168,7 +162,7 @@ class SalesTable:
         return not database.execute(f"SELECT bool_or(bad) FROM {self.kind}").fetchall()[0][0]
 
     def _code_labels(
-        self, database: "DuckDBPyConnection", table: str, labels: Sequence[str], words: Mapping[str, str], codes: Codes
+        self, database: Connection, table: str, labels: Sequence[str], words: Mapping[str, str], codes: Codes
     ) -> None:
         """Tables with the number of each label as it is written; one scan finds all of them."""
         if not labels:
@@ -180,7 +174,7 @@ class SalesTable:
             known = {name: codes.code(role, text(self.source.decode(cell))) for name, cell in cells.items()}
             put_columns(database, f"code_{role}", {"name": ("VARCHAR", known), "code": ("INTEGER", known.values())})
 
-    def _slowly(self, database: "DuckDBPyConnection", codes: Codes, problems: Problems, stop: bool) -> None:
+    def _slowly(self, database: Connection, codes: Codes, problems: Problems, stop: bool) -> None:
         kinds = self.kinds
         places = {role: self.source.columns.index(self.roles[role]) for role in kinds}
         rows: dict[str, list[Any]] = {"n": [], "naive": [], **{role: [] for role in kinds}}
@@ -253,14 +247,11 @@ def open_table(kind: str, source: Any, columns: Mapping[str, Any], how: ReadOpti
                 f"{found.name} has no column {role!r} (it has {listed_names(found.columns)}): map it with "
                 f"columns='{kind}.{role}=...'."
             )
-    rules: dict[str, str] = {}
-    for role, column in roles.items():
-        cells = ROLES[kind][role][0]
-        if cells in (NUMBER, LEVEL):
-            rules[column] = how.decimal or decimal_rule(shapes_of(found, column)) or ""
-        elif cells in (TIME, END):
-            rules[column] = how.dates or date_rule(shapes_of(found, column)) or ""
-    rules = {column: rule for column, rule in rules.items() if rule in WORDS}
+    numbers, times = (
+        [column for role, column in roles.items() if ROLES[kind][role][0] in kinds]
+        for kinds in ((NUMBER, LEVEL), (TIME, END))
+    )
+    rules = column_rules(found, numbers, times, how.decimal, how.dates)
     notes = tuple(f"{column} of {found.name} is read with {WORDS[rule]}." for column, rule in rules.items())
     data = cast("Source", Rewritten(found, rules)) if rules else found
     return SalesTable(kind, data, roles, how.separator or ";", notes)
@@ -282,7 +273,7 @@ def is_naive(cell: Any) -> bool | None:
         return None
 
 
-def put_columns(database: "DuckDBPyConnection", table: str, columns: Mapping[str, tuple[str, Any]]) -> None:
+def put_columns(database: Connection, table: str, columns: Mapping[str, tuple[str, Any]]) -> None:
     """Create a temporary table from columns of Python values, each with its type."""
     kinds = ", ".join(f"{identifier(name)} {kind}" for name, (kind, _) in columns.items())
     database.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({kinds})")

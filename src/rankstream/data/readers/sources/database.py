@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from secrets import token_hex
+from tempfile import TemporaryDirectory, gettempdir
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rankstream._core.files import whole_file
 from rankstream.data.readers.sources.lines import RawRow
@@ -16,11 +17,12 @@ from rankstream.data.readers.sources.lines import RawRow
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+Connection: TypeAlias = "DuckDBPyConnection"
 FETCH_ROWS = 10_000
 BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # what str.strip takes off
 
 _THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
-_DATABASES: "dict[tuple[int, int | None], DuckDBPyConnection]" = {}
+_DATABASES: dict[tuple[int, int | None], Connection] = {}
 
 
 @contextmanager
@@ -33,16 +35,11 @@ def one_thread() -> Iterator[None]:
         _THREADS.reset(before)
 
 
-def own_database(memory: str | None = None) -> "DuckDBPyConnection":
+def own_database(memory: str | None = None) -> Connection:
     """A database of its own, which leaves what does not fit into memory in the folder for temporary files."""
-    import secrets
-    import tempfile
-
     import duckdb
 
-    config: dict[str, Any] = {
-        "temp_directory": str(Path(tempfile.gettempdir()) / f"rankstream-{secrets.token_hex(16)}")
-    }
+    config: dict[str, Any] = {"temp_directory": str(Path(gettempdir()) / f"rankstream-{token_hex(16)}")}
     config |= {} if _THREADS.get() is None else {"threads": _THREADS.get()}
     config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
     try:
@@ -51,7 +48,7 @@ def own_database(memory: str | None = None) -> "DuckDBPyConnection":
         raise ValueError(f"The memory {memory!r} is not a size: write it as '1GB'.") from None
 
 
-def connected() -> "DuckDBPyConnection":
+def connected() -> Connection:
     """A connection to the database of this process; temporary tables and views are the connection's own.
 
     Opening a database takes 20 ms, a connection to it 0.3 ms, and reading a file needs several.
@@ -66,7 +63,7 @@ def connected() -> "DuckDBPyConnection":
         return _settled(_DATABASES[key].cursor())
 
 
-def _settled(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
+def _settled(connection: Connection) -> Connection:
     import duckdb
 
     connection.execute("SET enable_progress_bar = false").fetchall()
@@ -119,7 +116,7 @@ def speakable(paths: Sequence[Path]) -> bool:
     return True
 
 
-def described(connection: "DuckDBPyConnection", table: str) -> dict[str, str]:
+def described(connection: Connection, table: str) -> dict[str, str]:
     """The columns of a table, and their types."""
     return {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
 
@@ -131,7 +128,7 @@ def unzoned(column: str, kind: str | None) -> str:
 
 def numbered(
     name: str,
-    connection: "DuckDBPyConnection",
+    connection: Connection,
     table: str,
     columns: Sequence[str],
     needed: Sequence[str] | None = None,

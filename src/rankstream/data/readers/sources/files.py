@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rankstream.data.readers.sources.excel import ExcelFiles
-from rankstream.data.readers.sources.frames import Frame
 from rankstream.data.readers.sources.json import JsonFiles
 from rankstream.data.readers.sources.lines import UTF8
 from rankstream.data.readers.sources.preflib import ENDINGS, Ballots
-from rankstream.data.readers.sources.tables import CsvFiles, ParquetFiles, Source
+from rankstream.data.readers.sources.tables import CsvFiles, Frame, ParquetFiles, Source
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs for other things than files
@@ -57,7 +56,6 @@ def open_source(
 
 
 def _encoding(encoding: str | None) -> str:
-    """The name of a text encoding as Python has it."""
     try:
         name = codecs.lookup(encoding or UTF8).name
         "".encode(name)  # some codecs are for bytes

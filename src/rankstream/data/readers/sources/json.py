@@ -39,16 +39,11 @@ class JsonFiles(ScannedFiles):
                     found.add(key)
                     if len(found) > MOST_COLUMNS:
                         break
-        if not found:
-            self._check_first()
+        if not found:  # not even the first record may be one
+            first = next((row for path in self.paths for row in json_rows(path, [], self.encoding)), None)
+            if first is not None and first.wrong is not None:
+                raise ValueError(f"{first.place}: {first.wrong}")
         return sorted(found)
-
-    def _check_first(self) -> None:
-        """Where no record has any key, that the first is one."""
-        for row in (row for path in self.paths for row in json_rows(path, [], self.encoding)):
-            if row.wrong is not None:
-                raise ValueError(f"{row.place}: {row.wrong}")
-            return
 
     def _quick_keys(self) -> set[str] | None:
         """The keys, or None where not all lines are objects that Python would read in the same way."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -104,7 +104,11 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
             raise binary(path)
         while (joint := JOINT.match(rest, place)) is not None and joint.end() < len(rest):
             if rest[joint.end()] == "]" and not joint[1]:
-                _check_end(path, chain([rest[joint.end() + 1 :]], iter(lambda: file.read(MAX_LINE_BYTES), "")))
+                for piece in chain([rest[joint.end() + 1 :]], iter(lambda: file.read(MAX_LINE_BYTES), "")):
+                    if piece.strip():
+                        raise ValueError(
+                            f"{path} continues after its JSON array: write one record per line, or all in one array."
+                        )
                 return
             if (number > 0) != bool(joint[1]):
                 raise _broken(path, number)
@@ -126,10 +130,3 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
 
 def _broken(path: Path, number: int) -> ValueError:
     return ValueError(f"{path}, record {number + 1}: the JSON array is broken here: write one record per line.")
-
-
-def _check_end(path: Path, pieces: Iterable[str]) -> None:
-    """That nothing follows the array."""
-    for piece in pieces:
-        if piece.strip():
-            raise ValueError(f"{path} continues after its JSON array: write one record per line, or all in one array.")

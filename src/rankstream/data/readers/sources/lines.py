@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -56,14 +57,9 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
     """A text file, unpacked if need be; bytes that are not UTF-8 are kept apart, for ``is_text`` to see."""
     name = "utf-8-sig" if encoding == UTF8 else encoding
-    is_packed = path.name.lower().endswith(".gz")
     try:
-        with (gzip.open if is_packed else open)(
-            path, "rt", newline="", encoding=name, errors="surrogateescape"
-        ) as file:
-            yield cast("TextIO", file)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a complete gzip file ({error}): compress it again.") from None
+        with unpacked(path) as file, TextIOWrapper(file, name, "surrogateescape", newline="") as text:
+            yield text
     except UnicodeError as error:
         raise ValueError(f"{path} is not text in {encoding} ({error}): set encoding=... to its encoding.") from None
 
@@ -162,17 +158,22 @@ def _head(lines: Iterator[str]) -> Iterator[str]:
 def csv_header(path: Path, encoding: str = UTF8) -> tuple[list[str], str, bool]:
     """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
     with opened(path, encoding) as file:
-        reader = CsvReader(path, file)
-        header: list[str] = []
-        for _, cells in reader.records():
-            if isinstance(cells, BadRecordError):
-                raise ValueError(f"{path}: {cells}")
-            if cells:
-                header = cells
-                break
-        if not all(map(is_text, header)):
-            raise ValueError(f"{path}: {not_text('a CSV file', encoding)}")
-        return [name.strip() for name in header], reader.delimiter, reader.line == 1
+        return header_in(path, file, encoding)
+
+
+def header_in(path: Path, file: TextIO, encoding: str = UTF8) -> tuple[list[str], str, bool]:
+    """The same of an open file."""
+    reader = CsvReader(path, file)
+    header: list[str] = []
+    for _, cells in reader.records():
+        if isinstance(cells, BadRecordError):
+            raise ValueError(f"{path}: {cells}")
+        if cells:
+            header = cells
+            break
+    if not all(map(is_text, header)):
+        raise ValueError(f"{path}: {not_text('a CSV file', encoding)}")
+    return [name.strip() for name in header], reader.delimiter, reader.line == 1
 
 
 def csv_rows(path: Path, delimiter: str, width: int, encoding: str = UTF8) -> Iterator[RawRow]:

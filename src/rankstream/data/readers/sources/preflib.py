@@ -28,65 +28,45 @@ class Ballots(Files):
 
 def ballot_rows(path: Path, encoding: str = UTF8) -> Iterator[RawRow]:
     """The ballots of one file: (tiers of names, count)."""
-    names = Names()
+    names: dict[str, str] = {}  # of alternatives by their codes, which they bear until they are named
+    codes: dict[str, str] = {}  # of those that were named
+    is_checked = False
     with opened(path, encoding) as file:
         for number, line in enumerate(limited(path, file), 1):
             words, place = line.strip(), f"{path}, line {number}"
             if words.startswith("#") or not words:
-                _note(place, words, names, encoding)
+                _note(place, words, names, codes, encoding)
+                is_checked = False
                 continue
-            if not names.by_code:
+            if not names:
                 raise ValueError(
                     f"{place}: no '# NUMBER ALTERNATIVES: ...' comes before the ballots: use PrefLib's current format."
                 )
-            names.check(place)
+            if not is_checked:
+                _check_names(place, names, codes)
+                is_checked = True
             try:
                 if not is_text(words):
                     raise BadRecordError("malformed", not_text("text", encoding))
                 count, ranking = words.split(":", 1) if ":" in words else ("", words)
-                cells = (_tiers(ranking.strip(), names.by_code), count.strip())
+                cells = (_tiers(ranking.strip(), names), count.strip())
             except BadRecordError as bad:
                 yield RawRow(f"{path}, line", number, (words,), bad)
             else:
                 yield RawRow(f"{path}, line", number, cells)
 
 
-class Names:
-    """The names of alternatives by their codes, which they bear until they are named."""
-
-    def __init__(self) -> None:
-        self.by_code: dict[str, str] = {}
-        self._code_of: dict[str, str] = {}
-        self._checked = True
-
-    def number(self, most: int) -> None:
-        """Let there be this many alternatives."""
-        for code in range(1, most + 1):
-            self.by_code.setdefault(str(code), str(code))
-        self._checked = False
-
-    def give(self, code: str, name: str) -> bool:
-        """Name one; False where another was given the name."""
-        if self._code_of.get(name, code) != code:
-            return False
-        self._code_of.pop(self.by_code.get(code, ""), None)
-        self.by_code[code], self._code_of[name] = name, code
-        self._checked = False
-        return True
-
-    def check(self, place: str) -> None:
-        """That no alternative is called by the code of another, which bears it still."""
-        if self._checked:
-            return
-        for name, code in self._code_of.items():
-            if name != code and self.by_code.get(name) == name:
-                raise ValueError(
-                    f"{place}: the alternative {code} is called {shown(name)}, like another one: rename one of them."
-                )
-        self._checked = True
+def _check_names(place: str, names: dict[str, str], codes: dict[str, str]) -> None:
+    """That no alternative is called by the code of another, which bears it still."""
+    for name, code in codes.items():
+        if name != code and names.get(name) == name:
+            raise ValueError(
+                f"{place}: the alternative {code} is called {shown(name)}, like another one: rename one of them."
+            )
 
 
-def _note(place: str, words: str, names: Names, encoding: str) -> None:
+def _note(place: str, words: str, names: dict[str, str], codes: dict[str, str], encoding: str) -> None:
+    """Take in a line of the header: the number of alternatives, or the name of one."""
     found = HEADER.fullmatch(words)
     if found is None:
         return
@@ -96,9 +76,12 @@ def _note(place: str, words: str, names: Names, encoding: str) -> None:
     if found[2] is None:
         if not (value.isascii() and value.isdecimal()) or not 0 < len(value) < 6:
             raise ValueError(f"{place}: the number of alternatives is {shown(value)}: it must be a whole number.")
-        names.number(int(value))
-    elif not value or not names.give(found[2], value):
+        for code in map(str, range(1, int(value) + 1)):
+            names.setdefault(code, code)
+    elif not value or codes.setdefault(value, found[2]) != found[2]:
         raise ValueError(f"{place}: the name {shown(value)} is empty or used twice: give each its own.")
+    else:
+        names[found[2]] = value
 
 
 def _tiers(ranking: str, names: dict[str, str]) -> tuple[tuple[str, ...], ...]:

@@ -1,15 +1,16 @@
 """Files and data frames, each as a table for DuckDB to group and as rows with their places."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from rankstream.data.readers.sources import lines
 from rankstream.data.readers.sources.database import (
+    Connection,
     connected,
     described,
     identifier,
@@ -21,15 +22,15 @@ from rankstream.data.readers.sources.database import (
 from rankstream.data.readers.sources.lines import UTF8, RawRow
 from rankstream.data.readers.sources.scan import is_plain_csv
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 CSV_BUFFER_BYTES = 8_000_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What a folder says of a column without a value, as in store=__HIVE_DEFAULT_PARTITION__/."""
+LISTS = {"list", "ndarray"}  # names of types of cells, as data frames have them
+PLAIN = {"str", "bool", "float", "date", "datetime", "Timestamp"}
+NOTHING = {"NoneType", "NAType", "NaTType"}
 
 
-class Source(Protocol):
+class Source(ABC):
     """A table of records: quickly grouped by DuckDB where ``table`` has an answer, and slowly walked through.
 
     Both ways must see the same records, or ``table`` must have no answer.
@@ -37,45 +38,30 @@ class Source(Protocol):
 
     name: str
     columns: list[str]
-    count_if_missing: bool
+    count_if_missing = False
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    @abstractmethod
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """What to select the needed columns from; None where only walking is safe."""
 
     def scalar(self, column: str) -> str:
         """The SQL of a column as a plain value, to be cast."""
+        return identifier(column)
 
     def name_of(self, column: str) -> str:
         """The SQL of a column that names things, so that equal names are equal values."""
+        return self.scalar(column)
 
     def decode(self, cell: Any) -> Any:
         """A cell that came from the table as what it stands for."""
+        return cell
 
+    @abstractmethod
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
         """The first records, or all, with their places; of columns that are not needed there may be None."""
 
 
-class Table:
-    """What most sources share."""
-
-    name: str
-    columns: list[str]
-    count_if_missing = False
-
-    def scalar(self, column: str) -> str:
-        """The SQL of a column as a plain value."""
-        return identifier(column)
-
-    def name_of(self, column: str) -> str:
-        """The SQL of a column that names things."""
-        return self.scalar(column)
-
-    def decode(self, cell: Any) -> Any:
-        """A cell as it came."""
-        return cell
-
-
-class Files(Table):
+class Files(Source):
     """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
 
     def __init__(
@@ -95,7 +81,7 @@ class Files(Table):
     def columns_of_files(self) -> list[str]:
         """The columns of the files, which must be the same, or a ValueError."""
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """None: they are read record by record."""
         return None
 
@@ -144,7 +130,7 @@ class ScannedFiles(Files):
         """The SQL of the columns that are folders, to be decoded as cells are."""
         return literal(value)
 
-    def table(self, connection: "DuckDBPyConnection", needed: Sequence[str]) -> str | None:
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
         """The files in one scan, or in one for each set of folders."""
         if not self.is_plain(needed):
             return None
@@ -222,3 +208,56 @@ class ParquetFiles(ScannedFiles):
         """The records, numbered within their file from 0."""
         with connected() as connection:
             yield from numbered(str(path), connection, self.scan([path]), self.own, needed, most)
+
+
+class Frame(Source):
+    """A pandas or polars frame, or an Arrow table."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame.read_all() if hasattr(frame, "read_next_batch") else frame
+        self.name = f"The {type(frame).__module__.split('.')[0]} {type(frame).__name__}"
+        if hasattr(frame, "collect_schema"):
+            names = frame.collect_schema().names()
+        else:
+            names = frame.columns if hasattr(frame, "iloc") else frame.schema.names
+        self.columns = [str(column) for column in names]
+
+    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
+        """The frame where it lies, without a copy; none where a column has objects of several types."""
+        if hasattr(self.frame, "iloc"):
+            series = [self.frame.iloc[:, self.columns.index(column)] for column in needed]
+            if not all(map(_is_plain, series)):
+                return None
+        connection.register("frame", self.frame)
+        return "frame"
+
+    def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
+        """The records, numbered from 0."""
+        if hasattr(self.frame, "iloc"):
+            cells = zip(*(self.frame.iloc[:, place] for place in range(len(self.columns))), strict=True)
+            for number, row in enumerate(islice(cells, most)):
+                yield RawRow(f"{self.name}, row", number, row)
+            return
+        with connected() as connection:
+            connection.register("frame", self.frame)
+            yield from numbered(self.name, connection, "frame", self.columns, None, most)
+
+
+def _is_plain(column: Any) -> bool:
+    """Whether the objects of a pandas column are of one type, or else DuckDB would make text of them in its own way."""
+    if column.dtype.name == "category":
+        return _types(column.cat.categories) <= {"str"}
+    if column.dtype != object:
+        return True
+    types = _types(column)
+    if types <= LISTS:
+        types = _types(list(chain.from_iterable(cell for cell in column if type(cell).__name__ in LISTS)))
+    return len(types) < 2 and types <= PLAIN
+
+
+def _types(cells: Sequence[Any]) -> set[str]:
+    """The types of what is there; what is missing has none."""
+    types = {kind.__name__ for kind in set(map(type, cells))} - NOTHING
+    if len(types) > 1 and not any(type(cell) is float and cell == cell for cell in cells):
+        types.discard("float")
+    return types
