@@ -16,13 +16,13 @@ from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.models.entropy.ensemble import fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.pool import PoolGuide, extend_law, restrict_law
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.parametric.mnl import fit_mnl
 
 ITEMS = ("tea", "pie", "cake", "scone", "none")
 
 
-def law(seed: int = 0) -> Prior:
+def law(seed: int = 0) -> RankingLaw:
     rng = np.random.default_rng(seed)
     moves = rng.gamma(1.0, size=(5, 5))
     chain = markov_chain(ITEMS, rng.dirichlet(np.ones(5)), moves / moves.sum(axis=1, keepdims=True))
@@ -50,7 +50,7 @@ def test_a_law_with_more_items_keeps_what_it_knew() -> None:
     assert 0.5 < share[3] / share[4] / 1.5 < 2.0
 
 
-def counted(truth: Prior, size: int, seed: int, offers: rs.Assortments) -> rs.ChoiceCounts:
+def counted(truth: RankingLaw, size: int, seed: int, offers: rs.Assortments) -> rs.ChoiceCounts:
     rng = np.random.default_rng(seed)
     shares = truth.probabilities(offers)
     counts = rs.ChoiceCounts(offers)

@@ -15,7 +15,7 @@ from rankstream.data.prices import PriceLevels
 from rankstream.decide import best_offer
 from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.models.entropy.pool import law_at_prices
-from rankstream.models.entropy.ranking_laws import Prior, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
 from shell import run
 
@@ -103,7 +103,7 @@ def test_prices_in_common_are_counted_by_how_often_they_were_offered(tmp_path: P
     assert fitted(table, tmp_path).tallies.in_common == pytest.approx(0.5)  # 50 of 100 at 2.00
 
 
-def random_law(offers: Assortments, seed: int) -> Prior:
+def random_law(offers: Assortments, seed: int) -> RankingLaw:
     rng = np.random.default_rng(seed)
     return plackett_luce(offers.items, rng.gamma(1.0, size=(3, offers.n_items)), [0.5, 0.3, 0.2], chains_of(offers))
 

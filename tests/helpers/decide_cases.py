@@ -8,7 +8,7 @@ import numpy as np
 from naive_decide import Constraints
 from rankstream import Assortments, EntropyModel, RankingModel
 from rankstream._core.types import Label
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -55,7 +55,7 @@ def random_offers(random: np.random.Generator, items: tuple[str, ...], nothing: 
     return [[*([items[0]] if nothing else []), *pick.tolist()] for pick in picks]
 
 
-def make_prior(kind: str, items: tuple[str, ...], random: np.random.Generator) -> Prior:
+def make_prior(kind: str, items: tuple[str, ...], random: np.random.Generator) -> RankingLaw:
     n = len(items)
     classes = plackett_luce(items, random.dirichlet(np.ones(n), size=2), random.dirichlet(np.ones(2)))
     chain = markov_chain(items, random.dirichlet(np.ones(n)), moves(random, n))

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, nnls
 
 from rankstream import Assortments
 from rankstream._core.types import Codes, Vec, Words
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 
 
 def vertex(assortments: Assortments, ranking: list[int]) -> Vec:
@@ -214,7 +214,7 @@ def first_visit_probability(arrival: Vec, moves: Vec, ranking: list[int]) -> flo
     return probability
 
 
-def prior_probability(prior: Prior, ranking: list[int]) -> float:
+def prior_probability(prior: RankingLaw, ranking: list[int]) -> float:
     """The probability of one ranking."""
     classes = zip(prior.class_weights, prior.attraction, strict=True)
     chains = zip(prior.chain_weights, prior.arrivals, prior.moves, strict=True)
@@ -224,7 +224,7 @@ def prior_probability(prior: Prior, ranking: list[int]) -> float:
     )
 
 
-def tilted(assortments: Assortments, prior: Prior, duals: Vec) -> tuple[float, Vec]:
+def tilted(assortments: Assortments, prior: RankingLaw, duals: Vec) -> tuple[float, Vec]:
     """log E exp(-<duals, a>) and the tilted choice probabilities, ranking by ranking."""
     rankings = all_rankings(assortments)
     vertices = all_vertices(assortments)

@@ -7,7 +7,7 @@ import numpy as np
 import naive
 from rankstream import Assortments
 from rankstream._core.types import Vec
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.lifts import Chains
 
 
@@ -20,7 +20,7 @@ def lifted(ranking: tuple[int, ...], chains: Chains) -> tuple[int, ...]:
     return tuple(out)
 
 
-def law(prior: Prior) -> dict[tuple[int, ...], float]:
+def law(prior: RankingLaw) -> dict[tuple[int, ...], float]:
     """The probability of every admissible ranking: that of all rankings that are lifted to it."""
     found: dict[tuple[int, ...], float] = {}
     for ranking in permutations(range(len(prior.items))):
@@ -29,7 +29,7 @@ def law(prior: Prior) -> dict[tuple[int, ...], float]:
     return found
 
 
-def tilted(assortments: Assortments, prior: Prior, duals: Vec) -> tuple[float, Vec]:
+def tilted(assortments: Assortments, prior: RankingLaw, duals: Vec) -> tuple[float, Vec]:
     """log E exp(-<duals, a>) and the tilted choice probabilities, admissible ranking by admissible ranking."""
     every = law(prior)
     vertices = np.array([naive.vertex(assortments, list(ranking)) for ranking in every])

@@ -4,10 +4,10 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream.models.entropy import ranking_laws as laws
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 
 
-def a_prior(items: tuple[object, ...], kind: str, seed: int = 0) -> Prior:
+def a_prior(items: tuple[object, ...], kind: str, seed: int = 0) -> RankingLaw:
     random, n_items = np.random.default_rng(seed), len(items)
     classes = laws.plackett_luce(items, random.uniform(0.05, 1.0, (3, n_items)), random.dirichlet(np.ones(3)))
     moves = random.uniform(0.05, 1.0, (n_items, n_items))

@@ -12,7 +12,7 @@ from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.trust import choose_trust
 from rankstream.oracles.tables.lattice import TooManyUnionsError
@@ -24,7 +24,7 @@ def large(seed: int = 0, choices: int = 4000) -> tuple[simulate.Market, ChoiceCo
     return market, next(market.stream(first=choices))
 
 
-def a_prior(items: tuple[Label, ...]) -> Prior:
+def a_prior(items: tuple[Label, ...]) -> RankingLaw:
     """Two classes and a chain."""
     random, size = np.random.default_rng(0), len(items)
     moves = random.dirichlet(np.ones(size), size=size)

@@ -20,7 +20,7 @@ from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.guides import GUIDES, PRICED, guides_for
-from rankstream.models.entropy.ranking_laws import Prior, SampledLaw, markov_chain, mix
+from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw, markov_chain, mix
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import chains_of, closed_offers, lift, pairs_of, steps_down, tail_sums
 from rankstream.models.parametric.falling_demand import fit_falling_class
@@ -46,7 +46,7 @@ def choices(size: int = 60) -> ChoiceCounts:
     return ChoiceCounts(SEEN, np.concatenate([random.multinomial(size, part / part.sum()) for part in parts]))
 
 
-def a_prior(offers: Assortments, kind: str, seed: int = 0) -> Prior:
+def a_prior(offers: Assortments, kind: str, seed: int = 0) -> RankingLaw:
     random, n_items, order = np.random.default_rng(seed), offers.n_items, chains_of(offers)
     weights = random.dirichlet(np.ones(2))
     classes = plackett_luce(offers.items, random.uniform(0.05, 1.0, (2, n_items)), weights, order)
@@ -55,7 +55,9 @@ def a_prior(offers: Assortments, kind: str, seed: int = 0) -> Prior:
     moves = random.uniform(0.05, 1.0, (n_items, n_items))
     np.fill_diagonal(moves, 0.0)
     plain = markov_chain(offers.items, random.dirichlet(np.ones(n_items)), moves / moves.sum(axis=1, keepdims=True))
-    chain = Prior(plain.items, plain.class_weights, plain.attraction, np.ones(1), plain.arrivals, plain.moves, order)
+    chain = RankingLaw(
+        plain.items, plain.class_weights, plain.attraction, np.ones(1), plain.arrivals, plain.moves, order
+    )
     return mix([classes, chain], [0.4, 0.6])
 
 
@@ -212,7 +214,7 @@ def test_other_orders_and_priors_are_refused() -> None:
     general = Assortments(SEEN.offers, SEEN.items, [*SEEN.order, ("tea @ 3.00", "pie @ 5.00")])
     with pytest.raises(ValueError, match=r"^Maximum entropy needs an order made of chains.*: use 'nearest'\.$"):
         estimate(ChoiceCounts(general, choices().tallies), method="max-entropy")
-    with pytest.raises(ValueError, match=r"^With an order of the items, .*'held-out', a Prior or a Stack\.$"):
+    with pytest.raises(ValueError, match=r"^With an order of the items, .*'held-out', a RankingLaw or a Stack\.$"):
         fit_max_entropy(choices(), "default")
     with pytest.raises(ValueError, match="have different orders"):
         SoftLattice(SEEN, plackett_luce(SEEN.items, np.ones(6)))

@@ -22,7 +22,7 @@ from rankstream._core.threads import crew, thread_count
 from rankstream._core.types import Vec
 from rankstream.estimation.task import Task
 from rankstream.models.entropy import soft_kernels, soft_lattice
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.oracles import DenseOracle
 from rankstream.oracles.tables import dense, dense_kernels
@@ -83,7 +83,7 @@ def test_numba_says_how_many_threads_there_are(always_shared: pytest.MonkeyPatch
     assert used[0] > used[1]
 
 
-def random_prior(offers: Assortments, seed: int) -> Prior:
+def random_prior(offers: Assortments, seed: int) -> RankingLaw:
     random, n = np.random.default_rng(seed), offers.n_items
     moves = random.uniform(0.01, 1.0, (n, n))
     laws = [plackett_luce(offers.items, random.uniform(0.1, 1.0, n)) for _ in range(3)]

@@ -11,6 +11,7 @@ import lazy_loader
 T = TypeVar("T")
 NAMES: dict[str, str] = {
     "baselines.fit_column_generation": "baselines.fit",
+    "models.Prior": "models.RankingLaw",
     "models.stacked_prior": "models.fit_prior",
     "oracles.BranchOracle": "oracles.SearchOracle",
     "oracles.LazyOracle": "oracles.CachingOracle",

@@ -21,7 +21,7 @@ from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.entropy.soft_lattice import shared_programs
 from rankstream.models.fit_warnings import interval_words
@@ -375,7 +375,7 @@ class _Dense:
         first: EntropyFit | None,
     ) -> None:  # fmt: skip
         self.method, self.seed, self.warm = method, seed, warm
-        self.refit_prior = refit_prior and not isinstance(method.prior, Prior)
+        self.refit_prior = refit_prior and not isinstance(method.prior, RankingLaw)
         self.first = first or fit_max_entropy(
             counts, method.prior, trust=method.trust, tolerance=method.tolerance_nats,
             max_rounds=method.max_rounds, seed=seed, watch=watch,

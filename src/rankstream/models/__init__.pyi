@@ -8,7 +8,7 @@ from .entropy.ensemble import fit_prior as fit_prior
 from .entropy.fit import EntropyFit as EntropyFit
 from .entropy.fit import fit_max_entropy as fit_max_entropy
 from .entropy.model import EntropyModel as EntropyModel
-from .entropy.ranking_laws import Prior as Prior
+from .entropy.ranking_laws import RankingLaw as RankingLaw
 from .entropy.ranking_laws import markov_chain as markov_chain
 from .entropy.ranking_laws import mix as mix
 from .entropy.ranking_laws import plackett_luce as plackett_luce

@@ -11,7 +11,7 @@ from rankstream.decide.engines.lists import Lists, make_lists
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.models.entropy.completion import TiltedRankings
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, plackett_luce
 from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
@@ -23,7 +23,7 @@ N_DRAWN_RANKINGS = 2000
 DRAWS_AT_ONCE = 100  # between two questions whether there is still time
 
 
-def law_of(model: Any) -> Prior:
+def law_of(model: Any) -> RankingLaw:
     """A parametric model as a law over rankings."""
     if isinstance(model, LogitModel):
         return plackett_luce(model.items, model.attraction)

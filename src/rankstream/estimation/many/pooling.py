@@ -23,7 +23,7 @@ from rankstream.estimation.many.work import in_parallel
 from rankstream.models.entropy.ensemble import MIN_HELD_OUT_OFFERS, MIN_REFIT_WEIGHT, fit_stack, score_pool
 from rankstream.models.entropy.guides import CHAIN, GUIDES, TASTE, Guide, guides_for
 from rankstream.models.entropy.pool import PoolGuide, guides_with
-from rankstream.models.entropy.ranking_laws import Prior, mix
+from rankstream.models.entropy.ranking_laws import RankingLaw, mix
 
 GROUPS = 4
 """Markets are dealt out to as many groups; the pool of each is what the others say, so that no market is its own."""
@@ -39,10 +39,10 @@ MOST_COORDINATES, MOST_ITEMS = 4000, 40
 class NodePool:
     """What the markets below one node of the tree of names borrow: a law for each group of them, from the others."""
 
-    laws: tuple[Prior, ...]
+    laws: tuple[RankingLaw, ...]
     groups: dict[str, int]
 
-    def law(self, child: str) -> Prior:
+    def law(self, child: str) -> RankingLaw:
         """The law for one child; one that was not there when the pool was made belongs to some group all the same."""
         return self.laws[self.groups.get(child, int(digest_of(child)[:7], 16) % len(self.laws))]
 
@@ -97,13 +97,13 @@ class Pools:
             raise ValueError(f"{path} is damaged ({type(error).__name__}): run with pool=True again.") from None
 
 
-def _content(law: Prior) -> dict[str, Any]:
+def _content(law: RankingLaw) -> dict[str, Any]:
     order = {"order": [list(chain) for chain in law.order]} if law.order else {}
     return {"items": list(law.items)} | law.to_content() | order
 
 
-def _law(content: dict[str, Any]) -> Prior:
-    return Prior.from_content(content["items"], content, tuple(map(tuple, content.get("order", ()))))
+def _law(content: dict[str, Any]) -> RankingLaw:
+    return RankingLaw.from_content(content["items"], content, tuple(map(tuple, content.get("order", ()))))
 
 
 def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:

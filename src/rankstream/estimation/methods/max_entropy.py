@@ -10,7 +10,7 @@ from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.pool import PoolGuide
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
@@ -27,7 +27,7 @@ class MaxEntropy:
 
     Parameters
     ----------
-    prior : "held-out", "default", "stacked", Prior or PoolGuide
+    prior : "held-out", "default", "stacked", RankingLaw or PoolGuide
         What the fit starts from, and what decides where there are no data. ``"held-out"``: logit, latent classes of
         several sizes, normal taste, Markov chain and uniform, weighted by how well they predict held-out offers.
         The other two are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three
@@ -46,7 +46,7 @@ class MaxEntropy:
 
     name: ClassVar[str] = "max-entropy"
     tolerance: ClassVar[str] = "tolerance_nats"
-    prior: Prior | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out"
+    prior: RankingLaw | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out"
     trust: float | Literal["auto"] | None = "auto"
     tolerance_nats: float = 1e-3
     max_rounds: int = 1000

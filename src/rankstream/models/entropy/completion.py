@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import lift
 from rankstream.models.parametric.em_kernels import next_visit
@@ -89,7 +89,9 @@ class TiltedRankings:
         return state
 
 
-def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: int = 3, seed: int = 0) -> RankingModel:
+def redraw(
+    model: RankingModel, assortments: Assortments, guide: RankingLaw, draws: int = 3, seed: int = 0
+) -> RankingModel:
     """The same probabilities on these offers, and a guide's opinion on all others.
 
     Every ranking is drawn again from the guide given its choices from the offers: a(ranking) and with it the fit and
@@ -101,7 +103,7 @@ def redraw(model: RankingModel, assortments: Assortments, guide: Prior, draws: i
         The model to redraw.
     assortments : Assortments
         The offers whose probabilities stay.
-    guide : Prior
+    guide : RankingLaw
         Who decides the rest. All three must have the same items in the same order.
     draws : int
         How often each ranking is drawn again: the model grows at most by this factor.

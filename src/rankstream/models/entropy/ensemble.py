@@ -22,7 +22,7 @@ from rankstream.models.entropy.guides import (
     Guide,
     guides_for,
 )
-from rankstream.models.entropy.ranking_laws import Prior, mix
+from rankstream.models.entropy.ranking_laws import RankingLaw, mix
 
 LOG = logging.getLogger("rankstream")
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
@@ -58,7 +58,7 @@ class Stack:
     misfit: float | None = None
 
     @property
-    def prior(self) -> Prior:
+    def prior(self) -> RankingLaw:
         """The mixture of all guides that carry weight."""
         return mix([guide.law() for guide in self.guides], self.weights.tolist())
 
@@ -104,7 +104,7 @@ class Fold:
     test: ChoiceCounts
     guides: dict[str, FittedGuide]
 
-    def prior(self, stack: Stack) -> Prior:
+    def prior(self, stack: Stack) -> RankingLaw:
         """The mixture of a stack, as fitted without the offers held out."""
         chosen = [self.guides[guide.guide.name].law() for guide in stack.guides]
         return mix(chosen, stack.weights.tolist())
@@ -147,7 +147,7 @@ def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatche
     return Stack(fitted, np.array(QUICK_WEIGHTS))
 
 
-def fit_prior(counts: ChoiceCounts, seed: int = 0) -> Prior:
+def fit_prior(counts: ChoiceCounts, seed: int = 0) -> RankingLaw:
     """The law over rankings behind ``fit_quick_stack``, such as for ``redraw``."""
     return fit_quick_stack(counts, seed).prior
 

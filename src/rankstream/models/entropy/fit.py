@@ -16,7 +16,7 @@ from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_st
 from rankstream.models.entropy.guides import GUIDES
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
-from rankstream.models.entropy.ranking_laws import Prior, SampledLaw
+from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice, program_of
 from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
 from rankstream.models.lifts import chains_of
@@ -90,7 +90,7 @@ class EntropyFit:
 @old_keywords(max_evaluations="max_rounds")
 def fit_max_entropy(
     counts: ChoiceCounts,
-    prior: Prior | Stack | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out",
+    prior: RankingLaw | Stack | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out",
     *,
     trust: float | Literal["auto"] | None = "auto",
     tolerance: float = 1e-3,
@@ -111,7 +111,7 @@ def fit_max_entropy(
     ----------
     counts : ChoiceCounts
         The choices; offers without any are left out.
-    prior : Prior, Stack, PoolGuide or str
+    prior : RankingLaw, Stack, PoolGuide or str
         ``"held-out"`` fits and weighs guides by what they predict of held-out offers (``fit_stack``), and a PoolGuide
         is weighed with them; ``"default"``
         mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"`` weighs these three.
@@ -170,7 +170,7 @@ def fit_max_entropy(
     return found
 
 
-def _program(offers: Assortments, prior: Prior, most_states: int) -> SoftLattice | None:
+def _program(offers: Assortments, prior: RankingLaw, most_states: int) -> SoftLattice | None:
     """The exact program over all rankings, where it is not too large."""
     try:
         return program_of(offers, prior, most_states)
@@ -178,7 +178,7 @@ def _program(offers: Assortments, prior: Prior, most_states: int) -> SoftLattice
         return None
 
 
-def _untilted(prior: Prior, offers: Assortments, stack: Stack | None, trusts: dict[str, float]) -> EntropyFit:
+def _untilted(prior: RankingLaw, offers: Assortments, stack: Stack | None, trusts: dict[str, float]) -> EntropyFit:
     """The prior as it is, of any size: its probabilities need no program."""
     duals = np.zeros(offers.n_coordinates)
     model = EntropyModel(prior, offers, duals)
@@ -186,14 +186,14 @@ def _untilted(prior: Prior, offers: Assortments, stack: Stack | None, trusts: di
 
 
 def _prior(
-    data: ChoiceCounts, prior: Prior | Stack | PoolGuide | str, seed: int, watch: Watch
-) -> tuple[Prior, Stack | None]:
-    if isinstance(prior, Prior):
+    data: ChoiceCounts, prior: RankingLaw | Stack | PoolGuide | str, seed: int, watch: Watch
+) -> tuple[RankingLaw, Stack | None]:
+    if isinstance(prior, RankingLaw):
         return prior, None
     chains_of(data.assortments)  # which refuses orders of other kinds
     if data.assortments.order and prior in ("default", "stacked"):
         raise ValueError(
-            "With an order of the items, such as price levels, the prior must be 'held-out', a Prior or a Stack."
+            "With an order of the items, such as price levels, the prior must be 'held-out', a RankingLaw or a Stack."
         )
     if isinstance(prior, Stack):
         return prior.prior, prior
@@ -205,4 +205,4 @@ def _prior(
         weighed = prior == "stacked"
         stack = fit_stack(data, QUICK_GUIDES, seed, watch) if weighed else fit_quick_stack(data, seed, watch)
         return stack.prior, None
-    raise ValueError(f"Unknown prior {prior!r}: give a Prior, 'held-out', 'default' or 'stacked'.")
+    raise ValueError(f"Unknown prior {prior!r}: give a RankingLaw, 'held-out', 'default' or 'stacked'.")

@@ -12,7 +12,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.models.entropy.ranking_laws import Prior, markov_chain, mix, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.latent_class import fit_latent_class
@@ -86,7 +86,7 @@ class Guide:
         return _by_likelihood(self, ends)
 
 
-def _flat(offers: Assortments) -> Prior:
+def _flat(offers: Assortments) -> RankingLaw:
     return plackett_luce(offers.items, np.ones(offers.n_items), order=chains_of(offers))
 
 
@@ -108,7 +108,7 @@ class FittedGuide:
     weights: Vec
     steps: int = 0
 
-    def law(self) -> Prior:
+    def law(self) -> RankingLaw:
         """The rankings behind it."""
         return mix([_law(model) for model in self.models], self.weights.tolist())
 
@@ -119,8 +119,8 @@ class FittedGuide:
         return total
 
 
-def _law(model: Any) -> Prior:
-    if isinstance(model, Prior):
+def _law(model: Any) -> RankingLaw:
+    if isinstance(model, RankingLaw):
         return model
     if hasattr(model, "transitions"):
         return markov_chain(model.items, model.arrival, model.transitions)

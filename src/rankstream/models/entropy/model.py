@@ -12,7 +12,7 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.base import finite_array
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.lifts import pairs_of
 from rankstream.models.rankings import DenseModel, RankingModel
 
@@ -44,7 +44,7 @@ class EntropyModel(DenseModel):
 
     FORMAT: ClassVar[str] = "rankstream-entropy-model"
     VERSION: ClassVar[int] = 2  # of models that respect an order; others are written as version 1
-    prior: Prior
+    prior: RankingLaw
     assortments: Assortments
     duals: Vec
     items: tuple[Label, ...] = field(init=False)
@@ -199,7 +199,7 @@ class EntropyModel(DenseModel):
         order = tuple(tuple(chain) for chain in content.get("order", ()))
         if any(type(code) is not int for chain in order for code in chain):
             raise ValueError("an item number of its order is not whole")
-        prior = Prior.from_content(items, content["prior"], order)
+        prior = RankingLaw.from_content(items, content["prior"], order)
         offers = [[items[code] for code in offer] for offer in content["offers"]]
         return cls(
             prior, Assortments(offers, items, pairs_of(order, items)), finite_array("duals", content["duals"], (-1,))

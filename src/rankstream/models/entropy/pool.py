@@ -11,7 +11,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import split_label
 from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
-from rankstream.models.entropy.ranking_laws import Prior, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.mnl import fit_mnl
@@ -31,7 +31,7 @@ class PoolGuide(Guide):
 
     name: str = "pool"
     family: str = "pool"
-    prior: Prior = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
+    prior: RankingLaw = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
 
     def fit(
         self,
@@ -46,7 +46,7 @@ class PoolGuide(Guide):
         """The law over the items of these counts."""
         return FittedGuide(self, (self.law(counts),), np.ones(1))
 
-    def law(self, counts: ChoiceCounts) -> Prior:
+    def law(self, counts: ChoiceCounts) -> RankingLaw:
         """The pool over the items of these counts, in their order."""
         items, known = counts.assortments.items, set(self.prior.items)
         if counts.assortments.order or self.prior.order:
@@ -66,7 +66,7 @@ def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
     return (*own, pool)
 
 
-def law_at_prices(prior: Prior, counts: ChoiceCounts) -> Prior:
+def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
     """The law over the items of these counts at their own price levels, which need not be those of the law.
 
     A level attracts by what it and the dearer levels of its item are worth together (``lifting``). Between two prices
@@ -101,7 +101,7 @@ def _levels(labels: Sequence[Label]) -> dict[Label, list[tuple[float, int]]]:
     return found
 
 
-def restrict_law(prior: Prior, items: Sequence[Label]) -> Prior:
+def restrict_law(prior: RankingLaw, items: Sequence[Label]) -> RankingLaw:
     """The law of the rankings of some of the items, as they follow each other in rankings of all.
 
     A Plackett-Luce class keeps its attractions; a chain is watched only while it is at one of the items.
@@ -115,7 +115,7 @@ def restrict_law(prior: Prior, items: Sequence[Label]) -> Prior:
     attraction = np.maximum(prior.attraction[:, kept], MIN_ATTRACTION)
     chains = [_watched(arrival, moves, kept) for arrival, moves in zip(prior.arrivals, prior.moves, strict=True)]
     size = len(items)
-    return Prior(
+    return RankingLaw(
         tuple(items), prior.class_weights, attraction / attraction.sum(axis=1, keepdims=True), prior.chain_weights,
         np.array([arrival for arrival, _ in chains]).reshape(-1, size),
         np.array([moves for _, moves in chains]).reshape(-1, size, size),
@@ -146,7 +146,7 @@ def _shares(numbers: Vec) -> Vec:
     return positive / total
 
 
-def extend_law(prior: Prior, items: Sequence[Label], worth: Mapping[Any, float]) -> Prior:
+def extend_law(prior: RankingLaw, items: Sequence[Label], worth: Mapping[Any, float]) -> RankingLaw:
     """The law with more items, each as attractive beside those it knows as ``worth`` says.
 
     >>> law = extend_law(plackett_luce(["tea"], [1.0]), ["pie", "tea"], {"tea": 1.0, "pie": 3.0})
@@ -169,7 +169,7 @@ def extend_law(prior: Prior, items: Sequence[Label], worth: Mapping[Any, float])
         arrivals.append(begin)
         table = [begin if new[row] else spread(steps[old[row]]) for row in range(size)]
         moves.append(_moving(np.array(table)))
-    return Prior(
+    return RankingLaw(
         tuple(items), prior.class_weights, _shares(attraction), prior.chain_weights,
         np.array(arrivals).reshape(-1, size), np.array(moves).reshape(-1, size, size),
     )  # fmt: skip

@@ -17,7 +17,7 @@ ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class RankingLaw:
     """A distribution over rankings of ``items``: Plackett-Luce classes and, with the rest of the weight, Markov chains.
 
     A class ranks from the top, in proportion to attraction; a chain ranks by first visits. A ValueError names what has
@@ -80,7 +80,7 @@ class Prior:
         return {name: getattr(self, name).tolist() for name in ARRAYS}
 
     @classmethod
-    def from_content(cls, items: Sequence[Label], content: Mapping[str, Any], order: Chains) -> "Prior":
+    def from_content(cls, items: Sequence[Label], content: Mapping[str, Any], order: Chains) -> "RankingLaw":
         """Return the law over these items whose arrays ``to_content`` wrote."""
         size = len(items)
         shapes = {"attraction": (-1, size), "arrivals": (-1, size), "moves": (-1, size, size)}
@@ -123,7 +123,7 @@ class Prior:
         return lift(out, self.order)
 
 
-def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,), order: Chains = ()) -> Prior:
+def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,), order: Chains = ()) -> RankingLaw:
     """A mixture of Plackett-Luce models; one row of attractions per class.
 
     With an ``order``, an item is chosen by what it and those after it in its chain attract together.
@@ -134,28 +134,28 @@ def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)
     """
     n_items = len(items)
     table = np.atleast_2d(np.array(attraction, dtype=np.float64))
-    return Prior(
+    return RankingLaw(
         tuple(items), np.array(weights, dtype=np.float64), table / table.sum(axis=1, keepdims=True),
         np.zeros(0), np.zeros((0, n_items)), np.zeros((0, n_items, n_items)), order,
     )  # fmt: skip
 
 
-def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> Prior:
+def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> RankingLaw:
     """The first-visit orders of one Markov chain."""
     n_items = len(items)
-    return Prior(
+    return RankingLaw(
         tuple(items), np.zeros(0), np.zeros((0, n_items)), np.ones(1),
         np.array(arrival, dtype=np.float64)[np.newaxis], np.array(moves, dtype=np.float64)[np.newaxis],
     )  # fmt: skip
 
 
-def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
+def mix(parts: Sequence[RankingLaw], weights: Sequence[float]) -> RankingLaw:
     """Several priors over the same items, as one."""
     if any(part.items != parts[0].items for part in parts):
         raise ValueError("Priors over different items cannot be mixed: give the same items in the same order.")
     if any(part.order != parts[0].order for part in parts):
         raise ValueError("Priors that respect different orders cannot be mixed: give all of them the same chains.")
-    return Prior(
+    return RankingLaw(
         parts[0].items,
         np.concatenate([weight * part.class_weights for part, weight in zip(parts, weights, strict=True)]),
         np.concatenate([part.attraction for part in parts]),
@@ -169,7 +169,9 @@ def mix(parts: Sequence[Prior], weights: Sequence[float]) -> Prior:
 class SampledLaw:
     """Rankings sampled from a prior, as likely as they are frequent before they are tilted."""
 
-    def __init__(self, assortments: Assortments, prior: Prior, size: int, seed: int, watch: Watch = unwatched) -> None:
+    def __init__(
+        self, assortments: Assortments, prior: RankingLaw, size: int, seed: int, watch: Watch = unwatched
+    ) -> None:
         from rankstream.data.vertex_kernels import vertex  # compiled, as above
 
         self.assortments, self.items = assortments, prior.items

@@ -10,7 +10,7 @@ from rankstream.models.entropy.ensemble import Stack
 from rankstream.models.entropy.fit import EntropyFit
 from rankstream.models.entropy.guides import CHAIN, GUIDES, PRICED, TASTE, UNIFORM, FittedGuide, Guide
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.ranking_laws import Prior, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
@@ -39,7 +39,7 @@ def saved_fit(model: Any) -> EntropyFit | None:
     return EntropyFit(model, model.assortments, model.duals, fitted, 0.0, 0, True, False, trust, stack)
 
 
-def _split(prior: Prior, weights: Mapping[str, float]) -> tuple[tuple[FittedGuide, ...], Vec]:
+def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[FittedGuide, ...], Vec]:
     """Split a mixture into its guides, and return their weights.
 
     The prior has the classes of one guide after the other, and of each guide one end of EM after the other. Noted
@@ -67,11 +67,11 @@ def _split(prior: Prior, weights: Mapping[str, float]) -> tuple[tuple[FittedGuid
     return tuple(guides), np.array(exact)
 
 
-def _chain(prior: Prior) -> MarkovChainModel:
+def _chain(prior: RankingLaw) -> MarkovChainModel:
     return MarkovChainModel(items=prior.items, arrival=prior.arrivals[0], transitions=prior.moves[0], **UNKNOWN)
 
 
-def _model(guide: Guide, prior: Prior, block: slice) -> Any:
+def _model(guide: Guide, prior: RankingLaw, block: slice) -> Any:
     """The classes of one end of EM as the model that refits begin from."""
     mixture, attraction = prior.class_weights[block] / prior.class_weights[block].sum(), prior.attraction[block]
     if guide is UNIFORM:

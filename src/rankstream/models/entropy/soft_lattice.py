@@ -12,7 +12,7 @@ from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
-from rankstream.models.entropy.ranking_laws import Prior
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.lifts import chains_of, closed_offers
 from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
@@ -32,7 +32,7 @@ class SoftLattice:
     lifted, offers are closed (see ``lifting``), and what is chosen is that of the lifted ranking.
     """
 
-    def __init__(self, assortments: Assortments, prior: Prior, most_states: int = MOST_STATES) -> None:
+    def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> None:
         if assortments.items != prior.items:
             raise ValueError("The prior and the assortments have different items: use the same items in both.")
         if chains_of(assortments) != prior.order:
@@ -72,7 +72,7 @@ class SoftLattice:
         self._parts: dict[int, list[list[Codes]]] = {}
         self._prepare()
 
-    def with_prior(self, prior: Prior) -> "SoftLattice":
+    def with_prior(self, prior: RankingLaw) -> "SoftLattice":
         """The same program for another prior over the same items; what does not depend on the prior is shared."""
         other = copy(self)
         other.prior = prior
@@ -233,7 +233,7 @@ def shared_programs() -> Iterator[None]:
         _SHARED.reset(token)
 
 
-def program_of(assortments: Assortments, prior: Prior, most_states: int = MOST_STATES) -> SoftLattice:
+def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> SoftLattice:
     """Return the program of offers for a prior; within ``shared_programs``, that of the same offers is made once."""
     known = _SHARED.get()
     if known is None:

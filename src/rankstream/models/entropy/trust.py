@@ -11,7 +11,7 @@ from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.entropy.ensemble import Fold, Stack
-from rankstream.models.entropy.ranking_laws import Prior, SampledLaw
+from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 
 TRIED_TRUSTS = (None, 300.0, 100.0, 30.0, 10.0, 3.0)
@@ -173,7 +173,7 @@ class _HeldOut:
     So the choice probabilities of the held-out offers come with every evaluation.
     """
 
-    def __init__(self, program: Tilted, prior: Prior, counts: ChoiceCounts, fold: Fold) -> None:
+    def __init__(self, program: Tilted, prior: RankingLaw, counts: ChoiceCounts, fold: Fold) -> None:
         self.program, self.size = program, counts.assortments.n_coordinates
         self.untilted = prior.probabilities(fold.test.assortments)
         whole = counts.assortments
