@@ -179,7 +179,7 @@ def test_refits_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10**6))
     monkeypatch.setattr("rankstream.decide.best.process_time", lambda: float(next(ticks)))
     model = estimate(COUNTS, method="mnl").model
-    hurried = best_offer(model, MARGINS, counts=COUNTS, budget=float(uncertainty.MIN_REPLICATES - 5))
+    hurried = best_offer(model, MARGINS, counts=COUNTS, budget=float(uncertainty.MIN_REPLICATES - 3))
     assert hurried.interval is None
     assert hurried.context is not None
     assert hurried.context.refits == 0
