@@ -20,7 +20,7 @@ from rankstream.streams.runs.growth import extend_rankings, grow, tie_rule
 MAX_COORDINATES_REFIT = 250  # up to which a maximum-entropy model is fitted whenever an item joins
 SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins
 MAX_PROGRAM_COORDINATES = 10_000  # beyond which they are built no more once offers join
-PROGRAM_BYTES = 64e6  # of a program's table: ten markets of 30 items share a learner (benchmarks/learner_memory.py)
+PROGRAM_BYTES = 16e6  # of a table, which is made in 0.1 s: ten markets grow at once (benchmarks/learner_memory.py)
 COORDINATES_PER_CHOICE = 200  # whose work a choice pays for
 MAX_COORDINATES = 1_000_000  # beyond which offers leave
 KEPT_SHARE = 0.75  # of the coordinates then
