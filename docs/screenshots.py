@@ -35,7 +35,9 @@ def picture(browser: Browser, url: str, name: str, scheme: str, wait: str = "", 
         page.locator("body[data-begun]").wait_for(timeout=120_000)
         page.get_by_role("checkbox", name="juice").uncheck()
         page.locator(wait).first.wait_for(timeout=400_000)
-    page.screenshot(path=IMAGES / name)
+    end = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
+    height = min(TALL, end + 24)  # no empty space below a short page
+    page.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": width, "height": height})
     context.close()
 
 
