@@ -112,7 +112,7 @@ def test_too_much_at_once(tmp_path: Path) -> None:
         assert "more than 1 different offers" in error(opened.send("cafe", [CAKE]))[1]
         assert error(opened.send("bar", [TEA])) == (
             409,
-            "No more markets are allowed than 1: purge one first, or raise the limit.",
+            "The limit on markets (1) is reached: purge one first, or raise the limit.",
         )
         assert len(logged(opened)) == 3
 

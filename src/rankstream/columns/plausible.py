@@ -368,20 +368,11 @@ def probability_range(
     labels = as_offer("The offer", offer)
     if plain(item) not in labels:
         raise ValueError(f"The item {item!r} is not in the offer {labels!r}: choose one that is.")
+    margins = {label: 1.0 if label == plain(item) else 0.0 for label in labels}
     return revenue_range(
-        data,
-        labels,
-        {label: 1.0 if label == plain(item) else 0.0 for label in labels},
-        tolerance,
-        assortments=assortments,
-        region=region,
-        confidence=confidence,
-        accuracy=accuracy,
-        budget=budget,
-        oracle=oracle,
-        ties=ties,
-        seed=seed,
-    )
+        data, labels, margins, tolerance, assortments=assortments, region=region, confidence=confidence,
+        accuracy=accuracy, budget=budget, oracle=oracle, ties=ties, seed=seed,
+    )  # fmt: skip
 
 
 def known_offer(offer: Iterable[Label], assortments: Assortments) -> tuple[Label, ...]:

@@ -16,7 +16,7 @@ REFUSALS: dict[str, tuple[Any, ...]] = {
         409, "This market would have more than {most:,} offers at different prices: round prices to a few.",
     ),
     "market_items": (409, "This market would have more than {most:,} different items: use several markets."),
-    "markets": (409, "No more markets are allowed than {most:,}: purge one first, or raise the limit."),
+    "markets": (409, "The limit on markets ({most:,}) is reached: purge one first, or raise the limit."),
     "waiting": (429, "{most:,} batches are waiting to be written: send this again later.", 1),
     "events": (429, "{most:,} clients are already listening to events: close one, or try later.", 10),
     "asked": (413, "The request has {number:,} offers and may have {most:,}: split it."),
