@@ -7,7 +7,7 @@ import pytest
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts, EntropyModel
-from rankstream._core.types import Label
+from rankstream._core.types import Codes, Label
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy.ensemble import Stack, fit_stack
@@ -82,3 +82,28 @@ def test_a_large_market_is_predicted_as_well_as_by_its_best_guide() -> None:
     ours = fit_max_entropy(counts, stack).model.probabilities(market.test)
     logit = rs.baselines.fit_mnl(counts).probabilities(market.test)
     assert np.sqrt(np.mean((ours - truth) ** 2)) <= 1.1 * np.sqrt(np.mean((logit - truth) ** 2))
+
+
+def test_offers_beyond_the_program_are_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b"), ("c", "d"), ("e", "f")], tuple("abcdef"))
+    duals = np.array([0.3, 0.0, 0.0, -0.2, 0.5, 0.0])
+    model, asked = (
+        EntropyModel(a_prior(offers.items), offers, duals),
+        Assortments([("a", "c"), ("b", "e")], offers.items),
+    )
+    exact = model.probabilities(asked)
+    small = EntropyModel(model.prior, offers, duals)
+    assert np.isnan(small.exact_probabilities(asked, max_states=2)).all()  # the program alone has 8 sets
+    assert small.exact_probabilities(asked, max_states=8) == pytest.approx(exact)  # one at a time, in at most 17 sets
+    draws, draw = [], EntropyModel.draw_orders
+
+    def counted(self: EntropyModel, size: int, random: np.random.Generator) -> Codes:
+        draws.append(size)
+        return draw(self, size, random)
+
+    monkeypatch.setattr(EntropyModel, "draw_orders", counted)
+    monkeypatch.setattr(EntropyModel, "exact_probabilities", lambda _, one: np.full(one.n_coordinates, np.nan))
+    for number, offer in enumerate(asked.offers):
+        one = small.probabilities(Assortments([offer], offers.items))
+        assert one == pytest.approx(exact[2 * number : 2 * number + 2], abs=0.04)
+    assert draws == [4000]

@@ -173,7 +173,7 @@ def test_files_without_an_order_are_of_version_1() -> None:
 
 
 def test_beyond_the_states_of_a_program_rankings_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "MOST_STATES", 3)
+    monkeypatch.setattr(entropy, "MAX_STATES", 3)
     monkeypatch.setattr(entropy, "SAMPLES", 800)
     found = fit_max_entropy(choices(), a_prior(SEEN, "classes"))
     assert found.approximate

@@ -19,6 +19,7 @@ from rankstream.streams.pace import may_serve
 from rankstream.streams.proofs import SERVICE_GROWTH, StreamProof
 
 NOTE = "background"
+QUICK_STATES = 2**11  # of a program made in milliseconds, between two batches (benchmarks/learner_memory.py)
 FRESH_SECONDS = 10.0  # after which a model that is served is refitted, however few the new choices are of all
 REFRESH_SECONDS = 10.0  # of processor time after which a refresh ends with what it has, as other markets wait
 REFRESH_TIMEOUT = 15.0  # seconds by the clock, where the processor is busy with other things: models grow old meanwhile
@@ -183,7 +184,7 @@ class BackgroundLive:
         proven, run, counts = self.live.certificate, self.live.run, self.live.counts
         if self.serves == "sparse" or run is None or counts is None:
             return proven
-        return self.dense.certify(proven, run.solver.distance, counts)
+        return self.dense.certify(proven, run.solver.distance, counts, QUICK_STATES)
 
     def to_bytes(self) -> bytes:
         """Everything, the position with it."""

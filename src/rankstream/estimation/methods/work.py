@@ -13,7 +13,7 @@ from rankstream.data.observations import observed
 from rankstream.models.entropy.ensemble import n_folds
 from rankstream.models.entropy.fit import QUICK_STATES, SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
-from rankstream.models.entropy.soft_lattice import MOST_STATES
+from rankstream.models.entropy.ranking_laws import MAX_STATES
 from rankstream.models.entropy.trust import MAX_FOLDS, N_DRAWN_RANKINGS
 from rankstream.models.lifts import chains_of, closed_offers
 
@@ -69,7 +69,7 @@ def sizes_of(counts: ChoiceCounts) -> Sizes:
         bits = np.zeros(offers.n_offers, dtype=np.uint64)
         np.bitwise_or.at(bits, closed.owner, np.uint64(1) << closed.members.astype(np.uint64))
         with suppress(TooManyUnionsError):
-            sets = unions(bits, MOST_STATES if offers.order else QUICK_STATES).size
+            sets = unions(bits, MAX_STATES if offers.order else QUICK_STATES).size
     shape = offers.n_items, offers.n_offers, offers.n_coordinates
     return Sizes(*shape, float(data.observations), sets, bool(offers.order))
 

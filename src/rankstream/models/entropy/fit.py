@@ -16,8 +16,8 @@ from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_st
 from rankstream.models.entropy.guides import GUIDES
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
-from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw
-from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice, program_of
+from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
+from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
 from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
 from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
@@ -148,7 +148,7 @@ def fit_max_entropy(
     offers = data.assortments
     trusts: dict[str, float] = {}
     quick = trust == "auto" and stack is not None and not offers.order
-    most_states = QUICK_STATES if quick else MOST_STATES
+    most_states = QUICK_STATES if quick else MAX_STATES
     program = None if trust is None else _program(offers, law_of, most_states)
     if trust == "auto":
         trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))

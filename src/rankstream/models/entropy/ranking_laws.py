@@ -13,6 +13,7 @@ from rankstream.models.base import finite_array
 from rankstream.models.lifts import Chains, closed_offers, frozen, lift
 from rankstream.models.rankings import RankingModel
 
+MAX_STATES = 2**16  # of an exact program over unions of offers, whose tables have some hundred megabytes
 ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 
 

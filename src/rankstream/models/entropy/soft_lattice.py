@@ -12,11 +12,10 @@ from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
-from rankstream.models.entropy.ranking_laws import RankingLaw
+from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw
 from rankstream.models.lifts import chains_of, closed_offers
 from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
-MOST_STATES = 2**16
 MOST_BYTES = 2**31
 SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking
 PARTS = 4  # of a layer for each thread, so that one that is late has less to do
@@ -32,7 +31,7 @@ class SoftLattice:
     lifted, offers are closed (see ``lifting``), and what is chosen is that of the lifted ranking.
     """
 
-    def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> None:
+    def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> None:
         if assortments.items != prior.items:
             raise ValueError("The prior and the assortments have different items: use the same items in both.")
         if chains_of(assortments) != prior.order:
@@ -233,7 +232,7 @@ def shared_programs() -> Iterator[None]:
         _SHARED.reset(token)
 
 
-def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> SoftLattice:
+def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> SoftLattice:
     """Return the program of offers for a prior; within ``shared_programs``, that of the same offers is made once."""
     known = _SHARED.get()
     if known is None:
