@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from threading import RLock
 from typing import Any
 
@@ -14,7 +15,7 @@ from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.decay import ForgettingCounts, make_counts
+from rankstream.data.decay import ForgettingCounts, make_counts, reach_text
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import Model
 from rankstream.models.prices import most_frequent_prices
@@ -23,7 +24,9 @@ from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.live_file import read_live, write_live
+from rankstream.streams.files.checkpoint import explained, read_runs, write
+from rankstream.streams.files.packing import Parts, pack
+from rankstream.streams.files.validation import check_live
 from rankstream.streams.live_settings import LiveSettings, Reach
 from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.proofs import StreamProof
@@ -31,6 +34,7 @@ from rankstream.streams.record import Record, can_wait, check_record
 from rankstream.streams.runs.endless import advance, endless
 
 MEMORY_ROUNDS = 1000.0
+OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # what a file has beside the notes
 __all__ = ["Live", "Record"]
 
 
@@ -301,10 +305,46 @@ class Live:
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
         """Write everything to one file, atomically, with your own JSON ``notes``."""
         self.notes = self.notes if notes is None else notes
-        write_live(self, path)
+        own: dict[str, Any]
+        if self.settings is not None:
+            runs, found = ([], None) if self.detector is None else self.detector.packed()
+            settings = {**asdict(self.settings), "records": self.records}
+            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": found, "served": self.served}}
+        else:
+            runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
+            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
+            own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
+            own |= {"waiting": self._waiting, "pace": asdict(self._pace)}
+        if self.prices is not None:
+            own["prices"] = self.prices.to_content()
+        write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one, and resume bit for bit."""
-        live: Live = read_live(cls, path)
+        runs, notes = read_runs(path, Parts())
+        plain, watched, dense, waiting, pace, prices = (notes.pop(name, None) for name in OWN)
+        if not isinstance(plain, dict) and not isinstance(watched, dict):
+            raise ValueError(f"{path} is another kind of checkpoint: choose one that 'rankstream stream' wrote.")
+        with explained(path):
+            levels = None if prices is None else PriceLevels.from_content(prices)
+            settings = plain if isinstance(plain, dict) else watched["settings"]
+            records = settings.pop("records")
+            if isinstance(plain, dict):
+                live = cls(**{"served": "sparse", "prices": levels, **plain})  # files of earlier versions do not say
+                for solver, state, counts in runs:
+                    live.run, live.counts = endless(solver, state), counts
+                live._pace = StreamPace.from_content(pace, 1, records)
+                live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
+            else:
+                detect, served = DetectorSettings(**settings), watched.get("served", "sparse")
+                live = cls(detect=detect, served=served, prices=levels)
+                live._waiting = [(tuple(offered), chosen) for offered, chosen in watched["waiting"]]
+                if watched["found"] is not None:
+                    live.detector = ChangeDetector.unpacked(runs, watched["found"])
+                    live.run, live.counts = live.detector.served, live.detector.counts
+            live.records, live.notes = records, notes
+            if dense is not None:
+                live.dense = EntropyFollower.from_content(dense, live.seed)
+            check_live(live)
         return live
