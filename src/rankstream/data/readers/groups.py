@@ -148,11 +148,8 @@ class Records:
         """The distinct records, kept apart by slices of time if there are any."""
         query, half_life = self.query, None if self.clock is None else self.clock.half_life
         if self.split.parts is not None:
-            query = f"SELECT * FROM ({query}) {self.kept}"
-            total = self.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
-            if self.pairs or self.kept:  # there are gaps in the numbers
-                query = f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})"
-            query = f"SELECT * REPLACE ({_part(total, self.split.parts)} AS k0) FROM ({query})"
+            part = f"ntile({self.split.parts}) OVER (ORDER BY k0) - 1"
+            query = f"SELECT * REPLACE ({part} AS k0) FROM ({query}) {self.kept}"
         cells = ", ".join([*self.names, *self.keys, "slice"])
         later = [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
         later = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] * bool(self.kept) + later
@@ -203,11 +200,3 @@ class Records:
         cells = [f"{cell} AS r{place}" for place, cell in enumerate(raw)]
         cells += [f"{column} AS k{place}" for place, column in enumerate(key)]
         return f"SELECT {', '.join(cells)}, {time or NO_TIME} AS t, {weight} AS w, {good} AS good FROM {table}"
-
-
-def _part(total: int, parts: int) -> str:
-    """The part that row k0 of all falls into, the first parts being longer by one where it does not divide."""
-    size, longer = divmod(total, parts)
-    edge = longer * (size + 1)
-    late = f"{longer} + (k0 - {edge}) // {max(size, 1)}"
-    return f"CASE WHEN k0 < {edge} THEN k0 // {size + 1} ELSE {late} END"

@@ -13,7 +13,7 @@ from rankstream.data.readers.job import Job
 from rankstream.data.readers.options import ReadOptions, open_job, translated
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
-from rankstream.data.readers.rows import COUNTED, ReadResult
+from rankstream.data.readers.results import COUNTED, ReadResult
 from rankstream.data.readers.sources.files import JSON_ENDINGS
 from rankstream.data.readers.sources.tables import partition_values
 from rankstream.data.readers.tallies import Market, Tallies, check_number

@@ -15,9 +15,8 @@ from rankstream.data.readers.options import check_options, label_of, open_job, t
 from rankstream.data.readers.price_columns import Prices
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
-from rankstream.data.readers.results import combined
+from rankstream.data.readers.results import Key, ReadResult, combined, new_tally
 from rankstream.data.readers.roles import Columns
-from rankstream.data.readers.rows import Key, ReadResult, new_tally
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused

@@ -1,6 +1,7 @@
 """From tallies of outcomes to counts over one set of assortments: all together, by group, and by slice of time."""
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,37 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import MIN_OFFER_WEIGHT, DecayingCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.rows import COUNTED, FADED, SQUARED, Key, ReadResult, Tally
 from rankstream.data.readers.sources.labels import order
-from rankstream.data.readers.times import Clock
+from rankstream.data.readers.times import Clock, Span
 
+Key = Any
+COUNTED, FADED, SQUARED = "counted", "faded", "squared"
+Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
+MAX_GROUPS = 1_000_000
 MAX_GROUP_CELLS = 50_000_000  # of all groups together; as many as take 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """The result of a reading: the tally, how many records there were, and the times of all and of each slice."""
+
+    tally: Tally
+    rows: int
+    span: Span | None = None
+    spans: list[Span] | None = None
+
+
+def new_tally() -> Tally:
+    """A tally to be added to."""
+    return defaultdict(lambda: defaultdict(float))
+
+
+def check_groups(number: int) -> None:
+    """That the groups are not too many to be kept apart."""
+    if number > MAX_GROUPS:
+        raise ValueError(f"There are more than {MAX_GROUPS:,} groups: choose columns with fewer values.")
 
 
 def counted(

@@ -15,9 +15,8 @@ from rankstream.data.readers.options import ReadOptions, check_options, check_re
 from rankstream.data.readers.prices import settled
 from rankstream.data.readers.problems import Problems, shown
 from rankstream.data.readers.reading import Reading
-from rankstream.data.readers.results import combined
+from rankstream.data.readers.results import COUNTED, ReadResult, combined, new_tally
 from rankstream.data.readers.roles import parsed
-from rankstream.data.readers.rows import COUNTED, ReadResult, new_tally
 from rankstream.data.readers.sales.availability import (
     LISTINGS,
     StateOffers,
