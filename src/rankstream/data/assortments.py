@@ -13,48 +13,7 @@ from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
-Offers = tuple[tuple[Label, ...], ...]
 PLAIN = {str, int, bool, type(None)}  # what labels mostly are: nothing is wrong with them
-
-
-class Numbers:
-    """The numbers of offers by their sets of items, shared by assortments that begin with the same offers.
-
-    A set takes more memory than all else that is known of an offer, so only its hash is kept; who has that hash is
-    compared. Offers of one hash follow each other at the next free numbers.
-
-    >>> offers = (("tea", "pie"), ("pie", "cake"), ("pie", "tea"))
-    >>> Numbers().including(offers).find(frozenset({"tea", "pie"}), offers)
-    0
-    """
-
-    def __init__(self) -> None:
-        self._number_at: dict[int, int] = {}
-        self._size = 0
-
-    def including(self, offers: Offers, so_far: int = 0) -> "Numbers":
-        """Numbers that know all these offers, of which these know ``so_far``; new ones if others went on before."""
-        own = self if self._size == so_far else Numbers()
-        for number in range(own._size, len(offers)):
-            labels = frozenset(offers[number])
-            if own.find(labels, offers) is None:
-                own._number_at[own._free(hash(labels))] = number
-        own._size = len(offers)
-        return own
-
-    def find(self, labels: frozenset[Label], offers: Offers) -> int | None:
-        """The number of the first of the offers with these items; None if there is none."""
-        at = hash(labels)
-        while (number := self._number_at.get(at)) is not None:
-            if number < len(offers) and len(offers[number]) == len(labels) and labels.issuperset(offers[number]):
-                return number
-            at += 1
-        return None
-
-    def _free(self, at: int) -> int:
-        while at in self._number_at:
-            at += 1
-        return at
 
 
 class Places(dict[Hashable, dict[Label, int]]):
@@ -188,8 +147,16 @@ class Assortments:
         return int(everywhere[0])
 
     @cached_property
-    def _numbers(self) -> Numbers:
-        return Numbers().including(self.offers)
+    def _numbers(self) -> dict[bytes, int]:
+        """The number of the first offer with these items, by their sorted codes: far smaller than sets of labels."""
+        return self._number_offers({}, 0)
+
+    def _number_offers(self, numbers: dict[bytes, int], first: int) -> dict[bytes, int]:
+        """Add the offers from the first on."""
+        for number in range(first, self.n_offers):
+            codes = self.members[self.indptr[number] : self.indptr[number + 1]]
+            numbers.setdefault(np.sort(codes).astype(np.int32).tobytes(), number)
+        return numbers
 
     @cached_property
     def places(self) -> "Places":
@@ -231,7 +198,12 @@ class Assortments:
 
     def number(self, offer: Iterable[Label]) -> int | None:
         """Return the number of an offer, whose items may be named in any order; None if it is not among these."""
-        return self._numbers.find(frozenset(offer), self.offers)
+        try:
+            codes = sorted({self._code[item] for item in offer})
+        except KeyError:
+            return None
+        number = self._numbers.get(np.array(codes, np.int32).tobytes(), self.n_offers)
+        return number if number < self.n_offers else None  # assortments that grew from these share the dict
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """Return the vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
@@ -270,7 +242,8 @@ class Assortments:
         grown.indptr = _frozen(np.concatenate([self.indptr, ends]))
         new = np.fromiter((k for own in codes for k in own), np.int64)
         grown.members = _frozen(np.concatenate([self.members, new]))
-        grown.__dict__["_numbers"] = self._numbers.including(grown.offers, self.n_offers)
+        known = self._numbers if len(self._numbers) == self.n_offers else {}  # unless others went on before
+        grown.__dict__["_numbers"] = grown._number_offers(known, len(known))
         if self._precedence is not None:
             grown._precedence, grown.order = self._precedence.wider(grown.n_items), self.order
         return grown
