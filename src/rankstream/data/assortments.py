@@ -1,10 +1,9 @@
 """Assortments: which items were offered together, and the coordinates (offer, item) that every vector follows."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any, Protocol
-from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,28 +13,6 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
 PLAIN = {str, int, bool, type(None)}  # what labels mostly are: nothing is wrong with them
-
-
-class Places(dict[Hashable, dict[Label, int]]):
-    """The places of offers by how they were written, so that a stream pays for checking an offer only once."""
-
-    MOST = 100_000
-
-    def __init__(self, find: Callable[[Iterable[Label]], dict[Label, int]]) -> None:
-        super().__init__()
-        self._find = WeakMethod(find)  # whoever looks up here has the assortments, which must not wait for a collector
-
-    def __missing__(self, offer: Any) -> dict[Label, int]:
-        find = self._find()
-        if find is None:
-            raise KeyError(offer)
-        place = find(offer)
-        if not isinstance(offer, tuple | frozenset):
-            return place
-        if len(self) >= self.MOST:
-            self.clear()
-        self[offer] = place
-        return place
 
 
 class Space(Protocol):
@@ -158,11 +135,6 @@ class Assortments:
             numbers.setdefault(np.sort(codes).astype(np.int32).tobytes(), number)
         return numbers
 
-    @cached_property
-    def places(self) -> "Places":
-        """For every offer, as it was written, the coordinate of each of its items; looked up once, then remembered."""
-        return Places(self.place)
-
     def code(self, item: Label) -> int:
         """Return the number of an item."""
         try:
@@ -257,8 +229,9 @@ class Assortments:
             )
         bad = np.flatnonzero(~(values >= 0.0))
         if bad.size:
+            item = f"item {self.items[self.members[bad[0]]]!r} of offer {self.owner[bad[0]]}"
             raise ValueError(
-                f"Frequency {values[bad[0]]} at {self._where(bad[0])} is not a number >= 0: "
+                f"Frequency {values[bad[0]]} at coordinate {bad[0]} ({item}) is not a number >= 0: "
                 "replace it, or pass the ChoiceCounts, which leave unseen offers out."
             )
         sums = np.add.reduceat(values, self.indptr[:-1])
@@ -269,10 +242,6 @@ class Assortments:
                 "divide them by their sum."
             )
         return values
-
-    def _where(self, coordinate: int) -> str:
-        offer = int(self.owner[coordinate])
-        return f"coordinate {coordinate} (item {self.items[self.members[coordinate]]!r} of offer {offer})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Assortments):

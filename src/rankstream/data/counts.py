@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,8 +66,8 @@ class ChoiceCounts:
         ):
             return np.array([self.assortments.coordinate(offered, chosen)])
         offered, chosen = list(offered), list(chosen)
-        places = self.assortments.places
         try:
+            places = {offer: self.assortments.place(offer) for offer in set(offered)}
             found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
         except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
             found = list(self._coordinates(offered, chosen))
@@ -93,7 +93,7 @@ class ChoiceCounts:
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
-        if _is_one(count) and self._add_ones(whole_numbers("Coordinates", coordinates)):
+        if isinstance(count, int) and count == 1 and self._add_ones(whole_numbers("Coordinates", coordinates)):
             return
         where, weights = self._checked(coordinates, count)
         added: Vec = np.bincount(where, weights=weights, minlength=self.tallies.size).astype(np.float64)
@@ -198,18 +198,23 @@ class ChoiceCounts:
         if fractions.size:
             raise ValueError(f"{needs}, but a tally is {fractions[0]:g}: count without weights.")
 
-    def extend(
-        self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
-    ) -> "ChoiceCounts":
-        """Counts over more offers, with the old tallies kept and none for the new offers."""
-        grown = ChoiceCounts(self.assortments.extend(offers, items, order))
-        grown._tallies[: self._tallies.size] = self._tallies
-        grown._totals[: self._totals.size] = self._totals
+    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()) -> Self:
+        """Counts over more offers that remember the same, with no choices from the new offers."""
+        grown = self._like(self.assortments.extend(offers, items, order))
+        more = {"tallies": grown._tallies.size, "totals": grown._totals.size, "squares": grown._totals.size}
+        known = self.memory()
+        wider = {name: np.pad(known[name], (0, more[name] - known[name].size)) for name in known.keys() & more}
+        grown.remember(known | wider)
         return grown
 
-    def copy(self) -> "ChoiceCounts":
-        """Return a copy with the same tallies."""
-        return ChoiceCounts(self.assortments, self.tallies)
+    def copy(self) -> Self:
+        """Return a copy that remembers the same."""
+        twin = self._like(self.assortments)
+        twin.remember(self.memory())
+        return twin
+
+    def _like(self, assortments: Assortments) -> Self:
+        return type(self)(assortments)
 
     def memory(self) -> dict[str, Any]:
         """Return the whole state as arrays, for a checkpoint."""
@@ -231,10 +236,6 @@ class ChoiceCounts:
 
     def __repr__(self) -> str:
         return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
-
-
-def _is_one(count: Any) -> bool:
-    return isinstance(count, int) and count == 1
 
 
 def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:

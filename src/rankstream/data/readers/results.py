@@ -66,11 +66,11 @@ def counted(
             f"{groups:,} groups over {size:,} pairs of an offer and an item are {groups * size:,} cells, beyond "
             f"{MAX_GROUP_CELLS:,}: use fewer groups."
         )
-    found = {}
+    found, places = {}, {offer: assortments.place(offer) for offer in by_size}
     for key, outcomes in tally.items():
         counts = ChoiceCounts(assortments)
-        places = [assortments.places[offer][chosen] for offer, chosen in outcomes]
-        counts.observe_coordinates(np.array(places, np.int64), np.array(list(outcomes.values())))
+        where = [places[offer][chosen] for offer, chosen in outcomes]
+        counts.observe_coordinates(np.array(where, np.int64), np.array(list(outcomes.values())))
         found[key] = counts
     return found
 
