@@ -33,7 +33,8 @@ def visible(text: str, keep: str = "\n") -> str:
     >>> print(visible("tea\x1b[31m\r, pie"))
     tea\x1b[31m\r, pie
     """
-    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+    escaped = "unicode_escape"
+    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else found[0].encode(escaped).decode(), text)
 
 
 def isolated(text: str) -> str:
@@ -52,10 +53,6 @@ def plural(number: float, noun: str) -> str:
     ('1 market', '1,200 choices', '2.5 choices')
     """
     return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
-
-
-def _written(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def console(stderr: bool = False) -> Console:
