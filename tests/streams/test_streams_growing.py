@@ -17,7 +17,7 @@ from rankstream.data import simulate
 from rankstream.oracles import QuickOracle, SearchOracle
 from rankstream.streams import pace
 from rankstream.streams.pace import StreamPace
-from rankstream.streams.runs.departures import offers_to_keep
+from rankstream.streams.runs.growth import offers_to_keep
 
 KINDS: dict[str, dict[str, Any]] = {
     "all": {},

@@ -29,7 +29,7 @@ from rankstream.estimation.task import Task
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.runs.offer_weights import catch_up
+from rankstream.streams.runs.endless import catch_up
 
 
 class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]

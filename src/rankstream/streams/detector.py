@@ -18,8 +18,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver, make_solver
 from rankstream.solver.runs import Run
 from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.files.packing import Packed, Parts, pack
-from rankstream.streams.files.validation import check_detector
+from rankstream.streams.files.packing import Packed, check_detector, pack
 from rankstream.streams.live_settings import DetectorSettings
 from rankstream.streams.pace import StreamPace
 from rankstream.streams.runs.endless import advance, endless
@@ -232,7 +231,7 @@ class ChangeDetector:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
         """Read what ``save`` wrote."""
-        runs, more = read_runs(path, Parts())
+        runs, more = read_runs(path)
         if "detector" not in more or len(runs) != 2:
             raise ValueError(f"{path} contains a run without a change detector: read it with checkpoint.load.")
         with explained(path):

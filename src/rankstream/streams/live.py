@@ -25,8 +25,7 @@ from rankstream.solver.runs import Run
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.files.checkpoint import explained, read_runs, write
-from rankstream.streams.files.packing import Parts, pack
-from rankstream.streams.files.validation import check_live
+from rankstream.streams.files.packing import check_live, pack
 from rankstream.streams.live_settings import LiveSettings, Reach
 from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.proofs import StreamProof
@@ -173,10 +172,6 @@ class Live:
         known = () if self.counts is None else self.counts.assortments.items
         return len(set(map(self.own_item, known)))
 
-    def check(self, record: Record) -> None:
-        """Refuse what cannot be counted."""
-        check_record(self.at_levels(record), self.timed, self.detect)
-
     def _count_or_wait(self, batch: list[Record]) -> None:
         """Count at once; in a market that has outgrown that, once enough choices have come."""
         due, few = self._waiting + batch, len(self._waiting) + len(batch) < self._pace.block(self.run)
@@ -322,7 +317,7 @@ class Live:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one, and resume bit for bit."""
-        runs, notes = read_runs(path, Parts())
+        runs, notes = read_runs(path)
         plain, watched, dense, waiting, pace, prices = (notes.pop(name, None) for name in OWN)
         if not isinstance(plain, dict) and not isinstance(watched, dict):
             raise ValueError(f"{path} is another kind of checkpoint: choose one that 'rankstream stream' wrote.")

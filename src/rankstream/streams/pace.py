@@ -13,9 +13,8 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Explained, QuickOracle
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.files.validation import check_whole
-from rankstream.streams.runs.departures import drop_offers, offers_to_keep
-from rankstream.streams.runs.growth import extend_rankings, grow, tie_rule
+from rankstream.streams.files.packing import check_whole
+from rankstream.streams.runs.growth import drop_offers, extend_rankings, grow, offers_to_keep, tie_rule
 
 MAX_COORDINATES_REFIT = 250  # up to which a maximum-entropy model is fitted whenever an item joins
 SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins

@@ -23,6 +23,7 @@ from rankstream.streams.sources.rotation import (
     where_is,
 )
 
+Upcoming = tuple[Path, tuple[int, int]]  # a file by its name, and what has that name
 PAUSE_SECONDS = 0.1
 CHUNK_BYTES = 2**20
 MAX_BYTES_WITHOUT_BREAK = 2**26  # bytes without a line break: this is no text
@@ -34,13 +35,6 @@ class Line(NamedTuple):
     text: bytes
     path: str
     number: int
-
-
-class Upcoming(NamedTuple):
-    """A file by its name, and what has that name."""
-
-    path: Path
-    inode: tuple[int, int]
 
 
 class LineSource(ABC):
@@ -218,8 +212,8 @@ class FileSource(LineSource):
             elif upcoming == ready and (file := self._opened(upcoming)) is not None:
                 yield from self._records(final=True)
                 place = self._place_at(self.end, self.number)
-                self._open(file, upcoming.path, place)
-                if upcoming.path == self.path and is_written_anew(self.path, place):
+                self._open(file, upcoming[0], place)
+                if upcoming[0] == self.path and is_written_anew(self.path, place):
                     self._go_to(place)
                 upcoming = None
             ready = upcoming
@@ -238,16 +232,16 @@ class FileSource(LineSource):
             return None
         path = next(iter(newer(self.path, here)), self.path)
         inode = inode_of(path)
-        return Upcoming(path, inode) if inode is not None and path.stat().st_size else None
+        return (path, inode) if inode is not None and path.stat().st_size else None
 
     def _opened(self, upcoming: Upcoming) -> BinaryIO | None:
         """The file open, or None where another one has taken its name meanwhile."""
         try:
-            file = upcoming.path.open("rb", buffering=0)
+            file = upcoming[0].open("rb", buffering=0)
         except FileNotFoundError:
             return None
         about = os.fstat(file.fileno())
-        if (about.st_dev, about.st_ino) == upcoming.inode:
+        if (about.st_dev, about.st_ino) == upcoming[1]:
             return file
         file.close()
         return None
