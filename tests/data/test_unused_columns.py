@@ -12,7 +12,7 @@ import pytest
 import rankstream as rs
 from rankstream import read
 from rankstream.cli.options import shell_words
-from rankstream.data.dependence import group_p_value, logit_price_p_value, price_p_value
+from rankstream.data.item_changes import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers import UnusedColumn, unused_columns
 from rankstream.models.files import load_model
 from rankstream.models.fit_warnings import fit_warnings, interval_words

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import ValidationError
 
-from rankstream.data.readers.sources.json_lines import Twice
+from rankstream.data.readers.sources.lines import Twice
 from rankstream.models.item_names import items_in
 from rankstream.service.http import events as answering
 from rankstream.service.http import guard, schemas

@@ -12,19 +12,18 @@ import numpy as np
 
 from rankstream._core.types import Codes, Vec
 from rankstream.data.readers.ballots import ballot_of
-from rankstream.data.readers.contents import own_contents
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.groups import Records, Split
 from rankstream.data.readers.long import names_items
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
-from rankstream.data.readers.records import Choices, weight_of
+from rankstream.data.readers.records import Choices, own_contents, weight_of
 from rankstream.data.readers.results import COUNTED, FADED, SQUARED, Key, ReadResult, Tally, check_groups, new_tally
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Source
-from rankstream.data.readers.times import Clock, seconds_of, slice_numbers, spans_of
+from rankstream.data.readers.times import Clock, seconds_of, seconds_or_none, slice_numbers, spans_of
 
 FIRST_MEMORY_LIMIT = "100MB"
 HEAD_ROWS = 200_000
@@ -77,7 +76,7 @@ class RecordBuffer:
         number = np.zeros(len(weights), np.int64) if spans is None else slice_numbers(times, spans)
         tally = self._tally({COUNTED: weights}, group, names, number)
         if clock.half_life is not None:
-            left = clock.weights(times, span[1])
+            left = np.exp2((times - span[1]) / clock.half_life)
             sums = {FADED: weights * left, SQUARED: weights * left * left}
             tally |= self._tally(sums, group, names, np.zeros(len(weights), np.int64))
         return ReadResult(tally, rows, span, spans)
@@ -264,16 +263,12 @@ class Job:
         """The time of a record; NaN where it has none, and may be without."""
         strict = self.clock is not None and self.clock.strict
         rows = cells if self.layout.format == "long" else [cells]
-        try:
-            times = {seconds_of(row[place]) for row in rows}
-        except BadRecordError:
-            if strict:
-                raise
-            return nan
+        times = {(seconds_of if strict else seconds_or_none)(row[place]) for row in rows}
         if len(times) > 1 and strict:
             column = self.source.columns[place]
             raise BadRecordError("malformed", f"one observation has different values of {column!r}: correct it.")
-        return times.pop() if len(times) == 1 else nan
+        only = times.pop() if len(times) == 1 else None
+        return nan if only is None else only
 
     def _record(self, cells: Sequence[Any], at: ColumnPlaces) -> tuple[Any, Key, float]:
         if self.layout.format == "long":

@@ -103,7 +103,7 @@ class Problems:
         if self._shown[bad.kind] <= MAX_EXAMPLES:
             self.first.append(problem)
         if self._writer is not None:
-            self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])
+            self._writer.writerow([place, bad.kind, str(bad), json.dumps(record, default=str)])
 
     @property
     def writes(self) -> bool:
@@ -127,10 +127,3 @@ class Problems:
 
     def __repr__(self) -> str:
         return f"Problems({dict(self.by_kind)})"
-
-
-def _plain(cell: Any) -> Any:
-    """What JSON can write of a cell."""
-    if isinstance(cell, list | tuple):
-        return [_plain(inner) for inner in cell]
-    return cell if cell is None or isinstance(cell, str | int | float) else str(cell)

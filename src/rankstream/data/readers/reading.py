@@ -12,11 +12,10 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import Account
 from rankstream.data.readers.groups import PERIODS, Split
 from rankstream.data.readers.options import check_options, label_of, open_job, translated
-from rankstream.data.readers.price_columns import Prices
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.results import Key, ReadResult, combined, new_tally
-from rankstream.data.readers.roles import Columns
+from rankstream.data.readers.roles import Columns, Prices
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
@@ -175,8 +174,8 @@ def read(
     split = _split(by if where is None else [*where, *([by] if isinstance(by, str) else by)], period, parts)
     job = open_job(source, split, how, partitions, rejects, (time_slices, since, half_life))
     data, layout, clock = job.source, job.layout, job.clock
-    with problems:
-        found = translated(lambda: job.run(memory, problems))
+    with problems, translated():
+        found = job.run(memory, problems)
     if where is not None:
         found = _only(data.name, found, where)
     _check_enough(data.name, found, problems, parts, since)

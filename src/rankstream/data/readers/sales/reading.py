@@ -114,5 +114,5 @@ def read_sales(
         price_levels=price_levels, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
     )  # fmt: skip
     first, last = (None if time is None else round(seconds_of(time) * SECOND) for time in (since, until))
-    with problems:
-        return translated(lambda: shop.read((first, last), memory))
+    with problems, translated():
+        return shop.read((first, last), memory)

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from rankstream._core.arguments import whole_number
@@ -249,11 +248,9 @@ def open_shop(
     how = check_options(**options, prices=None if given["prices"] is None else PAID)
     said = parsed(columns) if isinstance(columns, str) else dict(columns or {})
     said |= {} if category is None else {"receipts.category": category}
-    tables = {
-        kind: translated(partial(open_table, kind, source, said, how))
-        for kind, source in given.items()
-        if source is not None and not is_paid(source)
-    }
+    paths = {kind: source for kind, source in given.items() if source is not None and not is_paid(source)}
+    with translated():
+        tables = {kind: open_table(kind, source, said, how) for kind, source in paths.items()}
     check_rejects(rejects, *(table.source for table in tables.values()))
     _check_columns(said, tables)
     zones = [(table.source.name, table.naive()) for table in tables.values()] if timezone is None else []
