@@ -81,7 +81,7 @@ def test_what_is_written_while_the_next_file_is_looked_for_is_read(path: Path, m
             write(path.with_name("choices.jsonl.1"), late.pop())
         return []
 
-    monkeypatch.setattr(source, "newer", newer)
+    monkeypatch.setattr(rotation, "newer", newer)
     assert reader.poll() == [3, 4]
 
 

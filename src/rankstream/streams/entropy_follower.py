@@ -92,19 +92,16 @@ class EntropyFollower:
         On one thread of BLAS: the matrices are small, and several threads took 4 to 19 times the processor time.
         """
         with one_blas_thread():
-            self._fit(counts, how, watch)
-
-    def _fit(self, counts: ChoiceCounts, how: Due, watch: Watch) -> None:
-        data, now = observed(counts), (self.choices, float(counts.totals.sum()))
-        stack = None if self.fit is None else self.fit.stack
-        if how == "anew" or self.fit is None or stack is None:
-            self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
-            self.weighed = now
-        else:
-            warm = self.knows(counts.assortments)
-            again = stack.refit(data, self.seed, warm, until(watch, 0.5))
-            self._tilt(data, again, self.fit.trust, watch)
-        self.fitted = now
+            data, now = observed(counts), (self.choices, float(counts.totals.sum()))
+            stack = None if self.fit is None else self.fit.stack
+            if how == "anew" or self.fit is None or stack is None:
+                self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
+                self.weighed = now
+            else:
+                warm = self.knows(counts.assortments)
+                again = stack.refit(data, self.seed, warm, until(watch, 0.5))
+                self._tilt(data, again, self.fit.trust, watch)
+            self.fitted = now
 
     def _due(self, last: tuple[float, float], count: float, growth: float, every: float) -> bool:
         choices, counted = last

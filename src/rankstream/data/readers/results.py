@@ -49,13 +49,15 @@ def counted(
 ) -> Parts:
     """The counts of each part of a tally of offers and choices; with ``levels`` of items at these, in their order."""
     offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
-    place = order if levels is None else lambda label: _place(levels, label)
-    if levels is None:
-        named = sorted({item for offer in offers for item in offer}, key=place) if items is None else items
-    elif items is None:
-        named = sorted({*levels.labels, *(item for offer in offers for item in offer)}, key=place)
-    else:
-        named = [label for item in items for label in _at_levels(levels, item)]
+    known = {} if levels is None else {label: levels.of(label) for label in levels.labels}
+
+    def place(label: str) -> tuple[Any, ...]:
+        item, price = known.get(label, (label, None))
+        return (*order(str(item)), -1.0 if price is None else price)
+
+    named = sorted({*known, *(item for offer in offers for item in offer)}, key=place)
+    if items is not None:  # each at its levels, if it has some
+        named = [label for item in items for label in [one for one in known if known[one][0] == item] or [item]]
     if no_choice is not None and (items is None or no_choice not in items):
         named = [*(item for item in named if item != no_choice), no_choice]
     by_size = sorted(offers, key=lambda offer: (len(offer), list(map(place, offer))))
@@ -73,15 +75,6 @@ def counted(
         counts.observe_coordinates(np.array(where, np.int64), np.array(list(outcomes.values())))
         found[key] = counts
     return found
-
-
-def _place(levels: PriceLevels, label: str) -> tuple[Any, ...]:
-    item, price = levels.of(label)
-    return (*order(str(item)), -1.0 if price is None else price)
-
-
-def _at_levels(levels: PriceLevels, item: str) -> list[str]:
-    return [label for label in levels.labels if levels.of(label)[0] == item] or [item]
 
 
 def combined(

@@ -155,8 +155,6 @@ def unpack(packed: Packed, parts: Mapping[str, Any]) -> tuple[Solver, State, Cho
     for name in NUMBERS:
         setattr(sums, name, float(header["sums"][name]))
     sums.latest, sums.moved = _like(arrays["sums.latest"], np.float64), bool(header["moved"])
-    if not sums.vertex.size == sums.frequencies.size == offers.n_coordinates:
-        raise ValueError(f"its sums have {sums.vertex.size} entries for {offers.n_coordinates} coordinates")
     state = State(_unpack_learner_state(header["learner_state"], arrays), sums, int(header["round"]))
     state.observations = float(header["observations"])
     state.seen = _like(arrays["seen"], np.bool_) if "seen" in arrays else None
@@ -220,8 +218,6 @@ def _unpack_counts(described: Any, offers: Assortments, memory: dict[str, Any]) 
     kind: Any = COUNTS[described["name"]]
     counts: ChoiceCounts = kind(offers) if kind is ChoiceCounts else kind(offers, described["reach"], described["by"])
     counts.remember({name: _like(array, np.int64 if name == "where" else np.float64) for name, array in memory.items()})
-    if counts.tallies.size != offers.n_coordinates:
-        raise ValueError(f"its counts have {counts.tallies.size} entries for {offers.n_coordinates} coordinates")
     return counts
 
 

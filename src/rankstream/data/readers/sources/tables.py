@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from rankstream.data.readers.sources import lines
-from rankstream.data.readers.sources.database import (
-    Connection,
-    connected,
-    described,
-    identifier,
-    listed,
-    literal,
-    numbered,
-    speakable,
-)
+from rankstream.data.readers.sources import database, lines
+from rankstream.data.readers.sources.database import Connection, identifier, listed, literal
 from rankstream.data.readers.sources.lines import UTF8, RawRow
 
 CSV_BUFFER_BYTES = 8_000_000
@@ -163,7 +154,7 @@ class CsvFiles(ScannedFiles):
     @cached_property
     def plain(self) -> bool:  # type: ignore[override]
         """Whether the files are as plain as ``is_plain_csv`` says; gzipped ones are unpacked once for that."""
-        plain = speakable(self.paths) and self.on_top and self.encoding == UTF8
+        plain = database.speakable(self.paths) and self.on_top and self.encoding == UTF8
         return plain and all(lines.is_plain_csv(path, self.delimiter, len(self.own)) for path in self.paths)
 
     def scan(self, paths: Sequence[Path]) -> str:
@@ -186,10 +177,10 @@ class ParquetFiles(ScannedFiles):
     def columns_of_files(self) -> list[str]:
         """The columns, whose types may differ where they are not needed, or else are walked through."""
         for path in self.paths:
-            if not speakable([path]):
+            if not database.speakable([path]):
                 raise ValueError(f"The name of {path} is not Unicode: rename the file.")
-        with connected() as connection:
-            self.kinds = [described(connection, self.scan([path])) for path in self.paths]
+        with database.connected() as connection:
+            self.kinds = [database.described(connection, self.scan([path])) for path in self.paths]
         self.check_same([kinds.keys() for kinds in self.kinds])
         return list(self.kinds[0])
 
@@ -203,8 +194,8 @@ class ParquetFiles(ScannedFiles):
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The records, numbered within their file from 0."""
-        with connected() as connection:
-            yield from numbered(str(path), connection, self.scan([path]), self.own, needed, most)
+        with database.connected() as connection:
+            yield from database.numbered(str(path), connection, self.scan([path]), self.own, needed, most)
 
 
 class Frame(Source):
@@ -235,9 +226,9 @@ class Frame(Source):
             for number, row in enumerate(islice(cells, most)):
                 yield RawRow(f"{self.name}, row", number, row)
             return
-        with connected() as connection:
+        with database.connected() as connection:
             connection.register("frame", self.frame)
-            yield from numbered(self.name, connection, "frame", self.columns, None, most)
+            yield from database.numbered(self.name, connection, "frame", self.columns, None, most)
 
 
 def _is_plain(column: Any) -> bool:
