@@ -135,6 +135,11 @@ class Assortments:
             numbers.setdefault(np.sort(codes).astype(np.int32).tobytes(), number)
         return numbers
 
+    @cached_property
+    def places(self) -> dict[Hashable, dict[Label, int]]:
+        """What ``place`` found for offers as they were written: whoever follows a stream fills it, and checks once."""
+        return {}
+
     def code(self, item: Label) -> int:
         """Return the number of an item."""
         try:

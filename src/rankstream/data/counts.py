@@ -14,6 +14,7 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
 MAX_OBSERVATIONS = 2.0**53  # from which on one more would be lost to rounding
+MAX_KNOWN_OFFERS = 100_000  # ways to write an offer that are remembered
 SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates
 
 
@@ -67,7 +68,10 @@ class ChoiceCounts:
             return np.array([self.assortments.coordinate(offered, chosen)])
         offered, chosen = list(offered), list(chosen)
         try:
-            places = {offer: self.assortments.place(offer) for offer in set(offered)}
+            places = self.assortments.places
+            if len(places) > MAX_KNOWN_OFFERS:
+                places.clear()
+            places |= {offer: self.assortments.place(offer) for offer in set(offered) - places.keys()}
             found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
         except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
             found = list(self._coordinates(offered, chosen))

@@ -24,10 +24,6 @@ class WorkbookError(ValueError):
 class ExcelFiles(Files):
     """Sheets whose first row with anything in it is the header."""
 
-    def __init__(self, name: str, paths: Sequence[Path], *, sheet: str | None = None, **options: Any) -> None:
-        self.sheet = sheet
-        super().__init__(name, paths, **options)
-
     def columns_of_files(self) -> list[str]:
         """The header, which must be the same in all files."""
         headers = [next((cells for _, cells in self._cells(path)), []) for path in self.paths]

@@ -30,9 +30,9 @@ class Source(ABC):
     columns: list[str]
     count_if_missing = False
 
-    @abstractmethod
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """What to select the needed columns from; None where only walking is safe."""
+        """What to select the needed columns from; None where only walking is safe, as it is for most files."""
+        return None
 
     def scalar(self, column: str) -> str:
         """The SQL of a column as a plain value, to be cast."""
@@ -55,9 +55,10 @@ class Files(Source):
     """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
 
     def __init__(
-        self, name: str, paths: Sequence[Path], partitions: Sequence[str] = (), encoding: str = UTF8, **_: Any
+        self, name: str, paths: Sequence[Path], partitions: Sequence[str], encoding: str, sheet: str | None
     ) -> None:
-        self.name, self.paths, self.partitions, self.encoding = name, paths, tuple(partitions), encoding
+        self.name, self.paths, self.partitions = name, paths, tuple(partitions)
+        self.encoding, self.sheet = encoding, sheet
         self.values = [partition_values(path, self.partitions) for path in paths]
         self.own = self.columns_of_files()
         for column in self.partitions:
@@ -76,10 +77,6 @@ class Files(Source):
         for path, header in zip(self.paths, headers, strict=True):
             if header != headers[0]:
                 raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
-
-    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """None: they are read record by record."""
-        return None
 
     @abstractmethod
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
