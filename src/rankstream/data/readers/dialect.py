@@ -112,10 +112,10 @@ def shapes_of(source: Source, column: str) -> set[str]:
         return {row[0] for row in connection.execute(f"SELECT DISTINCT {shape} FROM {table}").fetchall() if row[0]}
 
 
-def number_columns(layout: Layout) -> set[str]:
+def number_columns(layout: Layout) -> list[str]:
     """The columns that have nothing but prices or counts."""
     n_prices = len(layout.priced) if layout.format == "wide" else int(layout.has_prices and layout.format == "long")
-    return {*layout.raw[len(layout.raw) - n_prices :], *([layout.count] if layout.count else [])}
+    return [*layout.raw[len(layout.raw) - n_prices :], *([layout.count] if layout.count else [])]
 
 
 def open_dialect(
