@@ -1,5 +1,6 @@
 """Assortments: which items were offered together, and the coordinates (offer, item) that every vector follows."""
 
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from math import isnan
@@ -132,7 +133,7 @@ class Assortments:
         """Add the offers from the first on."""
         for number in range(first, self.n_offers):
             codes = self.members[self.indptr[number] : self.indptr[number + 1]]
-            numbers.setdefault(np.sort(codes).astype(np.int32).tobytes(), number)
+            numbers.setdefault(array("i", np.sort(codes).tolist()).tobytes(), number)
         return numbers
 
     @cached_property
@@ -179,7 +180,7 @@ class Assortments:
             codes = sorted({self._code[item] for item in offer})
         except KeyError:
             return None
-        number = self._numbers.get(np.array(codes, np.int32).tobytes(), self.n_offers)
+        number = self._numbers.get(array("i", codes).tobytes(), self.n_offers)
         return number if number < self.n_offers else None  # assortments that grew from these share the dict
 
     def vertex(self, ranking: ArrayLike) -> Vec:

@@ -67,12 +67,15 @@ class ChoiceCounts:
         ):
             return np.array([self.assortments.coordinate(offered, chosen)])
         offered, chosen = list(offered), list(chosen)
+        places = self.assortments.places
+        if len(places) > MAX_KNOWN_OFFERS:
+            places.clear()
         try:
-            places = self.assortments.places
-            if len(places) > MAX_KNOWN_OFFERS:
-                places.clear()
-            places |= {offer: self.assortments.place(offer) for offer in set(offered) - places.keys()}
-            found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+            try:
+                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+            except KeyError:  # an offer that is new here
+                places |= {offer: self.assortments.place(offer) for offer in set(offered) - places.keys()}
+                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
         except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
             found = list(self._coordinates(offered, chosen))
         return np.fromiter(found, np.int64, len(found))
