@@ -17,21 +17,11 @@ if TYPE_CHECKING:
 def compare(
     data: Data,
     models: Annotated[str, typer.Option(help="Models to compare, separated by commas (default: all).")] = "",
-    holdout: Annotated[
-        str,
-        choice(
-            "What to leave out for the test: whole offers, single choices, or later rows.",
-            "assortments",
-            "choices",
-            "time",
-        ),
-    ] = "assortments",
+    holdout: Annotated[str, choice("assortments", "choices", "time")] = "assortments",
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for folds and starting points.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a log-likelihood of -inf becomes null.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also save a chart of the differences (.png, .svg, .pdf or .jpg).")
-    ] = None,
+    plot: Path | None = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -40,6 +30,10 @@ def compare(
     Every model predicts choices that were held out; significant differences are marked.
 
     Example: rankstream compare choices.csv --folds 5
+
+    Options:
+    holdout: What to leave out for the test: whole offers, single choices, or later rows.
+    plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture
     from rankstream.evaluate.compare import compare as compare_models

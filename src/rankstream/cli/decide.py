@@ -35,61 +35,25 @@ TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0
 @reading_options()
 def decide(
     model: ModelFile,
-    margins: Annotated[
-        Path,
-        typer.Option(help="CSV table of items with the columns item and margin, or item, unit_cost and price."),
-    ],
+    margins: Annotated[Path, typer.Option()],
     at_most: Annotated[int | None, typer.Option(min=0, help="Maximum number of items in the offer.")] = None,
     at_least: Annotated[int | None, typer.Option(min=0, help="Minimum number of items in the offer.")] = None,
     must: Annotated[list[str] | None, typer.Option(help="Item that must be offered; repeat for several.")] = None,
     never: Annotated[list[str] | None, typer.Option(help="Item that must not be offered; repeat for several.")] = None,
-    requires: Annotated[
-        list[str] | None, typer.Option(help='"cream:tea" offers cream only with tea; repeat for several.')
-    ] = None,
-    excludes: Annotated[
-        list[str] | None, typer.Option(help='"tea:cake" never offers both; repeat for several.')
-    ] = None,
-    capacity: Annotated[
-        float | None, typer.Option(min=0.0, help="Total shelf space; the table of items needs a column space.")
-    ] = None,
-    ladder: Annotated[
-        list[str] | None, typer.Option(help='"small:large" never prices small above large; repeat for several.')
-    ] = None,
-    present: Annotated[
-        str | None,
-        typer.Option(
-            help='What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last '
-            "four weeks, which is the default where the choices are known."
-        ),
-    ] = None,
+    requires: list[str] | None = None,
+    excludes: list[str] | None = None,
+    capacity: Annotated[float | None, typer.Option(min=0.0)] = None,
+    ladder: list[str] | None = None,
+    present: str | None = None,
     changes: Annotated[int | None, typer.Option(min=0, help="Maximum number of items to add, drop or reprice.")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Choices the model was fitted to (default: the file the model remembers)."),
-    ] = None,
-    interval: Annotated[
-        bool,
-        typer.Option("--interval/--no-interval", help="Compute intervals by refitting the model to resampled choices."),
-    ] = True,
+    data: Path | None = None,
+    interval: Annotated[bool, typer.Option("--interval/--no-interval")] = True,
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
-    safe: Annotated[
-        bool, typer.Option("--safe", help="Also find the offer with the best worst case (needs --data).")
-    ] = False,
-    next_one: Annotated[
-        bool,
-        typer.Option("--next", help="Suggest the offer to try next instead, to learn while earning (needs --data)."),
-    ] = False,
-    how: Annotated[
-        str, choice("With --next: how to balance learning and earning.", "thompson", "greedy", "ucb")
-    ] = "thompson",
+    safe: Annotated[bool, typer.Option("--safe")] = False,
+    next_one: Annotated[bool, typer.Option("--next")] = False,
+    how: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
-    budget: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            help="CPU seconds for the whole command. Ctrl-C stops it with the best offer so far.",
-        ),
-    ] = 60.0,
+    budget: Annotated[float, typer.Option(min=0.0)] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
@@ -99,6 +63,21 @@ def decide(
     """Find the offer that earns most, and what it earns.
 
     Example: rankstream decide model.json --margins items.csv --at-most 6
+
+    Options:
+    margins: CSV table of items with the columns item and margin, or item, unit_cost and price.
+    requires: "cream:tea" offers cream only with tea; repeat for several.
+    excludes: "tea:cake" never offers both; repeat for several.
+    capacity: Total shelf space; the table of items needs a column space.
+    ladder: "small:large" never prices small above large; repeat for several.
+    present: What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last
+        four weeks, which is the default where the choices are known.
+    data: Choices the model was fitted to (default: the file the model remembers).
+    interval: Compute intervals by refitting the model to resampled choices.
+    safe: Also find the offer with the best worst case (needs --data).
+    next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
+    how: With --next: how to balance learning and earning.
+    budget: CPU seconds for the whole command. Ctrl-C stops it with the best offer so far.
     """
     from rankstream.models.files import load_model
 

@@ -27,41 +27,18 @@ MOST_ITEMS = 100
 
 @reading_options(without=("outside_share",))
 def drift(
-    before: Annotated[
-        Path, typer.Argument(help="Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.")
-    ],
+    before: Path,
     after: Annotated[Path | None, typer.Argument(help="A second file of the same kind, for a later period.")] = None,
-    at: Annotated[
-        str | None, typer.Option(help="Instead of a second file: split the choices at this time, such as 2024-05-16.")
-    ] = None,
+    at: str | None = None,
     level: Annotated[float, typer.Option(help="With choices: false-alarm rate.")] = 0.05,
-    control: Annotated[
-        str,
-        choice(
-            "With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their share.",
-            "holm",
-            "fdr",
-        ),
-    ] = "holm",
-    by_offer: Annotated[
-        bool, typer.Option("--by-offer", help="With choices: also list offers that changed, appeared or disappeared.")
-    ] = False,
-    least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="With models: smallest change of a share to report.")
-    ] = 0.01,
-    offers: Annotated[
-        Path | None,
-        typer.Option(help="With models: a file of offers; customers who choose alike form a type."),
-    ] = None,
+    control: Annotated[str, choice("holm", "fdr")] = "holm",
+    by_offer: Annotated[bool, typer.Option("--by-offer")] = False,
+    least: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.01,
+    offers: Path | None = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
-    seed: Annotated[
-        int, typer.Option(min=0, help="With --offers: random seed for rankings sampled from max-entropy models.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
-    by: Annotated[
-        str | None,
-        typer.Option(help="With choices: column of markets to compare one by one, such as store."),
-    ] = None,
+    by: str | None = None,
     market: MarketOption = None,
     *,
     reading: ReadingOptions,
@@ -71,6 +48,17 @@ def drift(
     Two folders of 'fit --by' are compared market by market.
 
     Example: rankstream drift may.csv june.csv
+
+    Options:
+    before: Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.
+    at: Instead of a second file: split the choices at this time, such as 2024-05-16.
+    control: With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their
+        share.
+    by_offer: With choices: also list offers that changed, appeared or disappeared.
+    least: With models: smallest change of a share to report.
+    offers: With models: a file of offers; customers who choose alike form a type.
+    seed: With --offers: random seed for rankings sampled from max-entropy models.
+    by: With choices: column of markets to compare one by one, such as store.
     """
     from rankstream.data.drift import drift_report
     from rankstream.models.files import load_model

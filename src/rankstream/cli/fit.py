@@ -43,67 +43,20 @@ TIME_SLICES = 8  # of the records by time, to look for a change
 @reading_options(without=("outside_share",))
 def fit(
     data: Data,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Output file (default: model.json); with --by, output folder (default: models)."
-        ),
-    ] = None,
-    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate; "
-            "nearest and primal-dual after 600 s, or 60 s with very many items.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="The same limit in wall-clock seconds. The result then depends on how busy the machine is."
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle, "
-            "certified gap for nearest, mean absolute error for primal-dual.",
-        ),
-    ] = None,
-    no_errors: Annotated[
-        bool,
-        typer.Option("--no-errors", help="Do not store standard errors: a little faster, but 'show' has no intervals."),
-    ] = False,
-    offer: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel="Model",
-            help="With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).",
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
+    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
+    budget: Annotated[float | None, typer.Option(min=0.0)] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
+    tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
+    no_errors: Annotated[bool, typer.Option("--no-errors")] = False,
+    offer: Annotated[str | None, typer.Option(rich_help_panel="Model")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
     as_json: AsJson = False,
-    outside_share: Annotated[
-        str | None,
-        typer.Option(
-            help="Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it "
-            "matters."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Ignore choices before this time, such as 2024-05-16 (needs a time column).")
-    ] = None,
-    half_life: Annotated[
-        str | None, typer.Option(help="Count older choices less: with 30d, half after 30 days (needs a time column).")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Fit one model for each value of these columns, such as store,category.")
-    ] = None,
-    pool: Annotated[
-        bool, typer.Option("--pool/--no-pool", help="With --by: let small markets borrow strength from the others.")
-    ] = True,
+    outside_share: str | None = None,
+    since: str | None = None,
+    half_life: str | None = None,
+    by: str | None = None,
+    pool: Annotated[bool, typer.Option("--pool/--no-pool")] = True,
     jobs: Annotated[int, typer.Option(help="With --by: number of parallel processes; -1 for one per CPU.")] = -1,
     *,
     reading: ReadingOptions,
@@ -111,6 +64,22 @@ def fit(
     """Estimate a model from a file of choices, and save it.
 
     Example: rankstream fit choices.csv -o model.json
+
+    Options:
+    out: Output file (default: model.json); with --by, output folder (default: models).
+    budget: CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate;
+        nearest and primal-dual after 600 s, or 60 s with very many items.
+    timeout: The same limit in wall-clock seconds. The result then depends on how busy the machine is.
+    tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
+        certified gap for nearest, mean absolute error for primal-dual.
+    no_errors: Do not store standard errors: a little faster, but 'show' has no intervals.
+    offer: With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
+    outside_share: Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it
+        matters.
+    since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
+    half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
+    by: Fit one model for each value of these columns, such as store,category.
+    pool: With --by: let small markets borrow strength from the others.
     """
     from rankstream.estimation.budget import fit_within
     from rankstream.estimation.misfit import noise_distance

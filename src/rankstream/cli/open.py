@@ -21,17 +21,10 @@ LOG_NAME = "log.sqlite3"
 
 @reading_options()
 def open(  # noqa: A001
-    sources: Annotated[
-        list[Path],
-        typer.Argument(help="Files of choices, model files written by 'fit', or the data folder of a service."),
-    ],
-    keep: Annotated[
-        Path | None, typer.Option(help="Folder to keep everything in (default: nothing is left behind).")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Make one market for each value of these columns, such as store.")
-    ] = None,
-    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
+    sources: list[Path],
+    keep: Path | None = None,
+    by: str | None = None,
+    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
@@ -43,6 +36,11 @@ def open(  # noqa: A001
     """Open files of choices as a page in the browser, until Ctrl-C.
 
     Example: rankstream open choices.csv
+
+    Options:
+    sources: Files of choices, model files written by 'fit', or the data folder of a service.
+    keep: Folder to keep everything in (default: nothing is left behind).
+    by: Make one market for each value of these columns, such as store.
     """
     try:
         from rankstream.service.run import run

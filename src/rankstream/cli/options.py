@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from rankstream.data.readers.tallies import Tallies
 
 Command = Callable[..., None]
+OPTIONS_HEADING = "\n\nOptions:\n"
+"""What is above the words about options in a docstring: those that do not fit beside an option."""
 
 
-def words(*known: str) -> Callable[[], list[str]]:
-    """What a shell may complete an option with."""
-    return lambda: list(known)
-
-
-def choice(text: str, *known: str) -> Any:
+def choice(*known: str, text: str | None = None) -> Any:
     """An option that takes one of these words: the help shows them, the shell completes them, others are refused."""
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
@@ -38,7 +35,7 @@ def choice(text: str, *known: str) -> Any:
             raise ValueError(f"{option.opts[0]} is {value!r}{did_you_mean(value, known)}: choose one of {choices}.")
         return value
 
-    return typer.Option(metavar=f"[{'|'.join(known)}]", autocompletion=words(*known), callback=check, help=text)
+    return typer.Option(metavar=f"[{'|'.join(known)}]", autocompletion=lambda: list(known), callback=check, help=text)
 
 
 Data = Annotated[
@@ -59,8 +56,6 @@ REMEMBERED = (
     *("price_columns", "price_levels", "decimal", "dates"),
 )
 """What a model remembers of how its choices were read."""
-RULES = {"per_receipt": ("units", "first", "weighted", "single"), "conflicts": ("extend", "skip", "stop")}
-STOCK_FORMATS = ("events", "snapshots", "intervals", "offers")
 SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
 """Options for receipts, which a model remembers where they were given."""
 SHELL_NAMES = {"prices": "price_columns"}
@@ -69,87 +64,59 @@ SHELL_NAMES = {"prices": "price_columns"}
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes."""
+    """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes.
 
-    outside_share: Annotated[
-        float | None, typer.Option(min=0.0, max=0.999, help="Assumed share of customers who bought nothing.")
-    ] = None
-    no_choice: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken."
-        ),
-    ] = None
-    format: Annotated[str | None, choice("What a row is (default: recognised from the columns).", *FORMATS)] = None
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name "
-            "contains a comma."
-        ),
-    ] = None
-    contents: Annotated[
-        Path | None, typer.Option(help="Table with the items of each offer: columns offer_id and item.")
-    ] = None
-    separator: Annotated[
-        str | None, typer.Option(help="Separator between items of an offer or ranking (default: recognised).")
-    ] = None
-    encoding: Annotated[str | None, typer.Option(help="Text encoding, such as latin-1 (default: utf-8).")] = None
-    sheet: Annotated[str | None, typer.Option(help="Sheet to read from an Excel workbook.")] = None
-    partitions: Annotated[
-        str | None, typer.Option(help="Columns encoded in folder names, such as store for store=north/.")
-    ] = None
-    price_columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Where prices are: a column of a long table, columns of a wide one (price_tea,price_cake or "
-            "tea=p1,cake=p2), or 'offered' where offers contain them (tea@3.50)."
-        ),
-    ] = None
-    price_levels: Annotated[
-        str | None,
-        typer.Option(
-            help='Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).'
-        ),
-    ] = None
-    decimal: Annotated[str | None, choice("Decimal mark of prices and counts (default: recognised).", ".", ",")] = None
-    dates: Annotated[str | None, choice("Order of day, month and year (default: recognised).", "iso", "dmy", "mdy")] = (
-        None
-    )
-    stock: Annotated[
-        str | None,
-        typer.Option(
-            help="Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand)."
-        ),
-    ] = None
-    visits: Annotated[str | None, typer.Option(help="With --stock: visits counted at the door (time, count).")] = None
-    price_list: Annotated[
-        str | None,
-        typer.Option(help="With --stock: a price list (item, time, price), or 'paid' for the prices on receipts."),
-    ] = None
-    category: Annotated[str | None, typer.Option(help="With --stock: column of categories; each becomes a market.")] = (
-        None
-    )
-    per_receipt: Annotated[
-        str | None,
-        choice("With --stock: how a receipt of several units counts (default: units).", *RULES["per_receipt"]),
-    ] = None
-    conflicts: Annotated[
-        str | None,
-        choice(
-            "With --stock: what to do if an item was sold while not in stock (default: extend).", *RULES["conflicts"]
-        ),
-    ] = None
-    stock_format: Annotated[
-        str | None, choice("With --stock: form of the stock log (default: recognised).", *STOCK_FORMATS)
-    ] = None
-    timezone: Annotated[
-        str | None, typer.Option(help="With --stock: time zone of times without one, such as Europe/Berlin.")
-    ] = None
-    on_error: Annotated[
-        str, choice("What to do with a bad record: stop, or skip it and report it.", "stop", "skip")
-    ] = "stop"
-    rejects: Annotated[Path | None, typer.Option(help="File for skipped records.")] = None
+    Options:
+    outside_share: Assumed share of customers who bought nothing.
+    no_choice: Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken.
+    format: What a row is (default: recognised from the columns).
+    columns: Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name contains a
+        comma.
+    contents: Table with the items of each offer: columns offer_id and item.
+    separator: Separator between items of an offer or ranking (default: recognised).
+    encoding: Text encoding, such as latin-1 (default: utf-8).
+    sheet: Sheet to read from an Excel workbook.
+    partitions: Columns encoded in folder names, such as store for store=north/.
+    price_columns: Where prices are: a column of a long table, columns of a wide one (price_tea,price_cake or
+        tea=p1,cake=p2), or 'offered' where offers contain them (tea@3.50).
+    price_levels: Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).
+    decimal: Decimal mark of prices and counts (default: recognised).
+    dates: Order of day, month and year (default: recognised).
+    stock: Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand).
+    visits: With --stock: visits counted at the door (time, count).
+    price_list: With --stock: a price list (item, time, price), or 'paid' for the prices on receipts.
+    category: With --stock: column of categories; each becomes a market.
+    per_receipt: With --stock: how a receipt of several units counts (default: units).
+    conflicts: With --stock: what to do if an item was sold while not in stock (default: extend).
+    stock_format: With --stock: form of the stock log (default: recognised).
+    timezone: With --stock: time zone of times without one, such as Europe/Berlin.
+    on_error: What to do with a bad record: stop, or skip it and report it.
+    rejects: File for skipped records.
+    """
+
+    outside_share: Annotated[float | None, typer.Option(min=0.0, max=0.999)] = None
+    no_choice: str | None = None
+    format: Annotated[str | None, choice(*FORMATS)] = None
+    columns: str | None = None
+    contents: Path | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    partitions: str | None = None
+    price_columns: str | None = None
+    price_levels: str | None = None
+    decimal: Annotated[str | None, choice(".", ",")] = None
+    dates: Annotated[str | None, choice("iso", "dmy", "mdy")] = None
+    stock: str | None = None
+    visits: str | None = None
+    price_list: str | None = None
+    category: str | None = None
+    per_receipt: Annotated[str | None, choice("units", "first", "weighted", "single")] = None
+    conflicts: Annotated[str | None, choice("extend", "skip", "stop")] = None
+    stock_format: Annotated[str | None, choice("events", "snapshots", "intervals", "offers")] = None
+    timezone: str | None = None
+    on_error: Annotated[str, choice("stop", "skip")] = "stop"
+    rejects: Path | None = None
     _source: str = ""
     _levels: Any = None
     _market: Any = None
@@ -326,6 +293,9 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
                 _check_rejects(said["rejects"], [value for value in named.values() if isinstance(value, Path)])
             command(*values, reading=ReadingOptions(**said), **named)
 
+        text, _, own = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)
+        shared = (inspect.getdoc(ReadingOptions) or "").partition(OPTIONS_HEADING)[2]
+        extended.__doc__ = f"{text}{OPTIONS_HEADING}{shared}\n{own}"  # what a command says itself comes last, and holds
         return with_options(extended, command, options)
 
     return extend

@@ -25,36 +25,13 @@ PERIODS = ("hour", "day", "week", "month", "year")
 def plot(
     model: Annotated[Path, typer.Argument(help="Model file; for shares over time, a file of choices.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file: .png, .svg, .pdf or .jpg.")],
-    kind: Annotated[
-        str,
-        choice(
-            "What to draw: customer types, substitution, predicted against observed (with --data), shares over time, "
-            "or demand by price.",
-            *KINDS,
-        ),
-    ] = "segments",
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for "
-            "intervals."
-        ),
-    ] = None,
-    top: Annotated[
-        int, typer.Option(min=1, max=100, help="With --kind segments: maximum number of customer types.")
-    ] = 10,
+    kind: Annotated[str, choice(*KINDS)] = "segments",
+    data: Path | None = None,
+    top: Annotated[int, typer.Option(min=1, max=100)] = 10,
     places: Annotated[int, typer.Option(min=1, help="With --kind segments: how many top choices define a type.")] = 2,
-    offer: Annotated[
-        str | None,
-        typer.Option(
-            help="Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer)."
-        ),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(help="With --kind demand: the item to draw (default: every item with at least two price levels)."),
-    ] = None,
-    period: Annotated[str | None, choice("With --kind shares: length of a period (default: month).", *PERIODS)] = None,
+    offer: str | None = None,
+    item: str | None = None,
+    period: Annotated[str | None, choice(*PERIODS)] = None,
     replicates: Replicates = 50,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for sampled customer types and intervals.")] = 0,
     as_json: AsJson = False,
@@ -64,6 +41,16 @@ def plot(
     """Draw customer types, substitution, the fit, shares over time, or demand.
 
     Example: rankstream plot model.json -o types.png --kind substitution
+
+    Options:
+    kind: What to draw: customer types, substitution, predicted against observed (with --data), shares over time, or
+        demand by price.
+    data: With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for
+        intervals.
+    top: With --kind segments: maximum number of customer types.
+    offer: Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer).
+    item: With --kind demand: the item to draw (default: every item with at least two price levels).
+    period: With --kind shares: length of a period (default: month).
     """
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model

@@ -20,30 +20,25 @@ if TYPE_CHECKING:
 @reading_options()
 def predict(
     model: ModelFile,
-    offer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for "
-            "several."
-        ),
-    ] = None,
+    offer: list[str] | None = None,
     offers: Annotated[Path | None, typer.Option(help="Text file with one offer per line.")] = None,
-    interval: Annotated[
-        float | None, typer.Option(help="Add intervals at this confidence level, such as 0.95 (needs --data).")
-    ] = None,
+    interval: float | None = None,
     data: Behind = None,
     replicates: Replicates = 100,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
-    forced: Annotated[
-        bool, typer.Option("--forced", help="Predict as if customers must buy: do not add the no-purchase option.")
-    ] = False,
+    forced: Annotated[bool, typer.Option("--forced")] = False,
     *,
     reading: ReadingOptions,
 ) -> None:
     """Predict how likely each item of an offer is to be chosen.
 
     Example: rankstream predict model.json --offer "tea;pie;nothing"
+
+    Options:
+    offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
+    interval: Add intervals at this confidence level, such as 0.95 (needs --data).
+    forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between
     from rankstream.models.answers import prediction_to_json

@@ -26,42 +26,20 @@ TIME_SLICES = 12
 @reading_options()
 def report(
     model: ModelFile,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Choices the model was fitted to; for a folder of markets, the folder itself."),
-    ] = None,
+    data: Path | None = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file (HTML).")] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    margins: Annotated[
-        Path | None,
-        typer.Option(help="CSV table of items, as for 'decide'. The report then recommends what to offer."),
-    ] = None,
-    at_most: Annotated[
-        int | None, typer.Option(min=0, help="With --margins: maximum number of items in the offer.")
-    ] = None,
-    present: Annotated[
-        str, typer.Option(help='With --margins: the current offer; "recent" takes the most frequent recent one.')
-    ] = "recent",
+    margins: Path | None = None,
+    at_most: Annotated[int | None, typer.Option(min=0)] = None,
+    present: str = "recent",
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
     top: Annotated[int, typer.Option(min=1, max=100, help="Number of customer types to show.")] = 10,
-    replicates: Annotated[
-        int | None,
-        typer.Option(min=2, max=10_000, help="Number of bootstrap refits for intervals, instead of the stored errors."),
-    ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals/--no-intervals", help="Show intervals, stored with the model or from refits.")
-    ] = True,
-    rivals: Annotated[
-        str,
-        typer.Option(help="Models to compare with, separated by commas (see 'rankstream compare')."),
-    ] = "",
+    replicates: Annotated[int | None, typer.Option(min=2, max=10_000)] = None,
+    intervals: Annotated[bool, typer.Option("--intervals/--no-intervals")] = True,
+    rivals: str = "",
     folds: Annotated[int, typer.Option(min=2, max=20, help="Number of cross-validation folds for the comparison.")] = 3,
-    compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Include a comparison with other kinds of models.")
-    ] = True,
-    budget: Annotated[
-        float, typer.Option(min=0.0, help="With --margins: CPU seconds for the best offer and its intervals.")
-    ] = 20.0,
+    compare: Annotated[bool, typer.Option("--compare/--no-compare")] = True,
+    budget: Annotated[float, typer.Option(min=0.0)] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals, folds and searches.")] = 0,
     as_json: AsJson = False,
     *,
@@ -70,6 +48,17 @@ def report(
     """Write a page on a model: what to do, what changed, who buys what, and how sure that is.
 
     Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
+
+    Options:
+    data: Choices the model was fitted to; for a folder of markets, the folder itself.
+    margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
+    at_most: With --margins: maximum number of items in the offer.
+    present: With --margins: the current offer; "recent" takes the most frequent recent one.
+    replicates: Number of bootstrap refits for intervals, instead of the stored errors.
+    intervals: Show intervals, stored with the model or from refits.
+    rivals: Models to compare with, separated by commas (see 'rankstream compare').
+    compare: Include a comparison with other kinds of models.
+    budget: With --margins: CPU seconds for the best offer and its intervals.
     """
     from rankstream.reports.make import combine
 

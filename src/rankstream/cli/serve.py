@@ -41,24 +41,22 @@ def run(
     folder: Annotated[Path, typer.Argument(help="Data folder; created if missing.")],
     host: Annotated[str, typer.Option(help="Address to listen on. Anything but loopback needs tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
-    keep: Annotated[
-        str | None, typer.Option(help="Delete records from the log this long after they were learned, e.g. 30d.")
-    ] = None,
-    new_markets: Annotated[
-        bool, typer.Option("--new-markets/--no-new-markets", help="Create a market when its first batch arrives.")
-    ] = True,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="Host name under which clients reach the server; repeat for several.")
-    ] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="Change a limit, such as offers=5000; repeat for several.")
-    ] = None,
+    keep: str | None = None,
+    new_markets: Annotated[bool, typer.Option("--new-markets/--no-new-markets")] = True,
+    allow_host: list[str] | None = None,
+    limit: list[str] | None = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of new markets.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Run the service until Ctrl-C, then save everything and exit with code 0.
 
     Example: rankstream serve run shop --port 8000 --keep 30d
+
+    Options:
+    keep: Delete records from the log this long after they were learned, e.g. 30d.
+    new_markets: Create a market when its first batch arrives.
+    allow_host: Host name under which clients reach the server; repeat for several.
+    limit: Change a limit, such as offers=5000; repeat for several.
     """
     try:
         from rankstream.service.run import run as run_service
