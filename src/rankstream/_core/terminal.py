@@ -36,6 +36,11 @@ def visible(text: str, keep: str = "\n") -> str:
     return CONTROLS.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
 
 
+def shown(name: Any) -> str:
+    """How a name reads in a line."""
+    return visible(str(name), keep="")
+
+
 def isolated(text: str) -> str:
     r"""Text in which names from right to left turn nothing around them: each stands between isolating marks.
 
@@ -118,6 +123,14 @@ def print_json(content: Any) -> None:
         return
     sys.stdout.write(as_json(content) + "\n")
     sys.stdout.flush()
+
+
+def print_answer(as_json: bool, content: Any, text: str) -> None:
+    """Print an answer for programs or for people."""
+    if as_json:
+        print_json(content)
+    else:
+        print_plain(text)
 
 
 def _finite(content: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What was learned beyond the model, section by section: drift, a comparison with rivals, and the best offer."""
+"""What is known beyond the model, section by section: the data, drift, a comparison with rivals, the best offer."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.types import Label
+from rankstream._core.terminal import as_time, plural
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
+from rankstream.data.readers.reading import Reading
 from rankstream.decide.decision import Decision, explanation, named, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
-from rankstream.plots.models import wilson
+from rankstream.plots.fits import period_shares
 from rankstream.reports.blocks import Chart, Section, percent, table
+from rankstream.reports.origin import items_in
+from rankstream.reports.overview import offers_table
 from rankstream.reports.sections import joined
 
 MOST_LINES = 10
@@ -34,19 +37,8 @@ def drift_section(
 ) -> Section:
     """What changed between two halves, and the shares of the most frequent offer, period by period.
 
-    Parameters
-    ----------
-    report : DriftReport
-        The later half against the earlier one.
-    periods, times : sequences
-        Counts over the same offers, and the first and last time of each.
-    remedy : str
-        What to do where something changed.
-    across : str
-        What times are where they are no dates.
-    alarms : sequence of float
-        When changes were noticed, as times are.
-
+    ``periods`` are counts over the same offers, ``times`` the first and last time of each, and ``alarms`` when changes
+    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates.
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:
@@ -81,40 +73,30 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
     place = int(np.argmax(totals))
     offer, ends = offers.offers[place], slice(int(offers.indptr[place]), int(offers.indptr[place + 1]))
     tallies = np.array([counts.tallies[ends] for counts in periods])
-    lines = [offer[at] for at in np.sort(np.argsort(-tallies.sum(axis=0), kind="stable")[:MOST_LINES]).tolist()]
-    dated = times[0][0] >= DATES
-    middle = [round((first + last) / 2.0) for first, last in times]
-    rows = [_row(counts, span, offer, lines, dated) for counts, span in zip(periods, times, strict=True)]
+    columns = np.sort(np.argsort(-tallies.sum(axis=0), kind="stable")[:MOST_LINES]).tolist()
+    shares = np.stack(period_shares(periods, offer), axis=2)[:, columns].tolist()  # with the ends of their intervals
+    known = [[None if np.isnan(cell[0]) else cell for cell in cells] for cells in shares]  # None: not offered then
+    lines, dated = [offer[at] for at in columns], times[0][0] >= DATES
     some = "" if len(lines) == len(offer) else f", {len(lines)} of its {len(offer):,} items"
+    rows = [
+        (
+            datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{first:g}",
+            f"{counts.totals[place]:,.12g}",
+            *("" if cell is None else percent(cell[0], cell[1:]) for cell in cells),
+        )
+        for counts, (first, _), cells in zip(periods, times, known, strict=True)
+        if counts.totals[place]
+    ]
     caption = f"Shares of the most frequent offer ({joined(offer)}){some} over time, with 95 % intervals"
-    shown = table(caption, ("from", "choices", *map(str, lines)), [row for row in rows if row[1] != "0"])
-
     values = {
-        "dated": dated, "across": across, "at": middle, "alarms": list(alarms),
+        "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
+        "alarms": list(alarms),
         "items": [
-            {"item": str(item), "shares": [_share(counts, offer, item) for counts in periods]} for item in lines
+            {"item": str(item), "shares": [cells[number] for cells in known]} for number, item in enumerate(lines)
         ],
     }  # fmt: skip
+    shown = table(caption, ("from", "choices", *map(str, lines)), rows)
     return Chart("trend", f"Shares of the most frequent offer{some} over time", values, shown)
-
-
-def _share(counts: ChoiceCounts, offer: tuple[Label, ...], item: Label) -> list[float] | None:
-    """The share of an item in a period, and the ends of its interval; None where the offer was not made."""
-    place = counts.assortments.coordinate(offer, item)
-    total = float(counts.totals[counts.assortments.owner[place]])
-    if not total:
-        return None
-    share = np.array([counts.tallies[place] / total])
-    return [float(part[0]) for part in (share, *wilson(share, np.array([total])))]
-
-
-def _row(
-    counts: ChoiceCounts, span: Span, offer: tuple[Label, ...], lines: Sequence[Label], dated: bool
-) -> tuple[str, ...]:
-    total = float(counts.totals[counts.assortments.owner[counts.assortments.coordinate(offer, lines[0])]])
-    began = datetime.fromtimestamp(span[0], UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{span[0]:g}"
-    shares = [_share(counts, offer, item) for item in lines]
-    return (began, f"{total:,.12g}", *("" if one is None else percent(one[0], one[1:]) for one in shares))
 
 
 def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
@@ -170,3 +152,28 @@ def offer_section(found: Decision) -> Section:
     )  # fmt: skip
     words = (*summary(found), *explanation(found)[1:])
     return Section("offer", "Best offer", words, (*parts, shares))
+
+
+def read_section(found: Reading, name: str) -> Section:
+    """What was read, and what was skipped."""
+    counts, offers = found.counts, found.counts.assortments
+    span = "" if found.times is None else f", from {as_time(found.times[0])} to {as_time(found.times[1])}"
+    good = found.rows - found.problems.total
+    words = [
+        f"{name} has {plural(found.rows, 'record')}, read as {found.format}{span}: "
+        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} "
+        f"of {items_in(offers)}.",
+        f"{good:,} records were used, and {found.problems.total:,} were skipped."
+        if found.problems.total
+        else "Nothing was skipped.",
+    ]
+    words += [] if found.account is None else [found.account.summary()]
+    words += [*found.notes, *(column.sentence for column in found.unused)]
+    parts = []
+    if found.problems.total:
+        first = {one.kind: str(one) for one in reversed(found.problems.first)}
+        rows = [(kind, f"{number:,}", first.get(kind, "")) for kind, number in found.problems.by_kind.most_common()]
+        parts.append(table("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
+    usual, made = offers_table(counts, "The most frequent offers", most=10)
+    words.append(f"The most frequent offer is {joined(usual, 100)}.")
+    return Section("read", "Data", tuple(words), (*parts, made))

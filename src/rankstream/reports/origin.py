@@ -1,9 +1,13 @@
 """Where a model comes from, and what its predictions rest on, in sentences; a file may say anything or nothing."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import plural, visible
+from rankstream._core.terminal import plural, shown
+from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import fit_warnings
+
+if TYPE_CHECKING:
+    from rankstream.models.files import Model
 
 
 def origin_lines(about: dict[str, Any]) -> list[str]:
@@ -126,6 +130,27 @@ def _numbers(found: Any) -> dict[str, float]:
     }
 
 
-def shown(item: Any) -> str:
-    """Return how an item reads in a line."""
-    return visible(str(item), keep="")
+def items_in(whole: Any) -> str:
+    """How many items a model or offers have, each counted once, whatever its prices."""
+    from rankstream.models.prices import levels_of, own_items
+
+    if levels_of(whole) is None:
+        return plural(len(whole.items), "item")
+    return f"{plural(len(own_items(whole)), 'item')} at price levels"
+
+
+def proven(model: "Model", intervals: str) -> list[str]:
+    """Return where the model comes from, and what is proven about it, in plain words."""
+    rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
+    words = [f"A model of {items_in(model)}: {words_of(kind_of(model), rankings)}.", *origin_lines(model.about)]
+    noted = model.about.get("certificate")
+    numbers = noted if isinstance(noted, dict) else {}
+    distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
+    if not isinstance(distance, int | float) or not isinstance(least, int | float):
+        words.append("The model file has no certificate: `rankstream fit` writes one.")
+    elif distance <= 1e-9:
+        words.append("In plain words: it fits the observed shares exactly.")
+    else:
+        part = 100 * max(0.0, min(1.0, least / distance))
+        words.append(f"In plain words: at least {part:.0f} % of this distance remains with any ranking model (proven).")
+    return [*words, *prediction_lines(model.about), intervals]

@@ -27,7 +27,6 @@ class RefitAnswerer(Answerer):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._refits: dict[int, tuple[int, Bootstrap]] = {}
-        self.kinds |= {"refit": self.refit, "interval": self.interval}
 
     def refit(self, question: dict[str, Any]) -> dict[str, Any]:
         """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
