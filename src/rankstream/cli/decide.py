@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_note, print_plain, progress
+from rankstream._core.terminal import print_answer, print_note, progress
 from rankstream.cli.items import Items, read_items, word_pairs
 from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
@@ -232,40 +232,31 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     """Print a decision, a safe offer or the next offer, after the warnings about the model's fit."""
     from rankstream.decide.decision import Decision, Units, change_lines, explanation, named, summary
 
-    if as_json:
-        print_json({**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))})
-        return
-    for line in map(shell_words, warning_lines(about)):
-        print_plain(line)
+    lines, units = [shell_words(line) for line in warning_lines(about)], Units(currency=currency)
     if interval_words(about) != interval_words({}) and getattr(found, "interval", None) is not None:
-        print_plain(f"In brackets: {interval_words(about)}.")
-    if not isinstance(found, Decision):
-        print_plain(str(found))
-        return
-    units = Units(currency=currency)
-    for line in (*change_lines(found, units), *([""] if change_lines(found, units) else []), *summary(found, units)):
-        print_plain(line)
-    for runner in found.runners_up[1:]:
-        print_plain(f"  {units.amount(runner.value)}  {named(runner.offer)}")
-    print_plain("")
-    for line in explanation(found, units)[1:]:
-        print_plain(line)
-    sizes = found.by_size if found.knows_sizes else {}
-    if len(sizes) > 1:
+        lines.append(f"In brackets: {interval_words(about)}.")
+    if isinstance(found, Decision):
+        changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
+        lines += [*changes, *([""] if changes else []), *summary(found, units)]
+        lines += [f"  {units.amount(runner.value)}  {named(runner.offer)}" for runner in found.runners_up[1:]]
+        lines += ["", *explanation(found, units)[1:]]
         values = ", ".join(f"{size}: {units.customers * value:.4g}" for size, value in sizes.items())
-        print_plain(f"\nBest value by number of items: {values}.")
+        lines += [f"\nBest value by number of items: {values}."] if len(sizes) > 1 else []
+    else:
+        lines.append(str(found))
+    content = {**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))}
+    print_answer(as_json, content, "\n".join(lines))
 
 
 def draw(found: "Decision", path: Path) -> None:
     """Value by size, and the offer against its runners-up, as a picture."""
-    from matplotlib.figure import Figure
-
     from rankstream._core.files import save_picture
+    from rankstream.cli.pictures import new_figure
     from rankstream.plots.decisions import runners_up, value_by_size
 
     if found is None:
         raise ValueError("There is nothing to draw without data: leave out --plot.")
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = new_figure(11, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
     value_by_size(found, left)
     runners_up(found, right)

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rankstream._core.terminal import plural, print_note
+from rankstream._core.terminal import plural, print_answer, print_note, shown
 from rankstream.cli.markets import MarketOption, market_files, run_each
-from rankstream.cli.model_answers import joined, read_offers, require_drawn, shown
-from rankstream.cli.options import AsJson, ReadingOptions, choice, print_answer, reading_options
+from rankstream.cli.model_answers import joined, read_offers, require_drawn
+from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.drift import Control, DriftReport
     from rankstream.data.item_changes import ItemMovement
-    from rankstream.evaluate.customer_types import TypeChange, TypeChanges
     from rankstream.models.files import Model
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
@@ -235,15 +234,8 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
         "least": least,
         "only_before": [str(item) for item in before.items if item not in known[1]],
         "only_after": [str(item) for item in after.items if item not in known[0]],
-        **_lists(found),
+        **found.to_json(),
     }
-
-
-def _lists(found: "TypeChanges") -> dict[str, Any]:
-    def one(change: "TypeChange") -> dict[str, Any]:
-        return {"ranking": [str(item) for item in change.ranking], "before": change.before, "after": change.after}
-
-    return {word: [one(change) for change in getattr(found, word)] for word in WORDS}
 
 
 def text_of_models(content: dict[str, Any], top: int) -> str:

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.files import check_target
-from rankstream._core.terminal import as_time, print_note, progress
-from rankstream.cli.model_answers import shown
-from rankstream.cli.options import (
-    AsJson,
-    Data,
-    ReadingOptions,
-    choice,
-    print_answer,
-    reading_options,
-    shell_words,
-    unused_columns,
-)
+from rankstream._core.terminal import as_time, print_answer, print_note, progress, shown
+from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, reading_options, shell_words, unused_columns
 from rankstream.cli.price_levels import describe_levels, levels_line
 from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
@@ -97,7 +87,9 @@ def fit(
         fit_markets(data, by or "", out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
         return
     out = out or Path("model.json")
-    check_options(out, offer, shares)
+    check_target(out, "the model with --out")
+    if offer is not None and len(shares) < 2:
+        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
     whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
@@ -128,13 +120,6 @@ def fit(
     print_answer(as_json, content, as_text(content))
     if content["changed"] is not None:
         print_note(content["changed"]["sentence"])
-
-
-def check_options(out: Path, offer: str | None, shares: list[float]) -> None:
-    """Refuse what would fail only after the work is done."""
-    check_target(out, "the model with --out")
-    if offer is not None and len(shares) < 2:
-        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
 
 
 def as_shares(text: str | None) -> list[float]:

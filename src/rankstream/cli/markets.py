@@ -12,10 +12,9 @@ from urllib.parse import quote
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from rankstream._core.terminal import headed, plural, print_json, print_note, print_plain, progress
+from rankstream._core.terminal import headed, plural, print_answer, print_json, print_note, print_plain, progress, shown
 from rankstream.cli.items import Items, read_items
-from rankstream.cli.model_answers import shown
-from rankstream.cli.options import levels_in, shell_words, unused_columns, with_options
+from rankstream.cli.options import shell_words, unused_columns, with_options
 from rankstream.models.fit_warnings import fit_warnings
 from rankstream.models.item_names import all_names
 from rankstream.reports.origin import warning_lines
@@ -58,11 +57,11 @@ def fit_markets(
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
     taken = {field.name for field in fields(ReadOptions)}
-    options = {name: value for name, value in vars(reading).items() if name in taken} | {"outside_share": share}
-    options |= {"prices": reading.price_columns, "price_levels": levels_in(reading.price_levels)}
+    reading = replace(reading, outside_share=share)
+    options = {name: value for name, value in reading.arguments().items() if name in taken}
     columns, source, account = [name.strip() for name in by.split(",") if name], data, None
     if reading.stock is not None:
-        source, account = _counted_sales(data, columns, replace(reading, outside_share=share))
+        source, account = _counted_sales(data, columns, reading)
         columns, options = list(source.by), {}
     try:
         markets = estimate_many(source, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
@@ -73,10 +72,7 @@ def fit_markets(
     if account is not None:
         content["account"] = account.to_json()
         print_note(shell_words(account.summary()))
-    if as_json:
-        print_json(content)
-    else:
-        _print_fit(content)
+    print_answer(as_json, content, as_text(content))
     if content["failed"]:
         raise typer.Exit(1 if any(row.status == "done" for row in markets.rows) else 2)
 
@@ -87,9 +83,11 @@ def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tup
     from rankstream.data.readers.sales.join import SalesRules
     from rankstream.data.readers.sales.shop import open_shop
 
-    given, problems = reading.sales_options(), Problems("skip")
-    rules = SalesRules(given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=reading.on_error)
-    tables = {"receipts": data, "stock": reading.stock, "visits": reading.visits, "prices": reading.price_list}
+    given, problems = reading.arguments(), Problems("skip")
+    rules = SalesRules(
+        given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=given.pop("on_error")
+    )
+    tables = {"receipts": data, **{name: given.pop(name) for name in ("stock", "visits", "prices")}}
     category, columns = given.pop("category", None), given.pop("columns", None)
     with problems:
         return open_shop(tables, by, category, columns, rules, problems, **given).tallies()
@@ -114,22 +112,19 @@ def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]
     }
 
 
-def _print_fit(content: dict[str, Any]) -> None:
-    for line in warning_lines(content):
-        print_plain(line)
+def as_text(content: dict[str, Any]) -> str:
+    """The same in lines."""
     number = f"{plural(content['choices'], 'choice')}; {plural(content['fitted'], 'market')}"
     methods = ", ".join(f"{many:,} by {name}" for name, many in content["methods"].items())
-    print_plain(f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}.")
+    lines = [*warning_lines(content), f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}."]
     if "price_levels" in content:
         common = f"{100 * content['prices_in_common']:.0f} % of the offered prices occur in several markets"
-        print_plain(f"Price levels: {content['price_levels']} ({common}).")
-    for one in content["failed"][:MOST_SHOWN]:
-        print_plain(f"Failed: {shown(one['market'])}: {shown(one['error'])}")
-    more = len(content["failed"]) - MOST_SHOWN
-    if more > 0:
-        print_plain(f"{more:,} more failed: see the column error of index.parquet.")
-    if content["fitted"]:
-        print_plain(f"Saved {plural(content['fitted'], 'model')} in {content['models']}.")
+        lines.append(f"Price levels: {content['price_levels']} ({common}).")
+    lines += [f"Failed: {shown(one['market'])}: {shown(one['error'])}" for one in content["failed"][:MOST_SHOWN]]
+    if (more := len(content["failed"]) - MOST_SHOWN) > 0:
+        lines.append(f"{more:,} more failed: see the column error of index.parquet.")
+    saved = f"Saved {plural(content['fitted'], 'model')} in {content['models']}."
+    return "\n".join([*lines, saved] if content["fitted"] else lines)
 
 
 def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:

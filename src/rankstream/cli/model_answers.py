@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import print_note, progress, visible
+from rankstream._core.terminal import print_note, progress, shown
 from rankstream.models.files import kind_of, method_of
 
 if TYPE_CHECKING:
@@ -18,15 +18,11 @@ MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
 """Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
 
 
-def can_be_drawn(model: "Model") -> bool:
-    """Whether whole rankings are there, or can be drawn from the model within seconds."""
-    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
-    return kind_of(model) == "rankings" or len(model.items) <= (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS)
-
-
 def require_drawn(model: "Model", option: str) -> None:
-    """Refuse what would take hours."""
-    if not can_be_drawn(model):
+    """Refuse what would take hours: whole rankings are there, or can be drawn from the model within seconds."""
+    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
+    most = MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS
+    if kind_of(model) != "rankings" and len(model.items) > most:
         raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
 
 
@@ -43,11 +39,6 @@ def read_offers(file: Path) -> list[str]:
     if not found:
         raise ValueError(f"{file} has no offers: write one per line, such as tea;cake.")
     return found
-
-
-def shown(item: Any) -> str:
-    """How an item reads in a line."""
-    return visible(str(item), keep="")
 
 
 def joined(offer: "Iterable[Any]") -> str:

@@ -13,7 +13,7 @@ import typer
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import print_plain
 from rankstream.cli.fit import METHODS
-from rankstream.cli.options import SALES, AsJson, ReadingOptions, choice, levels_in, reading_options
+from rankstream.cli.options import AsJson, ReadingOptions, choice, levels_in, reading_options
 from rankstream.cli.serve import missing
 
 LOG_NAME = "log.sqlite3"
@@ -78,23 +78,16 @@ LINK = "Open {} in a browser: the link is valid once, for a minute. Ctrl-C ends 
 
 def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: dict[str, Any]) -> list[dict[str, Any]]:
     """What the process that reads files is told of each."""
+    from rankstream.models.files import is_model
     from rankstream.service.storage.tokens import market_name
 
-    given = {name: value for name, value in vars(reading).items() if not name.startswith("_") and name not in SALES}
-    given |= {
-        "prices": given.pop("price_columns"),
-        "partitions": reading.partitions.split(",") if reading.partitions else (),
-    }
-    if reading.stock is not None:
-        prices = None if reading.price_list is None or reading.price_list == "paid" else Path(reading.price_list)
-        given = reading.sales_options() | {"rejects": reading.rejects, "on_error": reading.on_error}
-        given |= {"stock": Path(reading.stock), "prices": prices or reading.price_list}
-        given |= {"visits": None if reading.visits is None else Path(reading.visits)}
-    levels = levels_in(reading.price_levels)
-    given["price_levels"] = (
-        {str(item): list(prices) for item, prices in levels.levels.items()} if hasattr(levels, "levels") else levels
-    )
-    given = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in given.items()}
+    given, levels = reading.arguments(), levels_in(reading.price_levels)
+    if hasattr(levels, "levels"):
+        given["price_levels"] = {str(item): list(prices) for item, prices in levels.levels.items()}
+    tables = ("stock", "visits", "prices") if reading.stock is not None else ()
+    for name, value in given.items():
+        if isinstance(value, Path) or (name in tables and value not in (None, "paid")):
+            given[name] = str(Path(value).absolute())
     columns = [name.strip() for name in by.split(",")] if by else []
     return [
         {
@@ -103,17 +96,6 @@ def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: 
         }
         for source in sources
     ]  # fmt: skip
-
-
-def is_model(path: Path) -> bool:
-    """Whether a file is a model that ``fit`` wrote."""
-    if path.suffix != ".json" or path.is_dir():
-        return False
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and str(content.get("format", "")).startswith("rankstream-")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from rankstream._core.files import same_file
-from rankstream._core.terminal import print_json, print_note, print_plain
+from rankstream._core.terminal import print_note
 
 if TYPE_CHECKING:
     from rankstream.data.readers import Reading
@@ -58,6 +58,11 @@ REMEMBERED = (
 """What a model remembers of how its choices were read."""
 SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
 """Options for receipts, which a model remembers where they were given."""
+SALES_ARGUMENTS = (
+    *("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates"),
+    *("price_levels", "on_error", "rejects"),
+)
+"""What ``read_sales`` takes besides, under the same names as ``read``."""
 SHELL_NAMES = {"prices": "price_columns"}
 """Arguments of the library that are called otherwise here."""
 
@@ -125,9 +130,6 @@ class ReadingOptions:
         """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
         from rankstream.data.readers import read
 
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
-        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
-        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         if self._market is not None:
             from rankstream.estimation.many.results import stored_choices
 
@@ -136,7 +138,7 @@ class ReadingOptions:
             more["where"] = self._market
         try:
             if self.stock is None:  # a model remembers which columns its fit did not use: they are not looked at again
-                found = read(path, **{"look": False} | given | more)
+                found = read(path, **{"look": False} | self.arguments() | more)
             else:
                 found = self._read_sales(path, more)
         except ValueError as error:
@@ -147,11 +149,16 @@ class ReadingOptions:
             print_note(shell_words(found.problems.summary()))
         return found
 
-    def sales_options(self) -> dict[str, Any]:
-        """The options of ``read_sales`` that are given, without its tables."""
-        names = ("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates")
-        given = {name: getattr(self, name) for name in (*names, *SALES[3:]) if getattr(self, name) is not None}
-        return given | {"price_levels": self._levels or levels_in(self.price_levels)}
+    def arguments(self) -> dict[str, Any]:
+        """What ``read`` takes of these options; with a stock log, what ``read_sales`` takes."""
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
+        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
+        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
+        if self.stock is None:
+            return given
+        given = {name: value for name, value in given.items() if name in SALES_ARGUMENTS and value is not None}
+        given |= {name: getattr(self, name) for name in SALES[3:] if getattr(self, name) is not None}
+        return given | {"stock": self.stock, "visits": self.visits, "prices": self.price_list}
 
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales
@@ -160,10 +167,9 @@ class ReadingOptions:
             if more.get(name) is not None:
                 raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
         where = more.get("where") or {}
-        given = self.sales_options() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
+        given = self.arguments() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
         given |= {"by": [column for column in where if column != self.category]} if where else {}
-        given |= {"visits": self.visits, "prices": self.price_list, "rejects": self.rejects}
-        found = read_sales(path, self.stock, on_error=self.on_error, **given)
+        found = read_sales(path, **given)
         if not where:
             return found
         key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))
@@ -250,12 +256,6 @@ def levels_in(words: str | None) -> Any:
     return PriceLevels(found)
 
 
-def _check_rejects(rejects: Path, others: list[Path]) -> None:
-    for other in others:
-        if same_file(rejects, other):
-            raise ValueError(f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects.")
-
-
 def with_options(extended: Command, command: Command, options: list[inspect.Parameter]) -> Command:
     """Show more options in the signature of a command, in place of ``reading``, which they make."""
     signature = inspect.signature(command)
@@ -264,14 +264,6 @@ def with_options(extended: Command, command: Command, options: list[inspect.Para
     extended.__signature__ = found  # type: ignore[attr-defined]
     extended.__annotations__ = {one.name: one.annotation for one in found.parameters.values()}
     return extended
-
-
-def print_answer(as_json: bool, content: Any, text: str) -> None:
-    """Print an answer for programs or for people."""
-    if as_json:
-        print_json(content)
-    else:
-        print_plain(text)
 
 
 def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -289,8 +281,12 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
         @wraps(command)
         def extended(*values: Any, **named: Any) -> None:
             said = {option.name: named.pop(option.name) for option in options if option.name in named}
-            if said.get("rejects") is not None:
-                _check_rejects(said["rejects"], [value for value in named.values() if isinstance(value, Path)])
+            rejects = said.get("rejects")
+            for other in (value for value in named.values() if rejects is not None and isinstance(value, Path)):
+                if same_file(rejects, other):
+                    raise ValueError(
+                        f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects."
+                    )
             command(*values, reading=ReadingOptions(**said), **named)
 
         text, _, own = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)

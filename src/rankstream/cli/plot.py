@@ -1,20 +1,16 @@
 """The command ``rankstream plot``: a picture of a saved model, of its fit to choices, or of shares over time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from rankstream._core.terminal import print_answer
 from rankstream.cli.markets import per_market
 from rankstream.cli.model_answers import joined, refitted
-from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, print_answer, reading_options
+from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
 from rankstream.cli.pictures import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
 from rankstream.cli.price_levels import as_labels, as_rows, demand_curves
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from rankstream.models.files import Model
 
 KINDS = ("segments", "substitution", "fit", "shares", "demand")
 PERIODS = ("hour", "day", "week", "month", "year")
@@ -69,13 +65,20 @@ def plot(
         what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
         if offer is None and of > 1:
             note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
-    elif kind == "demand":
+    elif kind == "fit" and data is not None:
         loaded = load_model(model)
-        curves = demand_curves(loaded, item, offer, refitted(loaded, data, reading, replicates, seed))
-        content["demand"] = as_rows(curves)
-        figure = draw_demand(curves)
+        figure = draw_fit(loaded, reading.as_fitted(loaded).read(data).counts)
     else:
-        figure = draw_model(load_model(model), kind, data, offer, (top, places), (replicates, seed), reading)
+        loaded = load_model(model)
+        items = None if offer is None or kind != "substitution" else as_labels(offer, loaded)
+        many = refitted(loaded, data, reading, replicates, seed)
+        if kind == "demand":
+            curves = demand_curves(loaded, item, offer, many)
+            content["demand"], figure = as_rows(curves), draw_demand(curves)
+        elif kind == "segments":
+            figure = draw_segments(loaded, top, places, seed, many)
+        else:
+            figure = draw_substitution(loaded, items, many)
     save_picture(figure, out)
     print_answer(as_json, content, f"Saved {out}." + (f" {note}" if note else ""))
 
@@ -92,22 +95,3 @@ def check_kind(kind: str, data: Path | None, offer: str | None, period: str | No
         raise ValueError(f"--offer does not work with --kind {kind}: leave it out.")
     if period is not None and kind != "shares":
         raise ValueError(f"--period does not work with --kind {kind}: leave it out.")
-
-
-def draw_model(
-    model: "Model",
-    kind: str,
-    data: Path | None,
-    offer: str | None,
-    types: tuple[int, int],
-    refits: tuple[int, int],
-    reading: ReadingOptions,
-) -> "Figure":
-    """A picture of a model; ``types`` are how many and by how many places, ``refits`` how many and by which seed."""
-    items = None if offer is None else as_labels(offer, model)
-    if kind == "fit" and data is not None:
-        return draw_fit(model, reading.as_fitted(model).read(data).counts)
-    many = refitted(model, data, reading, *refits)
-    if kind == "segments":
-        return draw_segments(model, *types, refits[1], many)
-    return draw_substitution(model, items, many)

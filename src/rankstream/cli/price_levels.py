@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankstream.cli.model_answers import ends_of, shown
+from rankstream._core.terminal import shown
+from rankstream.cli.model_answers import ends_of
 from rankstream.models.item_names import find_item, offer_in, own_names, prices_in
 
 if TYPE_CHECKING:
@@ -19,15 +20,6 @@ def as_labels(text: str, model: "Model") -> "list[Label]":
     """The model's own items in an offer; of a model with prices, those at the nearest levels."""
     asked = offer_in(text, model)
     return list(model.price_levels.offer(asked)) if isinstance(asked, dict) and model.price_levels else list(asked)
-
-
-def between_lines(content: Mapping[str, Any]) -> list[str]:
-    """A sentence on the items of a prediction that are between two of their levels, if any."""
-    names = [shown(name) for name in content.get("between_levels", ())]
-    if not names:
-        return []
-    which = "is between two price levels" if len(names) == 1 else "are between two price levels each"
-    return [f"  ({', '.join(names)} {which}: shares are interpolated linearly between them.)"]
 
 
 def describe_levels(levels: "PriceLevels") -> dict[str, list[float]]:
@@ -67,26 +59,17 @@ def demand_curves(
 
 def as_rows(curves: "Mapping[Label, Mapping[float, Any]]") -> dict[str, list[dict[str, float]]]:
     """Demand curves for JSON."""
-    return {str(item): [{"price": price, **_row(curve[price])} for price in curve] for item, curve in curves.items()}
-
-
-def _row(value: Any) -> dict[str, float]:
-    return {"share": value} if isinstance(value, float) else value._asdict()
-
-
-def describe_demand(model: "Model", many: "Bootstrap | None") -> dict[str, Any]:
-    """Levels and demand for ``show``, where everything is at its usual price."""
-    from rankstream.models.prices import require_levels, usual_prices
-
-    levels = require_levels(model)
-    usual = {str(item): price for item, price in usual_prices(model).items()}
-    several = any(len(prices) > 1 for prices in levels.levels.values())
-    rows = as_rows(demand_curves(model, None, None, many)) if several else {}
-    return {"prices": describe_levels(levels), "usual_offer": usual, "demand": rows}
+    return {
+        str(item): [
+            {"price": price, **({"share": share} if isinstance(share, float) else share._asdict())}
+            for price, share in curve.items()
+        ]
+        for item, curve in curves.items()
+    }
 
 
 def demand_lines(content: Mapping[str, Any]) -> list[str]:
-    """The same in lines."""
+    """Levels and demand for ``show``, where everything is at its usual price."""
     lines = ["", levels_line(content["prices"]), "Demand by an item's own price, others at usual prices:"]
     for item, rows in content["demand"].items():
         shares = ", ".join(f"{_price(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)

@@ -64,7 +64,10 @@ def report(
 
     if data is None:
         raise ValueError("A report needs the choices that the model was fitted to: add --data.")
-    check_page(out, [path for path in (model, data, margins, reading.contents, reading.rejects) if path is not None])
+    check_target(out, "the report with --out")
+    for other in (model, data, margins, reading.contents, reading.rejects):
+        if other is not None and same_file(out, other):
+            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
     named = {
         "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
         "replicates": replicates, "intervals": intervals, "folds": folds, "budget": budget, "seed": seed,
@@ -87,12 +90,17 @@ def make_report(
 ) -> "tuple[Report, dict[str, Any]]":
     """Read a model and its choices, and report on them; the page, and what ``--json`` prints."""
     from rankstream.data.readers.unused_columns import unused_in
+    from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
 
     model: Any = load_model(file)
     reading = reading.as_fitted(model)
-    said = _items(model, file, named, reading)
+    said: dict[str, Any] = {}
+    if named["margins"] is not None:  # checked before the work begins
+        items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
+        make_problem(model, items.margins, **said)
+        said["margins"] = items.margins
     found = reading.read(data, time_slices=TIME_SLICES)
     found = replace(found, unused=found.unused or unused_in(model.about))
     check_choices(model, found.counts, data)
@@ -114,25 +122,6 @@ def make_report(
     many = None if isinstance(refits, str) else refits
     told_of = describe_model(model, named["top"], many)
     return made, {"read": read, "model": told_of, **made.content}
-
-
-def _items(model: Any, file: Path, named: dict[str, Any], reading: ReadingOptions) -> dict[str, Any]:
-    """Return margins and constraints for ``best_offer``, checked before the work begins; nothing without margins."""
-    from rankstream.decide.problem.offers import make_problem
-
-    if named["margins"] is None:
-        return {}
-    items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
-    make_problem(model, items.margins, **said)
-    return {"margins": items.margins, **said}
-
-
-def check_page(out: Path, others: list[Path]) -> None:
-    """Refuse what would fail only after the work is done, or would overwrite what was read."""
-    check_target(out, "the report with --out")
-    for other in others:
-        if same_file(out, other):
-            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
 
 
 def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:

@@ -123,8 +123,11 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
             console.print(_status(follower, as_json))
         for note in follower.reader.dialect.notes:
             print_note(note)
-        if follower.stopped:
-            print_note(_farewell(follower))
+        if follower.stopped and not follower.live.records:
+            print_note("Stopped before the first record: nothing was saved.")
+        elif follower.stopped:
+            records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
+            print_note(f"Stopped: {records} saved in {follower.out}; run the same command again to continue.")
         elif follower.unfinished:
             print_note(f"The last line of {follower.source} has no line break yet: waiting for the rest.")
 
@@ -138,14 +141,6 @@ def unless_hung_up(follower: "Follower") -> Iterator[None]:
         if error.errno != errno.EIO:
             raise
         follower.stopped = True
-
-
-def _farewell(follower: "Follower") -> str:
-    """Where everything is, and that it goes on from there."""
-    if not follower.live.records:
-        return "Stopped before the first record: nothing was saved."
-    records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
-    return f"Stopped: {records} saved in {follower.out}; run the same command again to continue."
 
 
 def _status(follower: "Follower", as_json: bool) -> str:

@@ -1,7 +1,8 @@
 """Customer types that came and went between two models."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
 
 NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new
+LISTS = ("appeared", "vanished", "grew", "shrank")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,16 @@ class TypeChanges:
     shrank: tuple[TypeChange, ...]
     least: float
 
+    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the types of each list, as JSON has them."""
+        return {
+            word: [asdict(one) | {"ranking": [str(item) for item in one.ranking]} for one in getattr(self, word)]
+            for word in LISTS
+        }
+
     def __str__(self) -> str:
         lines = []
-        for word in ("appeared", "vanished", "grew", "shrank"):
+        for word in LISTS:
             for one in getattr(self, word):
                 ranking = " > ".join(map(str, one.ranking))
                 lines.append(f"{word}: {ranking}, {100 * one.before:.1f} % to {100 * one.after:.1f} %")

@@ -125,7 +125,8 @@ def segments(
     shown = found[: whole_number("top", top, least=1)]
     shares = [100 * share for _, share in shown]
     names, last = short_names(model.items), places if nothing is None else places - 1
-    sides = None if ends is None else _sides([(100 * share, *ends[key]) for key, share in shown])
+    rows = [] if ends is None else [(share - ends[key][0], ends[key][1] - share) for key, share in shown]
+    sides = None if ends is None else np.maximum(0.0, 100 * np.transpose(rows))
     bars = axes.barh(range(len(shown)), shares, color=BLUE, xerr=sides, capsize=3, ecolor=ORANGE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
@@ -141,14 +142,6 @@ def segments(
     axes.set_axisbelow(True)
     title, limits = f"Customer types by {what}{prices}{others}", (0, room * furthest)
     return finish(axes, "x", xlabel=f"share of customers, %{known}", title=title, xlim=limits)
-
-
-def _sides(rows: "list[tuple[float, float, float]]") -> "list[list[float]]":
-    """How far error bars go to the left and to the right, from shares in percent and ends in parts of 1."""
-    return [
-        [max(0.0, share - 100 * low) for share, low, _ in rows],
-        [max(0.0, 100 * high - share) for share, _, high in rows],
-    ]
 
 
 def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
