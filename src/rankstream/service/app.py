@@ -78,12 +78,6 @@ def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManag
     return sweeping
 
 
-def size_of(request: Request) -> int:
-    """Return how many bytes a request says that it has; 0 where it says nothing."""
-    size = request.headers.get("content-length", "")
-    return int(size) if size.isdecimal() else 0
-
-
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RefusedError)
     return refusal(error)
@@ -91,8 +85,8 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if size_of(request) > COLLECTED_BYTES:
+    first, size = error.errors()[0], request.headers.get("content-length", "")
+    if size.isdecimal() and int(size) > COLLECTED_BYTES:
         gc.collect()  # the error and its traceback hold each other, and with them the whole parsed body
     where, sentence = ".".join(str(part)[:50] for part in first["loc"]), first["msg"].removeprefix("Value error, ")
     if where == "path.market" and first["type"] == "value_error":

@@ -21,7 +21,7 @@ from rankstream.service.processes.worker import Worker
 from rankstream.service.settings import PreferenceStore
 from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
 from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
-from rankstream.service.storage.publication import MarketFacts, Published, PublishedFacts, provisional_reason
+from rankstream.service.storage.publication import MarketAnswer, Published, PublishedAnswer, provisional_reason
 from rankstream.service.storage.states import PublishedModel
 from rankstream.service.storage.tokens import PageLink, Tokens
 from rankstream.service.storage.writer import Work, Writer
@@ -141,9 +141,9 @@ class Service:
             raise RefusedError(409, "The market has no model yet: send more choices.")
         return found
 
-    def about(self, row: MarketRow, published: PublishedModel) -> PublishedFacts:
+    def about(self, row: MarketRow, published: PublishedModel) -> PublishedAnswer:
         """What every answer says of the model behind it."""
-        return PublishedFacts(
+        return PublishedAnswer(
             position=published.facts["position"],
             records=row.records,
             learned=self.published.learned(row),
@@ -153,15 +153,15 @@ class Service:
             provisional=bool(provisional_reason(row, published.facts)),
         )
 
-    def markets(self) -> list[MarketFacts]:
+    def markets(self) -> list[MarketAnswer]:
         """All markets."""
         return [self.facts(row) for row in self._from_log(lambda: market_rows(self.reading))]
 
-    def facts(self, row: MarketRow) -> MarketFacts:
+    def facts(self, row: MarketRow) -> MarketAnswer:
         """Progress of one market: records received, processed and dropped."""
         published = self.published.of(row)
         known: dict[str, Any] = {"offers": 0, "items": 0, "kind": None} if published is None else published.facts
-        return MarketFacts(
+        return MarketAnswer(
             market=row.name,
             records=row.records,
             learned=self.published.learned(row),
@@ -173,8 +173,8 @@ class Service:
             problem=self.published.problem(row),
         )
 
-    def _look(self) -> tuple[list[MarketFacts], int, int, int]:
-        markets: list[MarketFacts] = []
+    def _look(self) -> tuple[list[MarketAnswer], int, int, int]:
+        markets: list[MarketAnswer] = []
         with suppress(RefusedError):  # a damaged log: the other figures are still there
             markets = self.markets()
         return markets, self.supervisor.restarts, self.writer.waiting, self.listeners
