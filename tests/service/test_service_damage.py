@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rankstream.service import health
+from rankstream.service import hub
 from rankstream.service.hub import Options, Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes import learner
@@ -229,8 +229,8 @@ def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert error(ready(opened)) == (503, "The disk is full: nothing of this was stored; send it again later.")
         opened.service.writer.submit(limit).result()
         assert ready(opened).status_code == 503  # as it was at most five seconds ago
-        monkeypatch.setattr(health, "PROBE_SECONDS", 0.0)
-        monkeypatch.setattr(health, "PROBE_TIMEOUT", 60.0)
+        monkeypatch.setattr(hub, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(hub, "PROBE_TIMEOUT", 60.0)
         assert ready(opened).json() == {"status": "ready"}
 
 
@@ -240,7 +240,7 @@ def test_the_write_behind_readiness_is_real_and_cached(tmp_path: Path, monkeypat
         opened.send("cafe", [TEA])
         said: list[str] = []
         opened.service.writer.connection.set_trace_callback(said.append)
-        monkeypatch.setattr(health, "PROBE_SECONDS", 600.0)
+        monkeypatch.setattr(hub, "PROBE_SECONDS", 600.0)
         for _ in range(5):
             assert ready(opened).json() == {"status": "ready"}
         assert said.count("COMMIT") == 1
@@ -264,7 +264,7 @@ def test_a_batch_that_failed_is_not_ready(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_log_that_cannot_be_written_in_time_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with shop(tmp_path) as opened:
         alive(opened, monkeypatch)
-        monkeypatch.setattr(health, "PROBE_TIMEOUT", 0.05)
+        monkeypatch.setattr(hub, "PROBE_TIMEOUT", 0.05)
         with closing(log.connect(tmp_path / log.NAME)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert error(ready(opened)) == (503, "The log takes too long to write: try again later.")

@@ -149,7 +149,7 @@ def watching_routes(service: Service) -> APIRouter:
     @router.get("/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned")
     async def readyz() -> dict[str, str]:
         """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
-        await service.health.check_ready()
+        await service.check_ready()
         return {"status": "ready"}
 
     @router.get(
