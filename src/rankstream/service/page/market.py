@@ -39,6 +39,32 @@ class Pages:
         self._made: dict[int, Panels] = {}
         self._making: dict[int, asyncio.Task[dict[str, Any]]] = {}
 
+    async def view(self, row: MarketRow, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """What a market's page is filled with; ``fields`` are those of its address."""
+        service = self.service
+        filled: dict[str, Any] = {
+            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
+            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
+        }  # fmt: skip
+        try:
+            published = service.model_of(row)
+        except RefusedError as refused:
+            listing = service.published.listing(row) or {"items": []}
+            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
+            return filled | {"progress": listing.get("progress")}
+        question = {"kind": "listing", "market": row.id, "digest": published.digest}
+        listing = service.published.listing(row) or await service.ask(service.quick, question)
+        items = listed_items(row, listing, fields)
+        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
+        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
+        filled |= {"items": items, "usual": listing["usual"], "chart": shares_chart(items), "age": age_words(published)}
+        parts = self.panels(row, published, self.first_seconds), add_shares(self, row, published, items)
+        content, failed = await asyncio.gather(*parts, return_exceptions=True)
+        for one in (content, failed):
+            if isinstance(one, BaseException) and not isinstance(one, RefusedError):
+                raise one
+        return filled | ({"sentence": str(content)} if isinstance(content, RefusedError) else {"content": content})
+
     async def panels(self, row: MarketRow, published: PublishedModel, timeout: float) -> dict[str, Any]:
         """The tabs of a market's page; made at most once in a few seconds of a new model.
 

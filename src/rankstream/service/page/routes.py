@@ -1,6 +1,5 @@
 """The pages of the service: log in, the list of markets, one market, and what its script asks for."""
 
-import asyncio
 import gzip
 from collections.abc import Callable, Coroutine
 from functools import cache
@@ -21,15 +20,7 @@ from rankstream.service.http.guard import check_origin, cookie_name, token_of
 from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.page.market import (
-    PART_SECONDS,
-    Pages,
-    add_shares,
-    age_words,
-    chips_of,
-    listed_items,
-    shares_chart,
-)
+from rankstream.service.page.market import PART_SECONDS, Pages, age_words
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 
@@ -165,30 +156,9 @@ def page_routes(pages: Pages) -> APIRouter:
     @router.get("/markets/{market}")
     async def one_market(request: Request, market: Market) -> Response:
         row = readable(request, market)
-        filled: dict[str, Any] = {
-            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
-            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
-        }  # fmt: skip
-        filled["manages"] = service.tokens.holder(header_of(request)).allows("manage", market)
-        try:
-            published = service.model_of(row)
-        except RefusedError as refused:
-            listing = service.published.listing(row) or {"items": []}
-            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
-            return page("market.html", market=row.name, **(filled | {"progress": listing.get("progress")}))
-        question = {"kind": "listing", "market": row.id, "digest": published.digest}
-        listing = service.published.listing(row) or await service.ask(service.quick, question)
-        filled["items"] = listed_items(row, listing, request.query_params.multi_items())
-        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
-        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
-        filled |= {"usual": listing["usual"], "chart": shares_chart(filled["items"]), "age": age_words(published)}
-        parts = pages.panels(row, published, pages.first_seconds), add_shares(pages, row, published, filled["items"])
-        content, failed = await asyncio.gather(*parts, return_exceptions=True)
-        for one in (content, failed):
-            if isinstance(one, BaseException) and not isinstance(one, RefusedError):
-                raise one
-        filled |= {"sentence": str(content)} if isinstance(content, RefusedError) else {"content": content}
-        return page("market.html", market=row.name, **filled)
+        manages = service.tokens.holder(header_of(request)).allows("manage", market)
+        filled = await pages.view(row, request.query_params.multi_items())
+        return page("market.html", market=row.name, manages=manages, **filled)
 
     @router.get("/page/{market}/report")
     async def get_report(request: Request, market: Market) -> Response:

@@ -95,7 +95,9 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
     dated = counts is reading.counts and reading.slices and reading.slice_times
     parts = list(zip(reading.slices or (), reading.slice_times or (), strict=True)) if dated else [(counts, None)]
     for part, span in parts:
-        offers = [offer_of(offer, reading.prices) for offer in part.assortments.offers]
+        offers: list[Any] = [[str(one) for one in offer] for offer in part.assortments.offers]
+        if reading.prices is not None:
+            offers = [{str(i): price for i, price in map(reading.prices.of, one)} for one in part.assortments.offers]
         places = zip(part.assortments.owner.tolist(), part.assortments.members.tolist(), strict=True)
         for (place, code), number in zip(places, part.tallies.tolist(), strict=True):
             if number > 0.0:
@@ -103,11 +105,6 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
                 chosen = str(label if reading.prices is None else reading.prices.of(label)[0])
                 when = {} if span is None else {"time": (span[0] + span[1]) / 2.0}
                 yield {"offered": offers[place], "chosen": chosen, "count": number, **when}
-
-
-def offer_of(offer: tuple[Any, ...], levels: PriceLevels | None) -> Any:
-    """An offer as records have it: a list of items, or a mapping to prices."""
-    return [str(one) for one in offer] if levels is None else {str(i): price for i, price in map(levels.of, offer)}
 
 
 def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict[str, Any]) -> None:
