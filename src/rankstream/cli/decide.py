@@ -1,5 +1,6 @@
 """The command ``rankstream decide``: which offer to make, by a saved model and a table of items."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,6 @@ from rankstream.models.item_names import all_names, named_constraints, offer_in
 from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rankstream._core.watch import Watch
     from rankstream.data.readers import Reading
     from rankstream.decide.decision import Decision

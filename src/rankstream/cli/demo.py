@@ -134,7 +134,7 @@ def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
     from rankstream.data.assortments import Assortments
 
     offer, proof = Assortments([NEVER_OFFERED]), estimate.certificate
-    models = {"predicted": estimate.model, "true": market.truth}
+    models: dict[str, Any] = {"predicted": estimate.model, "true": market.truth}
     return {
         "converged": bool(estimate.converged),
         "rounds": estimate.rounds,
@@ -153,7 +153,7 @@ def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
 
 def print_summary(console: Console, content: dict[str, Any], model: "RankingModel") -> None:
     """The same in plain lines."""
-    proof = certificate_words(*(content[name] for name in ("distance", "proven_least_distance", "gap")), "l2")
+    proof = certificate_words(content["distance"], content["proven_least_distance"], content["gap"], "l2")
     console.print(
         f"\n{'Converged' if content['converged'] else 'Stopped'} after {content['rounds']} rounds and "
         f"{content['choices']:,} choices: {content['rankings']} rankings, mean absolute error "

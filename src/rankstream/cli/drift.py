@@ -147,8 +147,14 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
     import numpy as np
 
     from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers.groups import PERIODS
 
-    period, start = _beginning(at)
+    for form, name in TIMES.items():
+        with suppress(ValueError):
+            start, period = datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[name]), name
+            break
+    else:
+        raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
     found = reading.read(path, by=by, period=period)
     parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
@@ -164,16 +170,6 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
         offers = found.counts.assortments
         parts.append({names: ChoiceCounts(offers, np.sum(own, axis=0)) for names, own in tallies.items()})
     return parts
-
-
-def _beginning(at: str) -> tuple[str, str]:
-    """What kind of period a time begins, and what that one is called among its kind."""
-    from rankstream.data.readers.groups import PERIODS
-
-    for form, period in TIMES.items():
-        with suppress(ValueError):
-            return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
-    raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:

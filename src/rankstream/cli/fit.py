@@ -9,8 +9,18 @@ import typer
 
 from rankstream._core.files import check_target
 from rankstream._core.terminal import as_time, print_answer, print_note, progress, shown
-from rankstream.cli.options import AsJson, Data, ReadingOptions, choice, reading_options, shell_words, unused_columns
-from rankstream.cli.price_levels import describe_levels, levels_line
+from rankstream.cli.model_answers import describe_levels, levels_line
+from rankstream.cli.options import (
+    REMEMBERED,
+    SALES,
+    AsJson,
+    Data,
+    ReadingOptions,
+    choice,
+    reading_options,
+    shell_words,
+    unused_columns,
+)
 from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
 
@@ -83,8 +93,9 @@ def fit(
             "many markets",
             given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout},
         )
-        share = shares[0] if shares else None
-        fit_markets(data, by or "", out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
+        said = replace(reading, outside_share=shares[0] if shares else None)
+        how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
+        fit_markets(data, by or "", said, as_json, **how)
         return
     out = out or Path("model.json")
     check_target(out, "the model with --out")
@@ -208,6 +219,7 @@ def origin(
     """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
     from rankstream._core.version import VERSION
 
+    given = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
     return {
         "method": best.method.name,
         "seed": seed,
@@ -219,7 +231,7 @@ def origin(
             "records": whole.rows,
             "format": whole.format,
         },
-        "reading": reading.to_note(),
+        "reading": {name: said for name, said in given.items() if name in REMEMBERED or said is not None},
         "times": None if whole.times is None else [as_time(time) for time in whole.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
         "unused": content["unused"],

@@ -3,7 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,34 +39,22 @@ def refuse(what: str, given: dict[str, Any]) -> None:
             raise ValueError(f"{option} does not work with {what}: leave it out.")
 
 
-def fit_markets(
-    data: Path,
-    by: str,
-    out: Path,
-    method: str,
-    seed: int,
-    pool: bool,
-    jobs: int,
-    share: float | None,
-    reading: "ReadingOptions",
-    as_json: bool,
-) -> None:
-    """Estimate a model for every market, and say what became of them."""
+def fit_markets(data: Path, by: str, reading: "ReadingOptions", as_json: bool, **how: Any) -> None:
+    """Estimate a model for every market as ``estimate_many`` is told to, and say what became of them."""
     from rankstream.data.readers.options import ReadOptions
     from rankstream.estimation.many.run import estimate_many
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
     taken = {field.name for field in fields(ReadOptions)}
-    reading = replace(reading, outside_share=share)
     options = {name: value for name, value in reading.arguments().items() if name in taken}
     columns, source, account = [name.strip() for name in by.split(",") if name], data, None
     if reading.stock is not None:
         source, account = _counted_sales(data, columns, reading)
         columns, options = list(source.by), {}
     try:
-        markets = estimate_many(source, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
+        markets = estimate_many(source, columns, on_error=reading.on_error, **how, **options)
     except KeyboardInterrupt:
-        print_note(f"Finished markets are in {out}: run the same command again to continue.")
+        print_note(f"Finished markets are in {how['out']}: run the same command again to continue.")
         raise
     content = describe(markets, unused_columns(markets.tallies, as_json))
     if account is not None:

@@ -196,11 +196,6 @@ class ReadingOptions:
         market = market if isinstance(market, dict) and market else None
         return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
 
-    def to_note(self) -> dict[str, Any]:
-        """What a model remembers of it."""
-        sales = {name: getattr(self, name) for name in SALES if getattr(self, name) is not None}
-        return {name: getattr(self, name) for name in REMEMBERED} | sales
-
 
 def shell_words(sentence: str) -> str:
     """A sentence of the library with its arguments as options: what it calls ``no_choice='nothing'`` is an option here.
@@ -281,9 +276,9 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
         @wraps(command)
         def extended(*values: Any, **named: Any) -> None:
             said = {option.name: named.pop(option.name) for option in options if option.name in named}
-            rejects = said.get("rejects")
-            for other in (value for value in named.values() if rejects is not None and isinstance(value, Path)):
-                if same_file(rejects, other):
+            rejects: Any = said.get("rejects")
+            for other in named.values() if rejects is not None else ():
+                if isinstance(other, Path) and same_file(rejects, other):
                     raise ValueError(
                         f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects."
                     )

@@ -1,6 +1,6 @@
 """The figures of ``rankstream plot``: as large as their items need, with what they show in their titles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Reading
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
-    from rankstream.plots.models import Curve
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 MAX_PANELS = 4  # offers whose shares are drawn where none is named
@@ -31,15 +30,6 @@ def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def draw_fit(model: "Model", counts: "ChoiceCounts") -> "Figure":
-    """Predicted against observed."""
-    from rankstream import plots
-
-    figure = new_figure(6.0, 6.0)
-    plots.predicted_against_observed(model, counts, figure.subplots())
-    return figure
 
 
 def draw_segments(
@@ -84,15 +74,6 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
         axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
     elif len(whole) < len(model.items) and items is None:
         axes.set_title(f"{axes.get_title()}, at usual prices")
-    return figure
-
-
-def draw_demand(curves: "Mapping[Label, Curve]") -> "Figure":
-    """Demand curves."""
-    from rankstream import plots
-
-    figure = new_figure(7.0, 4.5)
-    plots.demand(curves, figure.subplots())
     return figure
 
 

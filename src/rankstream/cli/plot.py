@@ -7,10 +7,10 @@ import typer
 
 from rankstream._core.terminal import print_answer
 from rankstream.cli.markets import per_market
-from rankstream.cli.model_answers import joined, refitted
+from rankstream.cli.model_answers import as_rows, demand_curves, joined, refitted
 from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
-from rankstream.cli.pictures import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
-from rankstream.cli.price_levels import as_labels, as_rows, demand_curves
+from rankstream.cli.pictures import draw_segments, draw_shares, draw_substitution, new_figure
+from rankstream.models.item_names import offer_in
 
 KINDS = ("segments", "substitution", "fit", "shares", "demand")
 PERIODS = ("hour", "day", "week", "month", "year")
@@ -48,6 +48,7 @@ def plot(
     item: With --kind demand: the item to draw (default: every item with at least two price levels).
     period: With --kind shares: length of a period (default: month).
     """
+    from rankstream import plots
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model
 
@@ -67,14 +68,17 @@ def plot(
             note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
     elif kind == "fit" and data is not None:
         loaded = load_model(model)
-        figure = draw_fit(loaded, reading.as_fitted(loaded).read(data).counts)
+        figure = new_figure(6.0, 6.0)
+        plots.predicted_against_observed(loaded, reading.as_fitted(loaded).read(data).counts, figure.subplots())
     else:
         loaded = load_model(model)
-        items = None if offer is None or kind != "substitution" else as_labels(offer, loaded)
+        asked: Any = None if offer is None or kind != "substitution" else offer_in(offer, loaded)
+        items = loaded.price_levels.offer(asked) if isinstance(asked, dict) and loaded.price_levels else asked
         many = refitted(loaded, data, reading, replicates, seed)
         if kind == "demand":
             curves = demand_curves(loaded, item, offer, many)
-            content["demand"], figure = as_rows(curves), draw_demand(curves)
+            content["demand"], figure = as_rows(curves), new_figure(7.0, 4.5)
+            plots.demand(curves, figure.subplots())
         elif kind == "segments":
             figure = draw_segments(loaded, top, places, seed, many)
         else:

@@ -7,9 +7,8 @@ from rich.cells import cell_len, set_cell_size
 
 from rankstream._core.terminal import plural, print_answer, shown
 from rankstream.cli.markets import per_market
-from rankstream.cli.model_answers import ends_of, refitted
+from rankstream.cli.model_answers import as_rows, demand_lines, describe_levels, ends_of, refitted
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options, shell_words
-from rankstream.cli.price_levels import as_rows, demand_lines, describe_levels
 from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import interval_words
 from rankstream.reports.origin import origin_lines, prediction_lines, warning_lines

@@ -130,7 +130,11 @@ def segments(
     bars = axes.barh(range(len(shown)), shares, color=BLUE, xerr=sides, capsize=3, ecolor=ORANGE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
-    labels = [_ranking(ranking, names, nothing, last) for ranking, _ in shown]
+    alone = [] if nothing is None else [f"({names[nothing]})"]  # who would rather take none of the others
+    labels = [
+        " > ".join([*(names[item] for item in ranking), *(alone if len(ranking) <= last else [])])
+        for ranking, _ in shown
+    ]
     axes.set_yticks(range(len(shown)), labels)
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
@@ -216,12 +220,6 @@ def _apart(texts: list[str], alike: int = 0) -> list[str]:
     return names
 
 
-def _ranking(ranking: tuple[Label, ...], names: dict[Label, str], nothing: Label | None, last: int) -> str:
-    """The items, and who would rather take none of the others: the no-choice item in brackets."""
-    shown = [names[item] for item in ranking]
-    return " > ".join(shown if nothing is None or len(ranking) > last else [*shown, f"({names[nothing]})"])
-
-
 def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
     """The share of each item by its own price, as ``model.demand`` or ``Bootstrap.demand`` gave it.
 
@@ -230,7 +228,8 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
     names = short_names(curves)
     for number, (item, curve) in enumerate(curves.items()):
         prices = sorted(curve)
-        rows = [_row(curve[price]) for price in prices]
+        shares = [curve[price] for price in prices]
+        rows = [share if isinstance(share, Sequence) else (share,) for share in shares]
         colour = COLOURS[(number + 1) % len(COLOURS)]
         axes.plot(prices, [100.0 * row[0] for row in rows], "o-", color=colour, label=names[item])
         if all(len(row) == 3 for row in rows):
@@ -242,7 +241,3 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
         axes.legend(frameon=False)
     title = "Demand by price" if len(curves) > 1 else f"Demand for {next(iter(names.values()))} by its price"
     return finish(axes, xlabel="price", ylabel="share, %", title=title)
-
-
-def _row(value: float | Sequence[float]) -> Sequence[float]:
-    return value if isinstance(value, Sequence) else (value,)

@@ -81,7 +81,11 @@ def types_section(
     """
     nothing = model.no_choice
     found = {key: share_and_ends(share) for key, share in shares.items()}
-    rows = [(type_words(key, nothing), percent(share, ends)) for key, (share, ends) in found.items()]
+    alone = [] if nothing is None else [f"({nothing})"]  # marks who takes nothing first or second
+    rows = [
+        (" > ".join([*map(str, key), *(alone if len(key) < 2 else [])]), percent(share, ends))
+        for key, (share, ends) in found.items()
+    ]
     known = all(ends is not None for _, ends in found.values())
     caption = "Customer types by their first two choices"
     caption += f", with {interval_words(model.about)}" if known and found else ""
@@ -207,12 +211,6 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
         rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
     return table("Price elasticity: the change of demand, in %, for 1 % more of its own price", heads, rows)
-
-
-def type_words(key: Sequence[Label], nothing: Label | None) -> str:
-    """A customer type by its first two choices; who takes nothing first or second is marked by that in brackets."""
-    names = [str(item) for item in key]
-    return " > ".join(names if nothing is None or len(names) > 1 else [*names, f"({nothing})"])
 
 
 def _whole(ranking: Sequence[str], nothing: Label | None, most: int = 12) -> str:

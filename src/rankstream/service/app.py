@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from html import escape
 from typing import Any
 
@@ -31,8 +31,18 @@ COLLECTED_BYTES = 100_000
 def make_app(service: Service) -> FastAPI:
     """An application over a service; whoever made the service closes it."""
     pages = Pages(service)
+
+    @asynccontextmanager
+    async def sweeping(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(service.sweep_forever())
+        gc.freeze()  # so that collecting what a request leaves looks at that alone
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
     app = FastAPI(
-        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=_lifespan(service),
+        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=sweeping,
         description="Choices in, a current model with its certificate out.",
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
@@ -63,19 +73,6 @@ def _endpoints(content: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>rankstream: endpoints</title><h1>Endpoints</h1>'
         f'<ul>{"".join(lines)}</ul><p>All fields, with examples: <a href="/openapi.json">/openapi.json</a>.</p></html>'
     )
-
-
-def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    @asynccontextmanager
-    async def sweeping(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(service.sweep_forever())
-        gc.freeze()  # so that collecting what a request leaves looks at that alone
-        yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    return sweeping
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:

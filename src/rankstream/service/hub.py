@@ -179,12 +179,10 @@ class Service:
     def about(self, row: MarketRow, published: PublishedModel) -> PublishedAnswer:
         """What every answer says of the model behind it."""
         return PublishedAnswer(
-            position=published.facts["position"],
+            **{name: published.facts[name] for name in ("position", "kind", "gap")},
             records=row.records,
             learned=self.published.learned(row),
             age=age_of(published),
-            kind=published.facts["kind"],
-            gap=published.facts["gap"],
             provisional=bool(provisional_reason(row, published.facts)),
         )
 

@@ -109,8 +109,10 @@ class Guard:
             raise RefusedError(408, "The body did not arrive in time: send it again, in smaller parts.") from None
         content = b"".join(body.parts)
         body.parts.clear()
-        if limit == "question":
-            check_values(content)
+        lists = content.count(b"[") + content.count(b"{")  # commas and brackets in names count, too
+        if limit == "question" and (content.count(b",") > MAX_COMMAS or lists > MAX_BRACKETS):
+            sentence = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
+            raise RefusedError(413, sentence)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
     def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
@@ -196,14 +198,6 @@ def token_of(cookies: str, host: str) -> str | None:
     """The token in a Cookie header, as a program would send it."""
     token = cookie_parser(cookies).get(cookie_name(host))
     return None if token is None else f"Bearer {token}"
-
-
-def check_values(body: bytes) -> None:
-    """Refuse a question of too many values before it is parsed; commas and brackets in names count, too."""
-    if body.count(b",") > MAX_COMMAS or body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
-        raise RefusedError(
-            413, f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
-        )
 
 
 def _replayed(body: bytes, receive: Receive, turn: asyncio.Lock | None = None) -> Receive:

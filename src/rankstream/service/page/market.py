@@ -173,22 +173,14 @@ def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple
     given = list(fields)
     ticked, at = {value for name, value in given if name == "on"}, dict(given)
     nothing = row.settings.get("no_choice") or listing["no_choice"]
-    return [
-        item
-        | {
-            "always": item["label"] == nothing,
-            "on": not ticked or item["key"] in ticked or item["label"] == nothing,
-            "at": _level(item, at.get(f"price-{item['key']}", "")),
-            "share": "",
-        }
-        for item in listing["items"]
-    ]
-
-
-def _level(item: dict[str, Any], text: str) -> int:
-    """Which price level an address names; the usual one where it names none, or one that is gone."""
-    place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
-    return place if 0 <= place < len(item["levels"]) else int(item["level"])
+    found = []
+    for item in listing["items"]:
+        always, text = item["label"] == nothing, at.get(f"price-{item['key']}", "")
+        place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+        level = place if 0 <= place < len(item["levels"]) else item["level"]  # the usual one where that is gone
+        on = not ticked or item["key"] in ticked or always
+        found.append(item | {"always": always, "on": on, "at": level, "share": ""})
+    return found
 
 
 async def add_shares(pages: Pages, row: MarketRow, published: PublishedModel, items: list[dict[str, Any]]) -> None:

@@ -247,21 +247,17 @@ class LogLearner:
             learning.publish()
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
         if gives:
-            facts = self._facts(learning)
+            began = time.monotonic()
+            learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
+            facts = facts_of(learning)
+            if not learning.live.proof.is_paused:
+                self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
             model, point = learning.model, point_of(learning, facts)
             listing = make_listing(model, learning.live.counts)
             store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
         else:
             store.save_market(self.store, market, state, None, None)
         followed.is_saved = True
-
-    def _facts(self, learning: BackgroundLive) -> dict[str, Any]:
-        began = time.monotonic()
-        learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
-        facts = facts_of(learning)
-        if not learning.live.proof.is_paused:
-            self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
-        return facts
 
     def _make_room(self) -> None:
         busy = None if self._refreshing is None else self._refreshing[0]

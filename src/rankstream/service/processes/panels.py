@@ -135,9 +135,10 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
         }
         parts.append(Chart("course", "Error and certified gap by the number of records", values, shown))
     if changes:
-        noticed = [
-            (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
-        ]
+        noticed = []
+        for one in reversed(changes):
+            learned = next((moment(point.made) for point in points if point.position >= one["choice"]), "")
+            noticed.append((f"{one['choice']:,}", learned, f"{one['since']:,}"))
         parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
     words = (COURSE, f"Detected changes: {len(alarms):,}.")
     return Section("course", "Accuracy so far", words, tuple(parts))
@@ -151,11 +152,6 @@ def record_at(points: Sequence[CoursePoint], choice: float) -> int:
     """
     choices, records = [0.0, *(one.choices for one in points)], [0.0, *(float(one.position) for one in points)]
     return round(float(np.interp(choice, choices, records)))
-
-
-def moment_at(points: Sequence[CoursePoint], record: int) -> str:
-    """When the first point of the course from a record on was learned; nothing where there is none."""
-    return next((moment(one.made) for one in points if one.position >= record), "")
 
 
 def moment(seconds: float) -> str:
