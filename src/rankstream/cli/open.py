@@ -66,14 +66,12 @@ def open(  # noqa: A001
             def ready(url: str) -> None:
                 begin()
                 address = link.start(url)
-                print_plain(to_json({"url": url, "open": address}, indent=None) if as_json else LINK.format(address))
+                words = f"Open {address} in a browser: the link is valid once, for a minute. Ctrl-C ends it."
+                print_plain(to_json({"url": url, "open": address}, indent=None) if as_json else words)
                 if browser:
                     webbrowser.open(address)
 
             run(Path(place), "127.0.0.1", port, options, ready)
-
-
-LINK = "Open {} in a browser: the link is valid once, for a minute. Ctrl-C ends it."
 
 
 def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: dict[str, Any]) -> list[dict[str, Any]]:

@@ -199,10 +199,8 @@ class Service:
             records=row.records,
             learned=self.published.learned(row),
             dropped=row.dropped,
-            offers=known["offers"],
-            items=known["items"],
+            **{name: known[name] for name in ("offers", "items", "kind")},
             model_age=None if published is None else age_of(published),
-            kind=known["kind"],
             problem=self.published.problem(row),
         )
 

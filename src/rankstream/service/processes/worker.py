@@ -238,12 +238,10 @@ def main() -> None:
     """The refresher: maximum-entropy models for the learner, at the learner's own priority."""
     from rankstream.streams.background import refreshed
 
-    answer_parent(lambda: lambda job: attempt(refreshed, job))
+    def refresh(job: Any) -> Any:
+        try:
+            return refreshed(job)
+        except Exception:
+            return None  # the learner cannot mend it
 
-
-def attempt(function: Callable[[Any], Any], question: Any) -> Any:
-    """The result of a function, or None where it raised: whoever asked cannot mend it."""
-    try:
-        return function(question)
-    except Exception:
-        return None
+    answer_parent(lambda: refresh)
