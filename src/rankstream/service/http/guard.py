@@ -109,10 +109,11 @@ class Guard:
             raise RefusedError(408, "The body did not arrive in time: send it again, in smaller parts.") from None
         content = b"".join(body.parts)
         body.parts.clear()
-        lists = content.count(b"[") + content.count(b"{")  # commas and brackets in names count, too
-        if limit == "question" and (content.count(b",") > MAX_COMMAS or lists > MAX_BRACKETS):
-            sentence = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
-            raise RefusedError(413, sentence)
+        if limit == "question":  # before it is parsed; commas and brackets in names count, too
+            is_long = content.count(b",") > MAX_COMMAS or content.count(b"[") + content.count(b"{") > MAX_BRACKETS
+            words = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
+            if is_long:
+                raise RefusedError(413, words)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
     def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
