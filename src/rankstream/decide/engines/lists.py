@@ -7,7 +7,7 @@ import numpy as np
 from rankstream._core.types import Bytes, Codes, Mask, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.decide.engines import list_kernels as kernels
-from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.offers import OfferProblem, some_offer
 from rankstream.decide.problem.rules import IN, Rules
 from rankstream.models.rankings import RankingModel
 
@@ -103,8 +103,6 @@ def local_search(
         if not kernels.fits(held, rules.arrays):
             if found:
                 continue
-            from rankstream.decide.engines.milp import some_offer
-
             held = some_offer(problem)[lists.free].astype(np.int8)
         climb(lists, rules, held, found, watch)
         if watch("local search"):
