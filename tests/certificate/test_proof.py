@@ -35,7 +35,7 @@ def test_cuts_from_outside_are_used_and_never_prove_too_much(
     assume(weights.any())
     scale = weights[offers.owner]
     least = naive.least_distance("l2", vertices * scale, shares * scale)
-    proof, last = Proof(offers, shares, weights, items=0), 0.0
+    proof, last = Proof(offers, shares, weights), 0.0
     proof.advance(rounds=5)
     for turn in range(60):
         # directions of the proof's own, as an exact oracle is asked, or any at all
