@@ -51,7 +51,7 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/oracles/test_kernels.py tests/oracles/test_oracles.py tests/oracles/test_exact_oracles.py tests/oracles/test_oracle_choice.py tests/solver/test_solver.py \
 		tests/distances/test_distances.py tests/solver/test_chunks.py tests/models/test_baselines.py tests/models/test_em_kernels.py \
 		tests/oracles/test_lattice_kernels.py tests/oracles/test_search_kernels.py tests/oracles/test_bound_kernels.py \
-		tests/models/test_wolfe_kernels.py tests/distances/test_distance_kernels.py tests/decide/test_decide_kernels.py tests/streams/test_growth_kernels.py \
+		tests/oracles/test_corral_kernels.py tests/distances/test_distance_kernels.py tests/decide/test_decide_kernels.py tests/streams/test_growth_kernels.py \
 		tests/oracles/test_prices_oracles.py tests/decide/test_prices_decide.py tests/models/test_prices_entropy.py tests/oracles/test_cuts.py \
 		tests/oracles/test_parts.py tests/models/test_entropy.py::test_the_soft_program_equals_enumeration \
 		tests/oracles/test_search.py::test_search_brackets_the_minimum tests/oracles/test_search.py::test_bounds_hold_at_seven_items \
