@@ -49,7 +49,7 @@ def answers(problem: OfferProblem, top: int) -> list[EngineAnswer]:
         with patch("rankstream.decide.engines.branch.MAX_TABLE_ITEMS", 0):
             found.append(engines.branch_and_bound(problem, top, 10.0, 0, unwatched))
     elif not isinstance(problem.model, Foreign):
-        with patch("rankstream.decide.engines.sampling.N_DRAWN_RANKINGS", 100):
+        with patch("rankstream.decide.engines.selection.N_DRAWN_RANKINGS", 100):
             found.append(engines.by_sampling(problem, top, 10.0, 0, unwatched))
     return found
 

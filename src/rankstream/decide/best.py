@@ -4,8 +4,6 @@ from dataclasses import replace
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import Deadline, Watch, seconds_left, until, unwatched
 from rankstream.data.assortments import Assortments
@@ -158,7 +156,7 @@ class Budget:
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
-    offers = [tuple(problem.items[code] for code in np.flatnonzero(held)) for held in answer.offers]
+    offers = [problem.offer(held) for held in answer.offers]
     menu = problem.labels(answer.offers[0])
     found = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
     shares = problem.by_item(dict(zip(menu, found, strict=True)))

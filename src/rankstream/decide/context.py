@@ -128,7 +128,7 @@ def context_of(problem: OfferProblem, held: Mask, value: float, counts: ChoiceCo
         return Context(nearness=near)
     now = float(values(problem, [present])[0])
     changes = best_of_each_kind(single_changes(problem, present, now, watch))
-    offer = tuple(problem.items[code] for code in np.flatnonzero(present))
+    offer = problem.offer(present)
     return Context(offer, now, shown, value - now, None, tuple(changes), near)
 
 

@@ -14,34 +14,15 @@ from rankstream.decide.moves import mask_of
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.parametric.falling_demand import FallingClassModel
-from rankstream.models.parametric.latent_class import LatentClassModel
-from rankstream.models.parametric.markov_chain import MarkovChainModel
-from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.parametric.price_logit import PricedModel
-from rankstream.models.rankings import RankingModel
+from rankstream.models.files import method_of
 
 MIN_REPLICATES, REPLICATES = 5, 20
 """How many refits an interval needs, and how many it gets where there is time; Student's quantile is for few."""
-METHODS: dict[type, str] = {
-    RankingModel: "nearest",
-    EntropyModel: "max-entropy",
-    LogitModel: "mnl",
-    LatentClassModel: "latent-class",
-    MarkovChainModel: "markov-chain",
-    PricedModel: "latent-class-price",
-    FallingClassModel: "max-entropy",
-}
-"""How a model of each kind is fitted again, unless it was noted how it was fitted."""
 
 
 def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
     """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
-    method, noted = METHODS.get(type(model)), getattr(model, "about", {}).get("method")
-    if isinstance(model, RankingModel | PricedModel) and isinstance(noted, str):
-        method = noted  # the only kinds that several methods make
-    if method is None:
+    if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     if watch("refits"):  # the first one takes seconds, and is not interrupted
@@ -54,7 +35,7 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
         return enough
 
     try:
-        return Bootstrap(counts, method, REPLICATES, seed, model=model, watch=asked)
+        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=asked)
     except _EnoughError:
         return None
 

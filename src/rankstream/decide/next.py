@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -132,7 +133,8 @@ def next_offer(
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
     offers = held.assortments
     everywhere = None if offers.no_choice_code is None else offers.items[offers.no_choice_code]
-    problem = make_problem(_Known(offers.items, everywhere), margins, **constraints)
+    items = SimpleNamespace(items=offers.items, no_choice=everywhere)  # before there is a model
+    problem = make_problem(items, margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
     if not held.observations:
         return _at_random(problem, random)
@@ -144,14 +146,6 @@ def next_offer(
     model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
     found = decide(replace(problem, model=model), 1, budget, seed, watch)
     return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The items before there is a model."""
-
-    items: tuple[Label, ...]
-    no_choice: Label | None
 
 
 def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
@@ -227,7 +221,7 @@ def _optimistic(
     verify_feasible(problem, [held], "ucb")
     plain = float(values(fitted, [held])[0])
     verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
-    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    own = problem.offer(held)
     found = decide(fitted, 1, budget, learner.seed, learner.watch)
     return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
 
@@ -241,5 +235,5 @@ def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
         if problem.is_feasible(more):
             held = more
     verify_feasible(problem, [held], "a first offer at random")
-    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    own = problem.offer(held)
     return NextOffer(own, problem.labels(held), "at random, before any data")

@@ -196,7 +196,7 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
         if bound <= kept[0] + close or cases.watch(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
             break
     expected = float(values(problem, [kept[1]])[0])
-    items = tuple(problem.items[code] for code in np.flatnonzero(kept[1]))
+    items = problem.offer(kept[1])
     _verify(problem, kept, bound, close)
     bound = max(bound, kept[0])  # rounding alone, as was just verified
     return SafeOffer(
