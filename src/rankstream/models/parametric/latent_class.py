@@ -12,6 +12,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed, restrict
+from rankstream.models.lifts import frozen
 from rankstream.models.parametric.base import Climb, Fitted, check_start, data_log_likelihood, fit_facts
 from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luce_orders
 
@@ -211,7 +212,7 @@ class MixtureProblem:
 
     def __init__(self, data: ChoiceCounts, classes: int, smoothing: float) -> None:
         offers = data.assortments
-        self.data = offers.indptr, offers.members, np.ascontiguousarray(data.tallies)
+        self.data = offers.indptr, offers.members, frozen([]), np.ascontiguousarray(data.tallies)
         self.shape = offers.n_items, classes
         self.smoothing = smoothing
 
