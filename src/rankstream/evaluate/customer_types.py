@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
-from rankstream.models.answers import first_two, most_chosen, substitution
+from rankstream.models.answers import favourites, most_chosen, substitution
 from rankstream.models.prices import everything
 from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
@@ -111,10 +111,7 @@ def favourite_changes(
     if len(shared) < 2:
         raise ValueError(f"The models share {len(shared)} items: compare models with the same items.")
     gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}
-    then, now = (
-        {one.ranking: one.share for one in first_two(substitution(model, shared, gone), no_choice)}
-        for model in (before, after)
-    )
+    then, now = (favourites(substitution(model, shared, gone), no_choice) for model in (before, after))
     return _sorted([TypeChange(key, then.get(key, 0.0), now.get(key, 0.0)) for key in {**now, **then}], least)
 
 
