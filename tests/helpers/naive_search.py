@@ -1,6 +1,5 @@
 """A slow twin of the local search: rankings as lists, every position tried by what the whole ranking costs there."""
 
-
 import numpy as np
 
 from naive import mix

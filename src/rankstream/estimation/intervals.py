@@ -376,10 +376,7 @@ class _Dense:
     ) -> None:  # fmt: skip
         self.method, self.seed, self.warm = method, seed, warm
         self.refit_prior = refit_prior and not isinstance(method.prior, RankingLaw)
-        self.first = first or fit_max_entropy(
-            counts, method.prior, trust=method.trust, tolerance=method.tolerance_nats,
-            max_rounds=method.max_rounds, seed=seed, watch=watch,
-        )  # fmt: skip
+        self.first = first or method.entropy_fit(Task(counts.assortments, counts, seed, watch))
         self.curvature = self.first.curvature(counts, seed) if warm else None
 
     def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:

@@ -53,14 +53,15 @@ class MaxEntropy:
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
-        found = self._fit(replace(task, watch=until(task.watch, FIT_PART)))
+        found = self.entropy_fit(replace(task, watch=until(task.watch, FIT_PART)))
         return replace(estimate_of(found.model, task, found.evaluations, found.converged), details=found)
 
     def model(self, task: Task) -> ChoiceModel:
         """Fit; see ``Method``."""
-        return self._fit(task).model
+        return self.entropy_fit(task).model
 
-    def _fit(self, task: Task) -> EntropyFit:
+    def entropy_fit(self, task: Task) -> EntropyFit:
+        """Return the fit, with what refits begin from."""
         task.require_still(self.name)
         if task.assortments.n_items < 2:
             raise ValueError(f"The method {self.name!r} needs at least two items: use 'nearest', or let 'auto' pick.")
