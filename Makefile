@@ -43,7 +43,7 @@ live: setup ## serve a simulated market whose tastes change after a minute, unti
 	$(BIN)/python examples/live.py
 
 quick: setup ## run the tests that take no time, of every package: after every edit
-	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal -p no:schemathesis -m "quick and not slow" tests
+	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal -m "quick and not slow" tests
 
 test: setup ## run the tests, two at a time, then those of the kernels once more uncompiled, with coverage
 	$(TEST) --cov-report= --cov-fail-under=0

@@ -14,12 +14,19 @@ if not os.environ.get("NUMBA_CACHE_DIR"):  # make sets it, too; numba, which rea
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache.cache_folder())
 settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
 # uncompiled kernels take a hundred times as long, and all examples have been seen compiled: these are the first of them
-settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=30)
+settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=34)
+settings.register_profile("quick", settings.get_profile("rankstream"), max_examples=15)
 settings.load_profile("uncompiled" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "rankstream")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as it is under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the first examples only for ``-m quick``: ``make test`` takes all."""
+    if config.option.markexpr.startswith("quick"):
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
@@ -102,7 +102,7 @@ def test_compiled_rounds_resume_too(learner: str, tmp_path: Path) -> None:
     assert same(whole.state, rest.state)
 
 
-@settings(max_examples=25)
+@strategies.examples(25)
 @given(strategies.assortments(), st.data())
 def test_any_offers_survive(tmp_path_factory: Any, offers: Assortments, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("runs") / "run.npz"
