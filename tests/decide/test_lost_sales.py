@@ -14,7 +14,6 @@ from rankstream.data.readers.account import Exposure
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "receipts"))
 import stores
 
-pytestmark = pytest.mark.quick
 ITEMS = ("tea", "pie", "cake", "nothing")
 MODEL = rs.RankingModel(
     ITEMS,

@@ -190,6 +190,7 @@ def test_prices_have_a_section(tmp_path: Path) -> None:
     assert {"3", "4", "5"} <= set(page.texts["bdi"])
 
 
+@pytest.mark.slow
 def test_many_items_and_offers_stay_small() -> None:
     random = np.random.default_rng(1)
     items = [f"item {number}" for number in range(300)]
@@ -211,6 +212,7 @@ def test_of_many_items_those_that_gain_are_named() -> None:
     assert [cell for cell in page.texts["td"] if "item" in cell] == 2 * ["item 1 100.0 %"]  # below each of two charts
 
 
+@pytest.mark.slow
 def test_a_report_needs_no_part_of_the_server() -> None:
     code = "import sys, rankstream.cli.report; from rankstream.reports import findings, make, sections; "
     code += "print(sorted({'fastapi', 'uvicorn', 'httpx', 'pydantic'} & set(sys.modules)))"
@@ -233,6 +235,7 @@ def test_names_from_right_to_left_turn_nothing_around(made: tuple[Path, Any]) ->
     assert any(f"\u2068{name}\u2069" in json.dumps(json.loads(value), ensure_ascii=False) for value in values)
 
 
+@pytest.mark.slow
 def test_all_markets_of_a_folder_share_one_page(tmp_path: Path) -> None:
     rows = ["store,offered,chosen,count"]
     for store, taken in (("Old Town", 60), ("Harbour", 20)):
