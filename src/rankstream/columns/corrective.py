@@ -26,10 +26,10 @@ from rankstream.oracles.selection import proving_table
 from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
 
 SEED_GAP = 1e-2  # in l2, at which linear programs take over; benchmarks/corrective.py times both
-MIN_SLOW_SETS = 2**25  # sets of items in a table; with half as many, asking it in every round is better
+MIN_SLOW_SETS = 2**25  # sets of items in a table; with half, asking it in every round is better (in no benchmark)
 PROVEN_SHARE = 0.999  # of the distance, proven
-MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from
-MAX_RETAKES = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
+MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from; an estimate
+MAX_RETAKES = 5  # how often rankings of a table are taken in, as moved weights may want others; an estimate
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
 
 

@@ -25,7 +25,7 @@ MakeOracle = Callable[[Assortments], Oracle]
 # benchmarks/columns.py compares columns of first items, some pairs and all pairs
 MIN_STATES_FOR_PAIRS = 2**23  # from here on a run takes longer than columns of pairs take to read and to weigh
 PAIRS_PER_ITEM = 8  # the cheapest columns of pairs: all of them would take longer to weigh than they save
-# rounds without progress after which there is nothing more to find, in a table or by a search
+# rounds without progress after which nothing more is found, in a table or by a search: estimates, by no benchmark
 TABLE_PATIENCE, SEARCH_PATIENCE = 2, 10
 
 

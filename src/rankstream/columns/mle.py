@@ -23,7 +23,7 @@ from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 
 CENTRING = 0.2  # of the proven gap is what the barrier aims at; benchmarks/baselines.py times the fits
-MAX_STEP_TO_BOUNDARY = 0.99  # of the way to where a first weight would be 0: all stay positive
+MAX_STEP_TO_BOUNDARY = 0.99  # of the way to where a first weight would be 0: all stay positive; a usual value
 MAX_HALVINGS = 30  # of a step, after which it is no longer than rounding
 
 

@@ -23,9 +23,9 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
-BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far
+BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far; by no benchmark
 Region = Literal["l1", "linf", "confidence"]
-WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns
+WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns; by no benchmark
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ class SquaredSearch:
         return SquaredMinimum(nearest, found.upper * found.upper, found.lower * found.lower, search.rounds)
 
 
-MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value
+MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value; an estimate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.prices import PriceLevels
 
-MIN_EXPECTED_CHOICES = 5.0  # expected choices of an item in both periods
+MIN_EXPECTED_CHOICES = 5.0  # of an item in both periods, as for any chi-squared test; those below are estimates
 MAX_LABELS = 300  # of the logit through which items are compared
 MIN_OFFERS = 4.0  # effective number of offers behind a comparison through a logit
 MAX_SHIFT = 0.15  # of the share of choices from offers with an item, beyond which such offers are compared apart

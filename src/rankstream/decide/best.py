@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_TOP = 1000
 PART_FOR_SEARCH = 0.5
-"""The part of the budget for the search where refits for intervals follow."""
+"""The part of the budget for the search where refits for intervals follow; no benchmark chose it."""
 
 
 @constrained

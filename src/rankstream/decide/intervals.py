@@ -23,7 +23,7 @@ from rankstream.models.parametric.price_logit import PricedModel
 from rankstream.models.rankings import RankingModel
 
 MIN_REPLICATES, REPLICATES = 5, 20
-"""How many refits an interval needs, and how many it gets where there is time; Student's quantile is for few."""
+"""Refits that an interval needs, and gets where there is time, by no benchmark; Student's quantile is for few."""
 METHODS: dict[type, str] = {
     RankingModel: "nearest",
     EntropyModel: "max-entropy",

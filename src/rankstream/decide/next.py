@@ -27,7 +27,7 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 
 How = Literal["thompson", "greedy", "ucb"]
 FIT_GAP_NATS = 1e-2
-"""How exactly a model is fitted, in nats: far below the noise of the counts."""
+"""How exactly a model is fitted, in nats: far below the noise of the counts; an estimate."""
 PSEUDO_CHOICES = 0.5
 """Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys's prior."""
 

@@ -13,7 +13,7 @@ from rankstream.decide.problem.margins import Numbers, margin_vector, number_vec
 from rankstream.decide.problem.offers import OfferProblem
 
 OFFERS_AT_ONCE = 500
-"""How many offers are valued at a time."""
+"""How many offers are valued at a time: limits memory; no benchmark chose it."""
 
 
 def value(

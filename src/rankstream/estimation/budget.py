@@ -25,7 +25,7 @@ from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.solver.runs import Estimate
 
 DEFAULT_SECONDS, DEFAULT_SLOW_SECONDS = 600.0, 60.0
-"""CPU seconds of ``nearest`` and ``primal-dual`` where no budget is given; the second where oracles are slow."""
+"""CPU seconds of ``nearest`` and ``primal-dual`` without a budget, the second where oracles are slow; not tuned."""
 
 
 @old_keywords(seconds="budget")

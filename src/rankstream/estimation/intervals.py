@@ -39,7 +39,7 @@ from rankstream.models.protocol import ChoiceModel
 
 Variance = Callable[[Vec, Vec], Vec]
 GAP = 1e-2
-"""How exactly a replicate is fitted: far below its own sampling noise."""
+"""How exactly a replicate is fitted: far below its own sampling noise (``benchmarks/intervals.py`` for coverage)."""
 
 
 class Share(NamedTuple):

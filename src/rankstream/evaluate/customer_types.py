@@ -13,7 +13,7 @@ from rankstream.models.prices import everything
 from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
 
-NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new
+NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new; a convention, not tuned
 
 
 @dataclass(frozen=True)

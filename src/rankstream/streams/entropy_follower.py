@@ -24,7 +24,7 @@ from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 
-MIN_CHOICES = 50  # choices before the first fit
+MIN_CHOICES = 50  # choices before the first fit; benchmarks/stream_models.py shows what these settings bring
 REWEIGH_GROWTH, REFIT_GROWTH = 2.0, 1.2  # of the choices, after which guides are weighed anew, and fitted again
 REWEIGH_EVERY, REFIT_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
 MAX_SIZES = (400, 64, 4_000)  # offers, items and coordinates of a market that is followed

@@ -13,7 +13,7 @@ from rankstream.models.rankings import RankingModel
 
 MIN_GAIN = 1e-12  # of a change, per customer: less is rounding
 STEPS_AT_ONCE = 64
-"""Steps between two questions whether there is still time."""
+"""Steps between two questions whether there is still time: milliseconds, by no benchmark."""
 Found = dict[bytes, float]
 """Feasible offers of free items and their values."""
 

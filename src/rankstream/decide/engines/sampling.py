@@ -19,7 +19,7 @@ from rankstream.models.parametric.mnl import LogitModel
 from rankstream.models.parametric.price_logit import PricedModel
 from rankstream.models.rankings import RankingModel
 
-N_DRAWN_RANKINGS = 2000
+N_DRAWN_RANKINGS = 2000  # shares have a standard error of at most 0.012; no benchmark chose it
 DRAWS_AT_ONCE = 100  # between two questions whether there is still time
 
 

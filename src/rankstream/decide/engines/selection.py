@@ -22,18 +22,18 @@ from rankstream.models.rankings import RankingModel
 
 QUICK_SECONDS = 0.2
 """Seconds: a table that takes no longer is made for the best values by size, or where constraints or many runners-up
-make a search hard to predict.
+make a search hard to predict. An estimate of what nobody notices; no benchmark chose it.
 """
 MAX_ITEMS_ONE_BY_ONE = 12
 """Free items of a model of another kind, all of whose offers are asked for one by one; and of a logit that is not
-sorted.
+sorted: 4,096 at most. No benchmark chose it, nor the next two.
 """
 N_CANDIDATES = 20
 SEARCH_SHARE = 0.9
 """The part of the time that an engine may take; the local search on the model has the rest."""
 SEARCH_SECONDS, SECONDS_PER_ENTRY, MAX_USUAL_TOP = 1e-3, 6e-7, 3
 """About how many seconds a search among some 20 items takes, at least and for every entry of the lists; for up to this
-many of the best offers.
+many of the best offers (``benchmarks/decide.py`` times searches).
 """
 
 Sizes = dict[int, float] | Callable[[], dict[int, float]]

@@ -29,7 +29,7 @@ SECONDS_PER_BIT, SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 0.8e-9, 2e-9
 SECONDS_PER_ENTRY, SECONDS_PER_TERM = 5e-9, 5e-9
 """The same for an entry of a list, and for a term of the sums of other models."""
 MIN_SHARED_BITS, COLUMN_PARTS = 18, 32
-"""From how many bits on a table is shared out among threads, and how many parts its columns come in."""
+"""Bits from which on threads share a table, and parts of its columns (``benchmarks/decide.py`` times tables)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
 FIT_PART = 0.9
-"""The part of the time that is for the fit; the rest is for its certificate."""
+"""The part of the time for the fit; the rest is for its certificate (``benchmarks/budget.py`` shows what both take)."""
 
 
 @old_keywords(max_evaluations="max_rounds")

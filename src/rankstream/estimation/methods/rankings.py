@@ -19,7 +19,7 @@ from rankstream.solver.loop import make_solver
 from rankstream.solver.runs import CHUNK_ROUNDS, Estimate, Run
 
 ROUNDS_PART = 0.9
-"""The part of the time that is for rounds where the oracle is a search; the rest is for a proof."""
+"""The part of the time for rounds where the oracle is a search; the rest is for a proof. No benchmark chose it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ SECONDS: dict[str, tuple[float, ...]] = {
 """CPU seconds of each of a method's ``terms``, fitted by benchmarks/work.py; max-entropy took 0.8 to 1.7 times that."""
 STEPS_POWER = 0.35  # steps of EM grow with the choices to this power, by the same benchmark
 MAX_ITEMS = 64  # of an exact program, from which whole rankings are drawn
-MAX_BYTES = 2**31
+MAX_BYTES = 2**31  # of its program; this and the next two are limits that nobody measured
 DEFAULT_SECONDS = 60.0  # that a fit may be predicted to take where no budget is given
 MIN_SECONDS = 10.0  # that it may whatever the budget
 MAX_OVERRUN = 4.0  # times the budget: cut short at a sixth of its time, 10 x 600 offers had 0.6 of nearest's error

@@ -18,7 +18,7 @@ from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
 MOST_STATES = 2**16
 MOST_BYTES = 2**31
-SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking
+SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking (benchmarks/threads.py times sweeps)
 PARTS = 4  # of a layer for each thread, so that one that is late has less to do
 RANGES = 16  # of a program that threads share, what can be computed in any order is in this many ranges
 

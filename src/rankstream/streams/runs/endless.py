@@ -12,7 +12,7 @@ from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
 from rankstream.streams.runs.offer_weights import catch_up
 
-MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped
+MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped (benchmarks/streams.py)
 QUICK_ROUNDS, MAX_QUICK_RANKINGS = 5, 100  # at a time, and kept, of a market that is followed quickly (``pace``)
 
 
