@@ -37,13 +37,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the page on real ballots where they are not, and measure no coverage in slow tests and pages."""
+    """Skip the page on real ballots where they are not, and measure no coverage where it takes long."""
     # but for mutants, which ask which tests reach a line: --cov-context
-    can_leave_out = config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None
-    for item in items:
-        if can_leave_out and (item.path.suffix == ".md" or item.get_closest_marker("slow")):
+    if config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None:
+        for item in filter(_runs_known_lines, items):
             item.add_marker("no_cover")
     if not real_data.files("Lismore 2015", ".soi"):
         for item in items:
             if item.path.name == "election.md":
                 item.add_marker(pytest.mark.skip(reason=real_data.why_not("Lismore 2015")))
+
+
+def _runs_known_lines(item: pytest.Item) -> bool:
+    """Whether other tests run the same lines in less time; kernels leave a trace in the uncompiled run alone."""
+    if item.path.suffix == ".md" or item.get_closest_marker("slow") or item.path.parent.name == "project":
+        return True
+    is_property: bool = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property and os.environ.get("NUMBA_DISABLE_JIT") != "1"
