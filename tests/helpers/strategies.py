@@ -17,7 +17,7 @@ compiled_only = pytest.mark.skipif(not IS_COMPILED, reason="too large for kernel
 
 def examples(number: int) -> settings:
     """So many examples; uncompiled and in the quick tier the first of them, as many as the profile has of 100."""
-    return settings(max_examples=max(1, number * settings.default.max_examples // 100))
+    return settings(max_examples=max(1, number * settings().max_examples // 100))
 
 
 @st.composite
