@@ -20,6 +20,7 @@ from rankstream.service.storage import publication as pairing
 from rankstream.service.storage import states as store
 from rankstream.streams.background import BackgroundLive, refreshed
 from serving import CAFE, PIE, TEA, Shop, drawn, error, shop
+from waits import LONG
 
 SPARSE = {"served": "sparse"}
 
@@ -210,6 +211,7 @@ def test_a_market_that_needs_too_much_memory_is_tried_again(tmp_path: Path, monk
 
 def alive(opened: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(opened.service.supervisor), "is_alive", True)
+    monkeypatch.setattr(health, "PROBE_TIMEOUT", LONG)  # a busy machine writes late
 
 
 def ready(opened: Shop) -> Any:
@@ -219,6 +221,7 @@ def ready(opened: Shop) -> Any:
 def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with shop(tmp_path) as opened:
         alive(opened, monkeypatch)
+        monkeypatch.setattr(health, "PROBE_SECONDS", LONG)
         opened.send("cafe", CAFE)
 
         def limit(connection: sqlite3.Connection, most: int | None = None) -> None:
@@ -228,9 +231,8 @@ def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         opened.service.writer.submit(lambda c: limit(c, 0)).result()
         assert error(ready(opened)) == (503, "The disk is full: nothing of this was stored; send it again later.")
         opened.service.writer.submit(limit).result()
-        assert ready(opened).status_code == 503  # as it was at most five seconds ago
+        assert ready(opened).status_code == 503  # as it was before
         monkeypatch.setattr(health, "PROBE_SECONDS", 0.0)
-        monkeypatch.setattr(health, "PROBE_TIMEOUT", 60.0)
         assert ready(opened).json() == {"status": "ready"}
 
 
@@ -240,7 +242,7 @@ def test_the_write_behind_readiness_is_real_and_cached(tmp_path: Path, monkeypat
         opened.send("cafe", [TEA])
         said: list[str] = []
         opened.service.writer.connection.set_trace_callback(said.append)
-        monkeypatch.setattr(health, "PROBE_SECONDS", 600.0)
+        monkeypatch.setattr(health, "PROBE_SECONDS", LONG)
         for _ in range(5):
             assert ready(opened).json() == {"status": "ready"}
         assert said.count("COMMIT") == 1
