@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov --durations 20
+TEST := $(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal --cov --durations 60
 PIP := bin/python -m pip --quiet --disable-pip-version-check
 # compiled code is cached by file, not by what it calls in others: another folder when any kernel changes
 export NUMBA_CACHE_DIR := $(or $(NUMBA_CACHE_DIR),$(shell $(PYTHON) tests/helpers/kernel_cache.py))
