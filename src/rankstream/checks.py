@@ -176,7 +176,6 @@ def check_learner(
         How many rounds each of the three streams of data lasts.
     seed : int
         Seed of the data and of ties.
-
     """
     samples = _Samples(distance, assortments, seed)
     one, other = samples.frequencies[:2]

@@ -44,6 +44,8 @@ class Proof:
     items : int
         The most items of a part; its table has 2^items numbers per item. 0: no parts.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> proof = Proof(offers, [0.5, 0.5, 0.0, 0.25, 0.75])
     >>> round(proof.advance(rounds=1), 3), proof.point.round(3)
@@ -51,7 +53,6 @@ class Proof:
     >>> proof.add([-1.0, 0.0, 0.0, 1.0, 0.0], 0.0)     # from an exact table: whoever takes tea there takes it here
     >>> round(proof.bound(), 3)
     0.231
-
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Proof:
         return costs
 
     def add(self, normal: ArrayLike, least: float) -> None:
-        """Take in a cut from outside: <normal, x> >= least for every ranking model x of all offers.
+        """Take in a cut from outside: ``<normal, x> >= least`` for every ranking model x of all offers.
 
         ``least`` must be proven, as by an exact oracle, rounding included. Where offers do not count, their share of it
         is the most that it can be.
@@ -224,11 +225,12 @@ def fit_bound(
     enough : float
         The part of ``upper`` at which it stops, from 0 to 1.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> bound = fit_bound(offers, [0.5, 0.5, 0.0, 0.25, 0.75], upper=0.4)
     >>> round(bound.lower, 3), round(bound.ratio, 2)
     (0.231, 0.58)
-
     """
     most = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
     number_between("upper", upper, 0.0)

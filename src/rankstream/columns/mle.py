@@ -265,12 +265,13 @@ def fit_mle(
     watch : Watch
         Asked every few steps whether that is enough; the fit then ends with what it has.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "nothing")]), [40, 60, 5, 2, 3])
     >>> found = fit_mle(counts)
     >>> found.proven, 0.0 <= found.gap <= 1e-4, found.log_likelihood < 0.0
     (True, True, True)
-
     """
     started = perf_counter()
     if not isinstance(counts, ChoiceCounts):

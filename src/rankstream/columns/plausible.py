@@ -307,12 +307,13 @@ def revenue_range(
     seed : int
         Seed for the ties and the first rankings.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> menu, margins = ("tea", "pie", "nothing"), {"tea": 2, "pie": 4}
     >>> found = revenue_range([0.5, 0.5, 0.25, 0.75], menu, margins, assortments=offers)
     >>> round(found.low, 4), round(found.high, 4), found.proven     # do those who like pie like tea, too?
     (1.0, 2.0, True)
-
     """
     number_between("accuracy", accuracy, 0.0)
     limits = Limits(accuracy, budget=number_between("budget", budget, 0.0))
@@ -359,11 +360,12 @@ def probability_range(
     tolerance, assortments, region, confidence, accuracy, budget, oracle, ties, seed : optional
         As for ``revenue_range``; the accuracy is that of the share itself.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> found = probability_range([0.5, 0.5, 0.25, 0.75], ("tea", "pie"), "pie", assortments=offers)
     >>> round(found.low, 4), round(found.high, 4)
     (0.0, 0.75)
-
     """
     labels = as_offer("The offer", offer)
     if plain(item) not in labels:

@@ -101,6 +101,8 @@ class Assortments:
     of items of which the first is never ranked below the second, such as the price levels of an item, cheaper first:
     ``.order`` are its neighbours, ``.chains`` the codes of each chain, best first (None if it is not made of chains).
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
     >>> offers.items
     ('tea', 'cake', 'nothing', 'pie')
@@ -250,6 +252,8 @@ class Assortments:
 
         ``items`` names new items that come next, offered or not; others follow as they appear. ``order`` adds pairs.
 
+        Examples
+        --------
         >>> Assortments([("tea", "pie")]).extend([("tea", "cake")]).items
         ('tea', 'pie', 'cake')
         """

@@ -32,6 +32,8 @@ class ChoiceCounts:
     Only one thread at a time may add choices or read while another adds. Give every thread counts of its own and add
     them up with ``+``, or share a ``Live``, which has a lock.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]))
     >>> counts.observe(offered=("tea", "nothing"), chosen="tea", count=3)
     >>> counts.observe(offered=[("tea", "nothing"), ("nothing", "tea")], chosen=["nothing", "tea"])
@@ -185,12 +187,7 @@ class ChoiceCounts:
         return Target(self.frequencies(), seen, self.observations)
 
     def require_whole(self, purpose: str) -> None:
-        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs.
-
-        >>> ChoiceCounts(Assortments([("tea", "nothing")]), [2.5, 1]).require_whole("An interval")
-        Traceback (most recent call last):
-        ValueError: An interval needs whole choices, each counted once, but a tally is 2.5: count without weights.
-        """
+        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs."""
         needs = f"{purpose} needs whole choices, each counted once"
         if self.forgets:
             raise ValueError(f"{needs}, but {type(self).__name__} forget: use ChoiceCounts.")

@@ -153,6 +153,8 @@ class DecayingCounts(ForgettingCounts):
     frequencies of an offer change only when it is offered; what fades meanwhile is ``effective_totals``, the number of
     equally weighted choices that would be as certain: (sum of weights)^2 / (sum of squared weights).
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing")])
     >>> counts = DecayingCounts(offers, half_life=1)
     >>> counts.observe([("tea", "nothing")] * 3, ["tea", "tea", "nothing"])
@@ -224,6 +226,8 @@ class WindowCounts(ForgettingCounts):
     By time, ``now`` is the latest time seen; records may come in any order. A call takes time in proportion to the
     window: hand over records in batches. Records must count whole numbers, so that what leaves is taken off exactly.
 
+    Examples
+    --------
     >>> counts = WindowCounts(Assortments([("tea", "nothing")]), size=2)
     >>> counts.observe([("tea", "nothing")] * 3, ["tea", "tea", "nothing"])
     >>> counts.tallies

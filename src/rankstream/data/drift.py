@@ -57,7 +57,6 @@ class DriftReport:
         Whether items were compared through a logit, given the offers, because few offers occur in both periods.
     shortage : str
         Why nothing was compared; empty where something was.
-
     """
 
     movements: tuple[Movement, ...]
@@ -199,6 +198,8 @@ def drift_report(
     cumulative : bool
         Whether ``after`` includes ``before``, which is then subtracted first.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> before, after = ChoiceCounts(offers, [500, 500, 300, 700]), ChoiceCounts(offers, [510, 490, 450, 550])
@@ -206,7 +207,6 @@ def drift_report(
     Tastes changed: pie +15.0 points.
     1 of 2 offers changed (holm, level 0.05)
     pie +15.0 points in (pie, nothing): p = 1.7e-11
-
     """
     if not 0.0 < number_between("level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")

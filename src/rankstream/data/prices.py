@@ -39,6 +39,8 @@ class PriceLevels:
     bins : mapping from items to prices, optional
         The ends of an item's bins, one more than there are levels, ascending.
 
+    Examples
+    --------
     >>> levels = PriceLevels({"tea": [3.5, 3], "cake": [4]})
     >>> levels.label("tea", 3.4), levels.of("tea @ 3.50"), levels.of("nothing")
     ('tea @ 3.50', ('tea', 3.5), ('nothing', None))
@@ -46,7 +48,6 @@ class PriceLevels:
     ('tea @ 3.00', 'cake @ 4.00', 'nothing')
     >>> levels.order
     (('tea @ 3.00', 'tea @ 3.50'),)
-
     """
 
     levels: Mapping[Any, Sequence[float]]
@@ -70,11 +71,7 @@ class PriceLevels:
 
     @classmethod
     def occurring(cls, prices: Mapping[Any, Iterable[Any]], most: int = MOST_LEVELS) -> "PriceLevels":
-        """Return a level for every price that occurs; of an item, there may be at most ``most``.
-
-        >>> PriceLevels.occurring({"tea": [3, 3.5, 3, 3.5]})
-        PriceLevels(tea: 3.00, 3.50)
-        """
+        """Return a level for every price that occurs; of an item, there may be at most ``most``."""
         levels = {item: sorted(set(values)) for item, values in _seen(prices).items()}
         for item, found in levels.items():
             if len(found) > whole_number("most", most, least=1):
@@ -90,6 +87,8 @@ class PriceLevels:
 
         A level is the median of its bin, a price that occurred. Equal prices are never in two bins.
 
+        Examples
+        --------
         >>> PriceLevels.quantiles({"tea": [2.8, 3, 3.1, 3.4, 3.5, 3.5], "cake": [4, 4]}, 2)
         PriceLevels(tea: 3.00, 3.50; cake: 4.00)
         """
@@ -111,11 +110,7 @@ class PriceLevels:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> "PriceLevels | None":
-        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does.
-
-        >>> PriceLevels.from_labels(["tea @ 3.50", "nothing", "tea @ 3.00"])
-        PriceLevels(tea: 3.00, 3.50)
-        """
+        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does."""
         levels: dict[Label, list[float]] = {}
         for label in labels:
             item, price = split_label(label)

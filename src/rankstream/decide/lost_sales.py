@@ -92,6 +92,8 @@ def lost_sales(
     seed : int
         Seed of the refits.
 
+    Examples
+    --------
     >>> import pandas, rankstream as rs
     >>> hours = [f"2026-01-01 {hour:02}:00" for hour in range(8, 18)]
     >>> rows = [(hours[0], "tea", 9), (hours[0], "pie", 9), (hours[5], "tea", 0)]
@@ -102,7 +104,6 @@ def lost_sales(
     >>> found = lost_sales(rs.estimate(reading.counts, method="mnl").model, reading.account, {"tea": 2, "pie": 1})
     >>> found.met, found.customers, found.total.money > 0
     (18.0, 40.0, True)
-
     """
     nothing = account.no_choice or getattr(model, "no_choice", None)
     if nothing not in model.items:

@@ -34,7 +34,6 @@ class OfferChange:
         What that offer is worth, and how much more than the offer before.
     interval : pair of floats or None
         The ends of an interval of the gain, where counts were given.
-
     """
 
     kind: Kind

@@ -48,7 +48,6 @@ class NextOffer:
         The fitted guides of the prior, for the next call.
     fit : EntropyFit or None
         The last fit by maximum entropy, for the next call.
-
     """
 
     offer: tuple[Label, ...]
@@ -117,12 +116,13 @@ def next_offer(
     watch : callable, optional
         Called with what is going on; may end fits and search by returning True: the offer is then the best so far.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [90, 10, 20, 80])
     >>> found = next_offer(counts, {"tea": 1.0, "pie": 3.0}, "greedy", at_most=1)
     >>> found.menu
     ('tea', 'no')
-
     """
     if how not in ("thompson", "greedy", "ucb"):
         raise ValueError(f"Unknown way {how!r} to choose the next offer: use 'thompson', 'greedy' or 'ucb'.")

@@ -19,6 +19,8 @@ class MaxDifference(TrivialStart):
 
     It is not symmetric, yet x = p is optimal wherever p is the work of rankings.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> distance = MaxDifference(Assortments([("tea", "pie", "nothing")]))
     >>> distance.value(np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5]))

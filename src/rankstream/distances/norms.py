@@ -119,6 +119,8 @@ class LInf(TrivialStart):
 class L1(EuclideanPotential, TrivialStart):
     """The sum of absolute errors: the dual domain is a box; smoothed, Huber's function of every coordinate.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> round(L1(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.6
@@ -208,7 +210,6 @@ class HighNorm(TrivialStart):
     squared : bool
         Whether it is |x - p|_q^2 / 2: the ball then is wide enough for every residual, and the smoothing is
         1 / (q - 1), which need not be given.
-
     """
 
     q: float = 2.0
@@ -311,6 +312,8 @@ class L2(HighNorm):
 
     The parameters are those of ``HighNorm``; leave ``q`` at 2. ``squared`` makes it |x - p|^2 / 2, smoothed by 1.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> round(L2(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.4243

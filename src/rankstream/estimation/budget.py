@@ -42,6 +42,10 @@ def fit_within(
 ) -> Estimate[Any]:
     """Run ``estimate`` for about ``budget`` CPU seconds. Ctrl-C stops early, with the model so far.
 
+    The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
+    where that is another). It holds for whatever model there is. The same seed gives the same model unless the fit is
+    cut short: where it stops then depends on the machine. ``Estimate.cut_short`` and ``model.about`` say so.
+
     Parameters
     ----------
     counts : ChoiceCounts
@@ -64,12 +68,6 @@ def fit_within(
         Seconds on the wall after which the fit ends as well.
     errors : bool
         Whether a model by maximum entropy remembers standard errors (``StoredErrors``); none where time is over.
-
-    The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
-    where that is another), and holds for whatever model there is. The same seed gives the same model unless the fit was
-    cut short: where it ends then depends on the machine. ``Estimate.cut_short`` says so, and ``model.about``, which
-    is saved with the model.
-
     """
     most, longest = (
         inf if value is None else number_between(name, value, 0.0)

@@ -67,10 +67,11 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     memory : int
         What all earlier rounds count for at most, so that the model follows data that change.
 
+    Examples
+    --------
     >>> X, y = [[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1]], [0, 1, 1, 1]
     >>> RankingEstimator(method="nearest").fit(X, y).predict_proba([[1, 1, 0]]).round(2)
     array([[0.5, 0.5, 0. ]])
-
     """
 
     n_features_in_: int

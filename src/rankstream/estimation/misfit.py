@@ -127,7 +127,6 @@ def measure_misfit(
         The misfit of offers held out, by the choices that were counted.
     sizes : array, optional
         For each offer, how many choices of equal weight are as certain; without it, all that were counted.
-
     """
     noise = share * (1.0 - share)
     total = float(noise.sum())

@@ -58,6 +58,8 @@ def type_changes(
     describes the two models; it is not a test. Many mixtures of types give the same choice probabilities, so types can
     change where the data do not: ``drift_report`` is about the data.
 
+    Examples
+    --------
     >>> items = ["tea", "pie", "nothing"]
     >>> before = RankingModel(items, [("tea", "nothing", "pie"), ("nothing", "tea", "pie")], [0.6, 0.4])
     >>> after = RankingModel(items, [("tea", "pie", "nothing"), ("nothing", "pie", "tea")], [0.6, 0.4])
@@ -98,13 +100,14 @@ def favourite_changes(
         Only types whose first favourite is among the ``most`` items that either model chooses most often from
         everything: with thousands of items, all of them take long.
 
+    Examples
+    --------
     >>> items = ["tea", "pie", "no"]
     >>> before = RankingModel(items, [("tea", "no", "pie"), ("no", "tea", "pie")], [0.6, 0.4])
     >>> after = RankingModel(items, [("tea", "pie", "no"), ("no", "pie", "tea")], [0.6, 0.4])
     >>> print(favourite_changes(before, after, "no"))
     appeared: tea > pie, 0.0 % to 60.0 %
     vanished: tea, 60.0 % to 0.0 %
-
     """
     number_between("least", least, 0.0, 1.0)
     shared = [item for item in everything(before) if item in set(after.items)]

@@ -129,7 +129,7 @@ class Averaged(NamedTuple):
 class DualAveraging(PowerWeights):
     """Follow the regularised leader, for streams without an end: no horizon, and a bound at every round.
 
-    y_{t+1} minimises -<sum of weighted pulls, y> + (smoothing * total_weight + firmness_t) * potential(y) with
+    y_{t+1} minimises ``-<weighted pulls, y> + (smoothing * total_weight + firmness_t) * potential(y)`` with
     firmness_t = scale * G * sqrt(sum of squared weights up to t + 1) / sqrt(width). After every t the dual regret is at
     most (scale + 1 / scale) * G * sqrt(width * sum of squared weights) / total_weight: with scale 1, sqrt(2) times the
     bound of mirror descent tuned to t. Unlike mirror descent with falling steps it needs only the width of the

@@ -36,7 +36,6 @@ class Substitution:
         The ends of intervals of the shares, where ``Bootstrap.substitution`` made it.
     interval_name : str
         What to call these intervals, such as "95 % intervals" (``interval_words``).
-
     """
 
     items: tuple[Label, ...]
@@ -113,7 +112,6 @@ def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label
         What was asked.
     shares : mapping
         The answer: shares, or shares with the ends of their intervals.
-
     """
     asked = offer if isinstance(offer, Mapping) else tuple(offer)
     content: dict[str, Any] = {
@@ -211,7 +209,6 @@ def segments(
         The most types.
     offer : items, optional
         The items that types are about; without it, all.
-
     """
     merged: dict[tuple[int, ...], float] = {}
     asked = None if offer is None else {items.index(item) for item in offer}

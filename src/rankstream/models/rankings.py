@@ -24,6 +24,8 @@ class RankingModel(Model):
     Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice_code`` is the number of the
     item that ends a ranking, if there is one; ``predict`` adds it to offers that lack it.
 
+    Examples
+    --------
     >>> rankings = [("tea", "nothing", "pie"), ("pie", "tea", "nothing")]
     >>> model = RankingModel(["tea", "pie", "nothing"], rankings, weights=[0.6, 0.4])
     >>> model.predict(["tea", "pie"])
@@ -113,6 +115,8 @@ class RankingModel(Model):
     def describe(self, top: int = 10) -> list[str]:
         """Return the heaviest rankings as readable lines, cut after the no-choice item.
 
+        Examples
+        --------
         >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice_code=1).describe()
         ['100.0 %  tea > (nothing)']
         """
@@ -166,6 +170,8 @@ class RankingModel(Model):
 
         The error is that of ``frontier``; with both limits the number of rankings comes first.
 
+        Examples
+        --------
         >>> rankings = [("tea", "pie", "rum"), ("tea", "rum", "pie"), ("pie", "tea", "rum")]
         >>> RankingModel(["tea", "pie", "rum"], rankings, [0.59, 0.01, 0.4]).sparsify(max_rankings=2).describe()
         [' 60.0 %  tea > pie > rum', ' 40.0 %  pie > tea > rum']

@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 class Oracle(Protocol):
-    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of <costs, a(ranking)>.
+    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of ``<costs, a(ranking)>``.
 
     An oracle belongs to one thread: most keep tables, pools or counts between calls. Copies (pickled) are independent.
     """
@@ -165,13 +165,7 @@ def meet(bound: float, value: float, costs: Vec) -> float:
 
 
 class CountingOracle:
-    """Counts the calls of another oracle and the seconds they took.
-
-    >>> from rankstream import Assortments, oracles
-    >>> oracle = CountingOracle(oracles.auto(Assortments([("tea", "pie")])))
-    >>> oracle.cheapest(np.array([1.0, 0.0])).value, oracle.calls
-    (0.0, 1)
-    """
+    """Counts the calls of another oracle and the seconds they took."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle

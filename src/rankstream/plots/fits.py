@@ -97,7 +97,6 @@ def shares_over_time(
         A model of each period.
     order : sequence, optional
         Items in the order of their colours, where pictures of several offers stand side by side; others are left out.
-
     """
     from matplotlib import colormaps
 

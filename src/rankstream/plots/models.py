@@ -110,7 +110,6 @@ def segments(
         How many of their favourites types differ by.
     ends : mapping, optional
         For types, the ends of the intervals of their shares, as of ``Bootstrap.favourites``: error bars.
-
     """
     whole_number("places", places, least=1)
     nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]

@@ -86,7 +86,6 @@ def table(
 
     >>> table("Shares", ["item", "share"], [("tea", "60.0 %"), ("pie", "40.0 %")], most=1).note
     'These are the first 1 of 2.'
-
     """
     every = [tuple(str(cell) for cell in row) for row in rows]
     note = f"These are the {which} {most:,} of {len(every):,}." if len(every) > most else ""

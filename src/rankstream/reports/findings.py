@@ -46,7 +46,6 @@ def drift_section(
         What times are where they are no dates.
     alarms : sequence of float
         When changes were noticed, as times are.
-
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:

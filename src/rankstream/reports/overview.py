@@ -52,7 +52,6 @@ def findings_section(
         The share of each item by its own price; empty without prices.
     interval : str
         What the intervals are called.
-
     """
     sentences = [
         *_sales(model, counts),

@@ -87,7 +87,6 @@ def types_section(
         Whole rankings with their shares.
     top : int
         The most types.
-
     """
     nothing = model.no_choice
     found = {key: _ends(share) for key, share in shares.items()}

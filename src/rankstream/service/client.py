@@ -38,12 +38,6 @@ class Client:
         How often something is tried again.
     transport : httpx.BaseTransport, optional
         Another way to the service, for tests.
-
-    >>> client = Client("http://127.0.0.1:8000")
-    >>> client.url
-    'http://127.0.0.1:8000'
-    >>> client.close()
-
     """
 
     def __init__(

@@ -54,7 +54,6 @@ class BackgroundLive:
     >>> learning.take(refreshed(job))
     >>> learning.serves, learning.known, learning.job() is None
     ('max-entropy', 2, True)
-
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -43,16 +43,19 @@ class Alarm:
 class ChangeDetector:
     """A model of all choices since the market last changed, which detects the next change itself.
 
-    A copy of the model forgets fast. Each choice is predicted by both before either has learned from it, and the
-    logarithm of the ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once it
-    passes the threshold, an alarm is told, and the served model and its counts begin again from the copy's. As the copy
-    is then still made of choices from before the change, it may replace the served model again; evidence that begins to
-    grow within a half-life of such a restart belongs to the same change and raises no further alarm. The ratios are
-    likelihood ratios, whatever the copy predicts, so Lorden's bound on false alarms holds for choices that come
-    from the served model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py``
-    does on simulated markets.
+    A second copy of the model forgets fast. Both predict each choice before they learn from it. The logarithm of the
+    ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once the evidence passes
+    the threshold, the detector raises an alarm, and the published model and its counts restart from the copy's. The
+    copy then still contains choices from before the change, so it may replace the published model again. Evidence that
+    begins to grow within a half-life of such a restart belongs to the same change and raises no further alarm.
 
-    For records with offers that are not known beforehand use ``Live(detect=True)``, which has a detector inside.
+    The ratios are likelihood ratios, so Lorden's bound on false alarms holds for choices that come from the published
+    model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py`` does on
+    simulated markets. If offers are not known beforehand, use ``Live(detect=True)``, which has a detector inside.
+
+    ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
+    choice after which it has grown, ``restarted`` the last choice at which the published model restarted (or None),
+    and ``counts`` the choices that the published model learns from.
 
     Parameters
     ----------
@@ -61,10 +64,8 @@ class ChangeDetector:
     settings : DetectorSettings, optional
         How it works; its fields may also be given by name, as in ``threshold=8.0``.
 
-    ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
-    choice after which it has grown, ``restarted`` the last one at which the served model began again (None before the
-    first), and ``counts`` the choices that the served model learns from.
-
+    Examples
+    --------
     >>> from rankstream.data import simulate
     >>> market, other = simulate.market(seed=1), simulate.market(seed=2)
     >>> detector, random = ChangeDetector(market.assortments), np.random.default_rng(0)
@@ -73,7 +74,6 @@ class ChangeDetector:
     ...     alarms = detector.observe_coordinates(simulate.draw_choices(market.assortments, shares, 10_000, random))
     >>> detector.alarms[0].record - 10_000 < 1000
     True
-
     """
 
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:

@@ -74,6 +74,8 @@ class Live:
         The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then say prices, and the model is
         of items at levels, of which none is preferred to a cheaper one of the same item. Other items may join.
 
+    Examples
+    --------
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
     >>> live.observe([Record(("pie", "cake"), "cake")])
@@ -87,7 +89,6 @@ class Live:
     >>> priced.observe([Record({"tea": 3, "no": None}, "tea", 2), Record({"tea": 4, "no": None}, "no")])
     >>> priced.counts.assortments.order, priced.counts.assortments.offers[1]
     ((('tea @ 3.00', 'tea @ 4.00'),), ('tea @ 4.00', 'no'))
-
     """
 
     def __init__(

@@ -44,10 +44,6 @@ class DetectorSettings:
         "dual-averaging".
     seed : int
         Ties between rankings.
-
-    >>> DetectorSettings(threshold=8.0).block
-    50
-
     """
 
     half_life: float = 500.0

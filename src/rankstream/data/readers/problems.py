@@ -54,6 +54,8 @@ class Problem:
 class Problems:
     """The bad records of one reading: all counted, the first few of each kind kept, all written to a rejects file.
 
+    Examples
+    --------
     >>> problems = Problems("skip")
     >>> problems.add("choices.csv, line 7", BadRecordError("empty", "the offer is empty."), ["", "tea"])
     >>> print(problems.summary())

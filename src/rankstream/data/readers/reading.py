@@ -161,11 +161,6 @@ def read(
         The order of day, month and year; without it, recognised from the whole column.
     look : bool
         Whether to look at the columns that are not used; without it ``Reading.unused`` is empty.
-
-    >>> from rankstream import read
-    >>> read("examples/cafe.csv").counts.observations
-    1200
-
     """
     problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
     how = check_options(

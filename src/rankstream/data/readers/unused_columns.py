@@ -49,7 +49,6 @@ class UnusedColumn:
         Of the test whether choices from the same offers depend on it, adjusted for the number of tests.
     warning : str
         A sentence for every answer of a model that ignores the column; empty where choices do not depend on it.
-
     """
 
     name: str

@@ -41,7 +41,6 @@ class MaxEntropy:
         The duality gap at which the fit ends.
     max_rounds : int
         How often the exact program is run at most.
-
     """
 
     name: ClassVar[str] = "max-entropy"

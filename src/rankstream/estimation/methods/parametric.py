@@ -83,7 +83,6 @@ class LatentClass(_FittedMethod):
         A start ends when three steps gain less than this per choice.
     max_rounds : int
         The most steps of a start.
-
     """
 
     name: ClassVar[str] = "latent-class"

@@ -48,7 +48,6 @@ class PrimalDual:
         The most rounds, and the horizon T where the learner needs one.
     certify_every : int, optional
         After how many rounds the certified gap is noted in the history.
-
     """
 
     name: ClassVar[str] = "primal-dual"
@@ -150,7 +149,6 @@ class Nearest:
         Which of the rankings that choose alike from all offers is kept.
     max_rounds : int
         How often the oracle is asked at most.
-
     """
 
     name: ClassVar[str] = "nearest"

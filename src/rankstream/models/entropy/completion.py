@@ -110,6 +110,8 @@ def redraw(
     seed : int
         Seed of the draws.
 
+    Examples
+    --------
     >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "no"), ("pie", "no")])
     >>> model = RankingModel(offers.items, [("tea", "pie", "no")], [1.0])
@@ -118,7 +120,6 @@ def redraw(
     [1.0, 0.0, 1.0, 0.0]
     >>> round(guided.predict(("tea", "pie"))["pie"], 1)
     0.8
-
     """
     whole_number("draws", draws, least=1)
     if model.items != assortments.items or model.items != guide.items:

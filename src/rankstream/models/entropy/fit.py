@@ -56,7 +56,6 @@ class EntropyFit:
         The guides and their weights, for a prior that was weighed on held-out offers.
     trusts : dict
         What was predicted of held-out offers by each trust that was tried.
-
     """
 
     model: EntropyModel | RankingModel
@@ -100,7 +99,7 @@ def fit_max_entropy(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> EntropyFit:
-    """Minimise log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum of y^2 / K over y, K the observations of an offer.
+    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 / K)`` over y; K counts an offer's choices.
 
     That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
     ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
@@ -131,13 +130,14 @@ def fit_max_entropy(
         When it says that it is enough, the point with the least gap so far is the answer; half the time is for the
         prior, a fifth for sampling.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = fit_max_entropy(counts)
     >>> found.converged, found.gap <= 1e-3
     (True, True)
     >>> {item: round(share, 2) for item, share in found.model.predict(("pie", "no")).items()}
     {'pie': 0.5..., 'no': 0.4...}
-
     """
     if trust not in ("auto", None):
         number_between("trust", trust, 1e-9)

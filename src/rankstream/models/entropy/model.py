@@ -27,12 +27,14 @@ MAX_HERDED_ITEMS = 16  # with more, the table that herding asks in every round t
 
 @dataclass(frozen=True, eq=False)
 class EntropyModel(DenseModel):
-    """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
+    """A distribution over all rankings, proportional to ``prior(ranking) * exp(-<duals, a(ranking)>)``.
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
     dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
     model. ``to_rankings`` makes a sparse ``RankingModel``.
 
+    Examples
+    --------
     >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
     >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))

@@ -37,7 +37,6 @@ class RankingLaw:
         ``moves[c, i, k]`` is the probability that chain c moves from item i to item k.
     order : tuple of tuples of item codes
         Chains of items, best first, that all rankings respect: those of the law without it are lifted (``lifting``).
-
     """
 
     items: tuple[Label, ...]
@@ -128,6 +127,8 @@ def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)
 
     With an ``order``, an item is chosen by what it and those after it in its chain attract together.
 
+    Examples
+    --------
     >>> first = plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0]
     >>> 0.72 < (first == 1).mean() < 0.78
     np.True_

@@ -33,7 +33,6 @@ class FallingClassModel(MixtureModel):
         ``attraction[k, i]`` is what item i is worth to class k beyond the next one of its chain.
     order : tuple of tuples of item codes
         The chains, best first.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-falling-class-model"

@@ -51,7 +51,6 @@ class LatentClassModel(MixtureModel):
         ``attraction[k, i]`` is what item i is worth to class k.
     heights : tuple of floats
         The objective at the points that the best start went through; it never falls.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-latent-class-model"
@@ -90,6 +89,8 @@ def fit_latent_class(
     every few steps whether that is enough; the fit then ends with what it has. ``start`` is a mixture fitted to nearly
     the same counts: the only start then, whose number of classes is kept.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
     >>> counts = ChoiceCounts(offers, [50, 50, 50, 50, 50, 50, 50, 0, 50])

@@ -60,11 +60,12 @@ class SearchOracle(TieRule):
     states : int
         The most states of a group.
 
+    Examples
+    --------
     >>> oracle = SearchOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.value, answer.exact
     (-2.0, True)
-
     """
 
     def __init__(
@@ -233,7 +234,6 @@ class QuickOracle(TieRule):
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.value, answer.bound
     (-2.0, -2.0)
-
     """
 
     def __init__(

@@ -48,6 +48,8 @@ def save(path: str | os.PathLike[str], solver: Solver, state: State, counts: Cho
     It is first written to a temporary name and then renamed: a crash leaves the old file, never half a new one. Items
     must be text, whole numbers, booleans or None. Parts that are not built in are not saved: hand them to ``load``.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from rankstream import Assortments, distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing")])

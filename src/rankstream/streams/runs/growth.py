@@ -95,6 +95,8 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     distance has weights. The oracle is ``oracles.auto`` with the old one's tie rule and seed, unless one is given. The
     old solver and state are left alone.
 
+    Examples
+    --------
     >>> from rankstream import distances, learners
     >>> offers = Assortments([("tea", "nothing")])
     >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers, "last"))

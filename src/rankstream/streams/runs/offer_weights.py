@@ -34,6 +34,8 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
     played with cannot be taken back: silence it by a target that has not seen it. What the learner has gathered is
     measured in the new weights. The old solver and state are left alone.
 
+    Examples
+    --------
     >>> from rankstream import Assortments, distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
@@ -85,6 +87,8 @@ def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) 
 
     Weights follow where the distance and the learner allow it (``reweighing``), and only if they should (``weigh``).
 
+    Examples
+    --------
     >>> from rankstream import Assortments, Solver, distances, learners, oracles
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing")]), [6, 4])
     >>> offers = counts.assortments
