@@ -17,7 +17,7 @@ from rankstream.plots import BLUE, ORANGE
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-PAGES = ("gallery.md", "tutorials/first-model.md", "tutorials/kiosk.md", "tutorials/prices.md")
+PAGES = ("gallery.md", "tutorials/first-model.md", "tutorials/kiosk.md", "tutorials/prices.md", "how-to/decide.md")
 BALLOTS = ("tutorials/election.md",) if "RANKSTREAM_DATA" in os.environ else ()
 SHELF = ("croissant", "muffin", "bagel", "pretzel", "nothing")
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))

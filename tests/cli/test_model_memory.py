@@ -60,7 +60,7 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
     assert f"weighted by accuracy on held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
-    best = max(about["held_out_nats"].values())
+    best = max(about["held_out_log_likelihood"].values())
     assert f"is {best:,.1f} above a uniform guess" in text
     assert "Adjustment to your data: " in text
     assert json.loads(shown(folder, "max-entropy.json", "--json"))["about"]["prediction"] == about
@@ -79,6 +79,10 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
             "next was 300, 1.5 lower in log-likelihood.",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
+        (
+            {"adjustment": 30.0, "held_out_by_adjustment": {"30": 0.0, "none": -1.5}},
+            "Adjustment to your data: 30 (3 = follows them closely, 300 = hardly at all), the best on held-out",
+        ),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:

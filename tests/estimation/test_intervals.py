@@ -178,7 +178,7 @@ def _counted(fit: Any, evaluations: list[int]) -> Any:
         {"weights": {"some guide": 1.0}},
         {"weights": [1.0]},
         {"weights": {"pool": 0.5, "logit": 0.5}},
-        {"trust": "much"},
+        {"adjustment": "much"},
         {"held_out_misfit": None},
     ],
 )
@@ -191,6 +191,16 @@ def test_a_model_whose_notes_do_not_fit_is_fitted_again(change: dict[str, Any]) 
     assert saved_fit(model) is None
     assert saved_fit(RankingModel(["a", "b"], [("a", "b")], [1.0])) is None
     assert len(Bootstrap(some(), replicates=2, model=model).models) == 2
+
+
+def test_notes_of_an_older_version_are_read() -> None:
+    model = entropy.fit_max_entropy(some()).model
+    noted, now = dict(model.about["prediction"]), saved_fit(model)
+    model.note(prediction={"trust": noted.pop("adjustment"), **noted})
+    before = saved_fit(model)
+    assert now is not None
+    assert before is not None
+    assert before.trust == now.trust
 
 
 def test_a_logit_with_a_price_begins_where_it_ended() -> None:

@@ -199,4 +199,4 @@ def test_a_model_says_what_it_rests_on_and_remembers_it(tmp_path: Path) -> None:
     model.save(tmp_path / "model.json")
     kept = rs.load_model(tmp_path / "model.json").about["prediction"]
     assert sum(kept["weights"].values()) == pytest.approx(1.0, abs=1e-3)
-    assert "held_out_nats" in kept
+    assert "held_out_log_likelihood" in kept

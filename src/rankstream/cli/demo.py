@@ -64,7 +64,7 @@ def demo(
         estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
     print_summary(console, market, estimate)
     files = save_all(market, estimate, counts, out)
-    console.print(f"\nSaved {files['model']} and {files['picture']}.")
+    console.print(f"\nSaved {files['model']} and {files['chart']}.")
     console.print("To write a report about it: " + page_words(files, out))
     if as_json:
         print_json(describe(market, estimate) | files)
@@ -100,14 +100,14 @@ def watch(
 
 
 def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: Path) -> dict[str, str]:
-    """Write the model, a picture, the choices, and what items earn; the names of the files."""
-    names = {"model": "model.json", "picture": "demo.png", "data": "choices.csv", "items": "items.csv"}
+    """Write the model, a chart, the choices, and what items earn; the names of the files."""
+    names = {"model": "model.json", "chart": "demo.png", "data": "choices.csv", "items": "items.csv"}
     files = {what: out / name for what, name in names.items()}
     proof, number = estimate.certificate, float(counts.observations)
     certificate = {"distance": proof.upper, "proven_least_distance": proof.lower, "gap": proof.gap, "norm": "l2"}
     about = {"certificate": certificate, "choices": number, "data": {"file": str(files["data"])}}
     estimate.model.note(**about).save(files["model"])
-    draw(market, estimate, files["picture"])
+    draw(market, estimate, files["chart"])
     rows = zip(counts.assortments.owner.tolist(), counts.tallies.tolist(), strict=True)
     items = [item for offer in counts.assortments.offers for item in offer]
     lines = [

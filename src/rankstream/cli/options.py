@@ -27,7 +27,7 @@ def words(*known: str) -> Callable[[], list[str]]:
     return lambda: list(known)
 
 
-def choice(text: str, *known: str) -> Any:
+def choice(text: str, *known: str, names: tuple[str, ...] = ()) -> Any:
     """An option that takes one of these words: the help shows them, the shell completes them, others are refused."""
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
@@ -38,7 +38,8 @@ def choice(text: str, *known: str) -> Any:
             raise ValueError(f"{option.opts[0]} is {value!r}{did_you_mean(value, known)}: choose one of {choices}.")
         return value
 
-    return typer.Option(metavar=f"[{'|'.join(known)}]", autocompletion=words(*known), callback=check, help=text)
+    shown = f"[{'|'.join(known)}]"
+    return typer.Option(*names, metavar=shown, autocompletion=words(*known), callback=check, help=text)
 
 
 Data = Annotated[

@@ -72,7 +72,7 @@ def plot(
     if item is not None and kind != "demand":
         raise ValueError(f"--item does not work with --kind {kind}: leave it out.")
     check_picture(out)
-    content: dict[str, Any] = {"picture": str(out), "kind": kind}
+    content: dict[str, Any] = {"chart": str(out), "kind": kind}
     note = ""
     if kind == "shares":
         if is_model(model):

@@ -59,8 +59,8 @@ def stream(
         str | None,
         choice(
             "Kind of model to publish in model.json (default: max-entropy, which predicts best).",
-            "max-entropy",
-            "sparse",
+            *("max-entropy", "sparse"),
+            names=("--publish", "--served"),  # the second is its name in 0.3
         ),
     ] = None,
     to_end: Annotated[

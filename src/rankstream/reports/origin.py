@@ -5,6 +5,11 @@ from typing import Any
 from rankstream._core.terminal import plural, visible
 from rankstream.models.fit_warnings import fit_warnings
 
+NEW_KEYS = {
+    "held_out_nats": "held_out_log_likelihood", "trust": "adjustment", "held_out_by_trust": "held_out_by_adjustment"
+}  # fmt: skip
+"""What files of 0.3 call the notes about a prediction, and what they are called now."""
+
 
 def origin_lines(about: dict[str, Any]) -> list[str]:
     """Data, reading, method and certificate, as far as the model remembers them."""
@@ -20,8 +25,8 @@ def warning_lines(about: dict[str, Any]) -> list[str]:
 
 def prediction_lines(about: dict[str, Any]) -> list[str]:
     """What a model by maximum entropy predicts with where its choices say nothing, and how that was decided."""
-    found = _table(about, "prediction")
-    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_nats"))
+    found = {NEW_KEYS.get(key, key): value for key, value in _table(about, "prediction").items()}
+    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_log_likelihood"))
     lines: list[str] = []
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
@@ -40,17 +45,17 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
         )
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    return [*lines, *_trust(found)]
+    return [*lines, *_adjustment(found)]
 
 
-def _trust(found: dict[str, Any]) -> list[str]:
-    if "trust" not in found:
+def _adjustment(found: dict[str, Any]) -> list[str]:
+    if "adjustment" not in found:
         return []
-    trust, tried = found["trust"], _numbers(found.get("held_out_by_trust"))
-    if trust is None:
+    adjustment, tried = found["adjustment"], _numbers(found.get("held_out_by_adjustment"))
+    if adjustment is None:
         what = "Adjustment to your data: none, which predicts held-out offers best"
-    elif isinstance(trust, int | float):
-        what = f"Adjustment to your data: {trust:g} (3 = follows them closely, 300 = hardly at all)"
+    elif isinstance(adjustment, int | float):
+        what = f"Adjustment to your data: {adjustment:g} (3 = follows them closely, 300 = hardly at all)"
     else:
         return []
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)

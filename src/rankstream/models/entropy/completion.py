@@ -123,7 +123,7 @@ def redraw(
     """
     whole_number("draws", draws, least=1)
     if model.items != assortments.items or model.items != guide.items:
-        raise ValueError("Model, assortments and guide have different items: give the same items in the same order.")
+        raise ValueError("Items of model, assortments and base model differ: give the same items in the same order.")
     generator = np.random.default_rng(seed)
     lattice = SoftLattice(assortments, guide)
     weights: dict[bytes, float] = {}

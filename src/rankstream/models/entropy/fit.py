@@ -80,10 +80,10 @@ class EntropyFit:
 
     def describe(self) -> dict[str, Any]:
         """What its predictions rest on, as what JSON can write."""
-        found: dict[str, Any] = {"trust": self.trust, "approximate": self.approximate}
+        found: dict[str, Any] = {"adjustment": self.trust, "approximate": self.approximate}
         if self.stack is not None:
             found |= self.stack.describe()
-        return found | ({"held_out_by_trust": self.trusts} if self.trusts else {})
+        return found | ({"held_out_by_adjustment": self.trusts} if self.trusts else {})
 
 
 @old_keywords(max_evaluations="max_rounds")

@@ -29,7 +29,8 @@ def saved_fit(model: Any) -> EntropyFit | None:
     if not isinstance(model, EntropyModel) or not isinstance(noted, Mapping):
         return None
     try:
-        trust = None if noted["trust"] is None else float(noted["trust"])
+        trust = noted["adjustment"] if "adjustment" in noted else noted["trust"]  # its name in 0.3
+        trust = None if trust is None else float(trust)
         misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
         guides, weights = _split(model.prior, {name: float(weight) for name, weight in noted["weights"].items()})
     except (KeyError, TypeError, ValueError, AttributeError):
