@@ -59,7 +59,7 @@ def stock_out() -> None:
         for k, share in enumerate(moves.shares[gone])
         if k != gone
     )
-    figure = Figure(figsize=(8, 2.7), layout="constrained")
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
     axes = figure.subplots()
     shares = [row[0] for row in found]
     sides = [[row[0] - row[1] for row in found], [row[2] - row[0] for row in found]]

@@ -65,7 +65,7 @@ def decide(
     changes: Annotated[int | None, typer.Option(min=0, help="Maximum number of items to add, drop or reprice.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Choices the model was fitted to (default: the file the model remembers)."),
+        typer.Option(help="Choices the model was fitted to (default: that file, if it is beside the model)."),
     ] = None,
     interval: Annotated[
         bool,

@@ -63,7 +63,7 @@ def plot(
 ) -> None:
     """Draw customer types, substitution, the fit, shares over time, or demand.
 
-    Example: rankstream plot model.json -o types.png --kind substitution
+    Example: rankstream plot model.json -o substitution.png --kind substitution
     """
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model

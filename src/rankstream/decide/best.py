@@ -51,8 +51,10 @@ def best_offer(
     costs : dict, Series or number, optional
         Instead of margins, for a model with price levels: what a sale of each item costs. It earns the price less
         this cost. Items without a price still need a margin.
-    at_most, at_least : int, optional
-        The most and the fewest items of an offer, the no-choice item not counted.
+    at_most : int, optional
+        The most items of an offer, the no-choice item not counted.
+    at_least : int, optional
+        The fewest items of an offer, the no-choice item not counted.
     must : items
         Items that have to be in the offer.
     never : items
