@@ -70,7 +70,7 @@ def stock_out() -> None:
     names = ["leave without buying" if row[3] == "nothing" else f"take a {row[3]}" for row in found]
     axes.set_yticks(range(len(found)), names, fontsize=12)
     axes.set_xlim(0, max(row[2] for row in found) + 6)
-    axes.set_title("No croissants today: what do 100 of their buyers do?", fontsize=13)
+    figure.suptitle("No croissants today: what do 100 of their buyers do?", fontsize=13)
     axes.set_xlabel("customers, with 95 % intervals")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(IMAGES / "stock-out.png", dpi=130)

@@ -92,6 +92,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         serve(browser, Path(folder) / "shop")
         subprocess.run([*command, "demo", "--out", "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(Path(folder) / "demo" / "demo.png", IMAGES)
         words = ["report", "demo/model.json", "--data", "demo/choices.csv", "--margins", "demo/items.csv"]
         subprocess.run([*command, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         for name, scheme, width in REPORTS:

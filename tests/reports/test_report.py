@@ -137,7 +137,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "Add --margins" in done.stdout
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
-    for remedy in ("have no time column with different times", "turned off by --no-intervals", "Add margins"):
+    for remedy in ("have no column of times, or all the same time", "turned off by --no-intervals", "Add margins"):
         assert remedy in words
     assert "Compared with other kinds of models" not in page.texts["h2"]
     assert "Nothing was skipped" in words

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SUBSTITUTED_ITEMS = 30
 """Items whose substitutes are asked for: the most chosen ones."""
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
-NO_TIMES = "The choices have no time column with different times: add one to see what changed."
+NO_TIMES = "The choices have no column of times, or all the same time: add times to see what changed."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
 KEPT_WEIGHTS = "Each time, the model's base models were fitted anew, and kept the weights of the fit to all choices."
 
