@@ -37,18 +37,17 @@ __all__ = ["Live", "Record"]
 class Live:
     """A model that learns from choices as they arrive: batches of records in, an up-to-date model out.
 
-    Offers and items join when a record names them. Offers weigh by how often they were made, as in ``estimate``. Time
-    and memory do not grow with the number of records. ``save`` writes all to a file, from which ``load`` goes on.
+    Offers and items join when a record names them. Offers are weighted by how often they were made, as in ``estimate``.
+    Time and memory do not grow with the number of records. ``save`` writes a file, from which ``load`` continues.
 
-    ``model`` is of maximum entropy, which predicts offers never made best, and follows the choices
-    (``EntropyFollower``). The sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any
-    could be; it is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A
-    market that keeps meeting
-    new things gets less work for each choice, and ``remark`` says so (``StreamPace``).
+    ``model`` is a maximum-entropy model, which predicts unseen offers best. It is refreshed as choices arrive
+    (``EntropyFollower``). The sparse model of the paper's solver (``sparse``) proves how close any model could be. It
+    is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that keeps
+    growing gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
-    Every choice counts for ever, unless there is a half-life, a window, or a change detector, with which the model is
-    of all choices since the market last changed. It learns in blocks, and what does not fill one waits: the model
-    depends on the records and their order alone, however they come in batches.
+    Every choice counts forever, unless there is a half-life, a window or a change detector. With a detector, the model
+    is based on all choices since the last change. It learns in blocks, so some choices wait: the model depends on the
+    records and their order, not on the batches.
 
     Several threads may share one: ``observe``, ``save``, ``model``, ``sparse`` and ``certificate`` wait for each other.
     Hold ``lock`` to read several of them at one moment, or ``counts``, ``run`` and ``detector``, which change in place.
@@ -56,23 +55,23 @@ class Live:
     Parameters
     ----------
     half_life : float, timedelta or str, optional
-        After how many choices one weighs half; or after which time ("7d"), if every record has its own. With ``detect``
-        it is that of the detector's copy, in choices; 500 without it.
+        Number of choices, or time ("7d") if every record has one, after which a choice counts half. With ``detect`` it
+        is that of the detector's copy, in choices (default: 500).
     window : int, timedelta or str, optional
         Use only the latest N choices, or those of the last 7d. Not with ``detect``.
     detect : bool or DetectorSettings
-        Whether to look for changes, and how; what is given here besides takes its place in the settings.
+        Whether to look for changes, and how. Other arguments replace those of the settings.
     threshold : float, optional
-        With ``detect``, the evidence that a change takes, in nats; 15 without it.
+        With ``detect``, the lead in log-likelihood that raises an alarm (default: 15).
     rounds : int, optional
-        Rounds of the solver for each batch, 20 without it; with ``detect`` for each block of 50 choices, 50 without it.
+        Solver rounds for each batch (default: 20); with ``detect`` for each block of 50 choices (default: 50).
     seed : int, optional
-        Seed for ties between rankings and random starts; 0 without it.
+        Seed for ties between rankings and random starts (default: 0).
     served : "max-entropy" or "sparse"
-        What ``model`` is; with "sparse" no time goes into the other.
+        Kind of model to publish as ``model``. With "sparse", no maximum-entropy model is fitted.
     prices : PriceLevels or mapping, optional
-        The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then say prices, and the model is
-        of items at levels, of which none is preferred to a cheaper one of the same item. Other items may join.
+        The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then have prices, and the model is
+        about items at levels: nobody prefers a dearer level of the same item. Other items may join.
 
     Examples
     --------
