@@ -42,8 +42,8 @@ class Live:
 
     ``model`` is a maximum-entropy model, which predicts unseen offers best. It is refreshed as choices arrive
     (``EntropyFollower``). The sparse model of the paper's solver (``sparse``) proves how close any model could be. It
-    is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that keeps
-    growing gets less work for each choice, and ``remark`` says so (``StreamPace``).
+    is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that
+    keeps growing gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
     Every choice counts forever, unless there is a half-life, a window or a change detector. With a detector, the model
     is based on all choices since the last change. It learns in blocks, so some choices wait: the model depends on the
