@@ -195,8 +195,10 @@ def test_a_model_whose_notes_do_not_fit_is_fitted_again(change: dict[str, Any]) 
 
 def test_notes_of_an_older_version_are_read() -> None:
     model = entropy.fit_max_entropy(some()).model
-    noted, now = dict(model.about["prediction"]), saved_fit(model)
-    model.note(prediction={"trust": noted.pop("adjustment"), **noted})
+    noted, now = model.about["prediction"], saved_fit(model)
+    assert isinstance(noted, dict)
+    kept = {name: value for name, value in noted.items() if name != "adjustment"}
+    model.note(prediction={**kept, "trust": noted["adjustment"]})
     before = saved_fit(model)
     assert now is not None
     assert before is not None
