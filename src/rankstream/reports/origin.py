@@ -53,7 +53,7 @@ def _adjustment(found: dict[str, Any]) -> list[str]:
         return []
     adjustment, tried = found["adjustment"], _numbers(found.get("held_out_by_adjustment"))
     if adjustment is None:
-        what = "Adjustment to your data: none, which predicts held-out offers best"
+        what = "Adjustment to your data: none"
     elif isinstance(adjustment, int | float):
         what = f"Adjustment to your data: {adjustment:g} (3 = follows them closely, 300 = hardly at all)"
     else:
