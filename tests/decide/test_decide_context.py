@@ -177,7 +177,7 @@ def test_a_present_offer_alone_is_what_the_decision_is_compared_with() -> None:
 def test_refits_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that goes on by a second at every question, refits end; too few of them give no interval."""
     ticks = iter(range(10**6))
-    monkeypatch.setattr("rankstream.decide.best.process_time", lambda: float(next(ticks)))
+    monkeypatch.setattr("rankstream.decide.best.process_seconds", lambda: float(next(ticks)))
     model = estimate(COUNTS, method="mnl").model
     hurried = best_offer(model, MARGINS, counts=COUNTS, budget=float(uncertainty.MIN_REPLICATES - 3))
     assert hurried.interval is None
@@ -254,7 +254,7 @@ def test_reading_counts_towards_the_budget(
         budgets.append(named["budget"])
         return best_offer(*values, **named)
 
-    monkeypatch.setattr("rankstream.cli.decide.process_time", Ticks(4.0))
+    monkeypatch.setattr("rankstream.cli.decide.process_seconds", Ticks(4.0))
     monkeypatch.setattr("rankstream.decide.best.best_offer", noted)
     assert decide(shop, "--no-interval", "--budget", budget).exit_code == 0
     assert budgets == [pytest.approx(left)]

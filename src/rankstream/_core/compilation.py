@@ -4,6 +4,12 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba.core.event import Listener, register
+
+from rankstream._core.watch import CompileTime, compile_time
+
+Listener.register(CompileTime)
+register("numba:compiler_lock", compile_time)
 
 P = ParamSpec("P")
 R = TypeVar("R")

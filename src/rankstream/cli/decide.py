@@ -3,12 +3,12 @@
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankstream._core.terminal import print_json, print_note, print_plain, progress
+from rankstream._core.watch import process_seconds
 from rankstream.cli.items import Items, read_items, word_pairs
 from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
@@ -87,7 +87,8 @@ def decide(
         float,
         typer.Option(
             min=0.0,
-            help="CPU seconds for the whole command. Ctrl-C stops it with the best offer so far.",
+            help="CPU seconds for the whole command, without starting and compiling; in a folder, for each market. "
+            "Ctrl-C stops it with the best offer so far.",
         ),
     ] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
@@ -102,7 +103,7 @@ def decide(
     """
     from rankstream.models.files import load_model
 
-    began = process_time()
+    began = process_seconds()
     if safe and next_one:
         raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
@@ -131,7 +132,7 @@ def decide(
     counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
     said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
-    budget = max(MIN_SEARCH_PART * budget, budget - (process_time() - began))
+    budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))
     with progress_watch() as watch:
         if next_one:
             from rankstream.decide.next import next_offer

@@ -1,13 +1,13 @@
 """best_offer: which offer to make, by any model and under any of the constraints."""
 
 from dataclasses import replace
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import Deadline, Watch, seconds_left, until, unwatched
+from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import context_of
@@ -146,7 +146,7 @@ class Budget:
     """A watch that has had enough after so many processor seconds of the process, or when another one has."""
 
     def __init__(self, seconds: float, watch: Watch) -> None:
-        self.clock, self.watch = Deadline(seconds, clock=process_time), watch
+        self.clock, self.watch = Deadline(seconds, clock=process_seconds), watch
 
     def __call__(self, text: str, share: float = 1.0) -> bool:
         """As ``Watch`` says."""

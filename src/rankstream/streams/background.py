@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from rankstream._core.watch import Deadline
+from rankstream._core.watch import Deadline, process_seconds
 from rankstream.certificate import Certificate
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
@@ -216,5 +216,5 @@ class BackgroundLive:
 def refreshed(job: RefreshJob) -> dict[str, Any]:
     """Do a job: the model of its counts as ``EntropyFollower`` describes it, or what there is after 10 CPU seconds."""
     served = EntropyFollower.from_content(job.content, job.seed)
-    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=time.process_time, timeout=REFRESH_TIMEOUT))
+    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=process_seconds, timeout=REFRESH_TIMEOUT))
     return served.to_content()

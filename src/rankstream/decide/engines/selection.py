@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import process_time
 from typing import Any
 
 import numpy as np
 
 from rankstream._core.types import Mask
-from rankstream._core.watch import Deadline, Watch, seconds_left, until
+from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until
 from rankstream.decide.engines import logit
 from rankstream.decide.engines.branch import Branching
 from rankstream.decide.engines.cells import Cells
@@ -178,7 +177,7 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
     """
     if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK_SECONDS:
         return scan(table_of(problem), problem).by_size
-    watch = Deadline(budget, clock=process_time)
+    watch = Deadline(budget, clock=process_seconds)
     found: dict[int, float] = {}
     for size in problem.possible_sizes:
         try:
