@@ -31,8 +31,8 @@ __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 class Alarm:
     """A change that was noticed.
 
-    ``record`` is the number of the choice at which it was, ``since`` the one after which the evidence began to grow,
-    and ``statistic`` the evidence, in nats.
+    ``record`` is the number of the choice at which it was, and ``statistic`` the evidence, in nats. ``since`` is about
+    the choice from which on it grew as fast as in its second half: it may have been a little above 0 for long before.
     """
 
     record: int
@@ -62,7 +62,7 @@ class ChangeDetector:
         How it works; its fields may also be given by name, as in ``threshold=8.0``.
 
     ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
-    choice after which it has grown, ``restarted`` the last one at which the served model began again (None before the
+    choice after which it is above 0, ``restarted`` the last one at which the served model began again (None before the
     first), and ``counts`` the choices that the served model learns from.
 
     >>> from rankstream.data import simulate
@@ -87,7 +87,7 @@ class ChangeDetector:
     def _begin(self, served: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
         """Both models with what they count, before the first choice."""
         self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
-        self.records, self.statistic, self.since = 0, 0.0, 0
+        self.records, self.statistic, self.since, self.halfway = 0, 0.0, 0, 0
         self.alarms: list[Alarm] = []
         self.restarted: int | None = None
         self._pending: list[int] = []
@@ -172,11 +172,13 @@ class ChangeDetector:
 
         One by one, so that it is the same to the last bit however the records come in batches.
         """
-        used, evidence = 0, self.statistic
+        used, evidence, half = 0, self.statistic, 0.5 * self.settings.threshold
         for used, ratio in enumerate(self._log_ratio[where].tolist(), start=1):
             evidence = max(0.0, evidence + ratio)
             if evidence == 0.0:
                 self.since = self.records + used
+            if evidence <= half:
+                self.halfway = self.records + used
             if evidence > self.settings.threshold:
                 break
         self.statistic = evidence
@@ -197,7 +199,8 @@ class ChangeDetector:
     def _restart(self) -> None:
         """Serve the copy, whose weights of the offers come along with its counts; each keeps its own oracle."""
         if self.restarted is None or self.since > self.restarted + self.settings.half_life:
-            self.alarms.append(Alarm(self.records, self.since, self.statistic))
+            since = max(self.since, 2 * self.halfway - self.records)
+            self.alarms.append(Alarm(self.records, since, self.statistic))
         self.restarted = self.records
         self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
         copied = self.fast.solver
@@ -224,7 +227,7 @@ class ChangeDetector:
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
             "pace": asdict(self.pace),
-            **{name: getattr(self, name) for name in ("records", "statistic", "since", "restarted")},
+            **{name: getattr(self, name) for name in ("records", "statistic", "since", "halfway", "restarted")},
         }
         followed = ((self.served, self.counts), (self.fast, self._recent))
         return [pack(run.solver, run.state, counts) for run, counts in followed], more
@@ -253,6 +256,7 @@ class ChangeDetector:
         last = detector.alarms[-1].record if detector.alarms else None  # files of earlier versions do not say
         detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
+        detector.halfway = more.get("halfway", detector.since)
         check_detector(detector)
         detector._compare()
         return detector

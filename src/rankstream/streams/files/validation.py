@@ -76,7 +76,7 @@ def check_memory(own: dict[str, Any], memory: dict[str, Any], n_items: int) -> N
 
 def check_detector(detector: Any) -> None:
     """Refuse a change detector whose parts are not of one market."""
-    check_whole("number of choices", detector.records, detector.since, *detector._pending)
+    check_whole("number of choices", detector.records, detector.since, detector.halfway, *detector._pending)
     check_whole("restart", *(() if detector.restarted is None else (detector.restarted,)))
     check_numbers("evidence", [detector.statistic], least=0.0)
     for alarm in detector.alarms:
