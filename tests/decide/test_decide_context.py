@@ -1,6 +1,8 @@
 """Decisions with their context: the present offer, single changes to it, how near the data are, and units."""
 
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +189,18 @@ def test_refits_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert enough.context is not None
     assert uncertainty.MIN_REPLICATES <= enough.context.refits < uncertainty.REPLICATES
     assert enough.interval is not None
+
+
+def test_a_busy_machine_gives_the_same_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock on the wall is an hour later, as if others had the processor; CPU time stands still."""
+    monkeypatch.setattr("rankstream.decide.best.process_seconds", lambda: 0.0)
+    model = estimate(COUNTS, method="mnl").model
+    calm = replace(best_offer(model, MARGINS, counts=COUNTS, budget=5.0), seconds=0.0).to_json()
+    hours = itertools.count()
+    monkeypatch.setattr("rankstream._core.watch.monotonic", lambda: 3600.0 * next(hours))
+    assert replace(best_offer(model, MARGINS, counts=COUNTS, budget=5.0), seconds=0.0).to_json() == calm
+    assert calm["context"]["refits"] == uncertainty.REPLICATES
+    assert next(hours) > uncertainty.REPLICATES
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def decide(
     """
     from rankstream.models.files import load_model
 
-    began = process_seconds()
+    began, level = process_seconds(), 0.95 if interval else None
     if safe and next_one:
         raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
@@ -115,9 +115,12 @@ def decide(
         refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
 
         def choices(loaded: Any) -> Any:
-            return reading.as_fitted(loaded).read(data).counts if data is not None and interval else None
+            with suppress(*() if data else (ValueError, OSError)):  # the folder of an earlier version has none
+                return reading.as_fitted(loaded).read(data or model).counts
+            return None
 
-        decide_markets(model, margins, partial(constraints, asked=asked), choices, budget, seed, as_json)
+        how = {"budget": budget, "seed": seed, "interval": level}
+        decide_markets(model, margins, partial(constraints, asked=asked), choices, currency, as_json, **how)
         return
     if plot is not None:
         from rankstream._core.files import check_picture  # brings everything that can be drawn
@@ -148,7 +151,7 @@ def decide(
 
             found = best_offer(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
-                interval=0.95 if interval else None, **said,
+                interval=level, **said,
             )  # fmt: skip
             if counts is not None and interval and found.interval is None:
                 print_note("No intervals: the refits did not finish in time. Allow more with --budget.")

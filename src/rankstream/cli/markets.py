@@ -219,15 +219,16 @@ def names_elsewhere(file: Path, model: Any) -> set[str]:
 
 
 def decide_markets(
-    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", budget: float, seed: int,
-    as_json: bool,
+    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", currency: str, as_json: bool,
+    **how: Any,
 ) -> None:  # fmt: skip
     """The best offer of every market as one table; ``said`` makes constraints of the table of items and their names.
 
     The table of items covers those of all markets. What is said of an item concerns the markets that carry it; a market
     without an item that must be offered has a message in place of an offer. ``choices`` are those of a model's market,
-    for intervals, or None.
+    for the present offer and intervals, or None; ``how`` is what else ``best_offer`` takes.
     """
+    from rankstream.decide.decision import Units
     from rankstream.estimation.many.results import Markets
 
     markets = Markets.load(path)
@@ -246,27 +247,34 @@ def decide_markets(
     with progress("searching for the best offers") as tell:
         for number, key in enumerate(markets):
             tell(f"{number:,} of {plural(len(markets), 'market')}", number / len(markets))
-            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, budget, seed)
+            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, how)
     if as_json:
         print_json({"markets": rows})
         return
-    lines = [("market", "value", "offer")]
+    units, lines = Units(currency=currency), [("market", "value", "gain", "offer")]
     for name, row in rows.items():
         if "offer" not in row:
-            lines.append((shown(name), "", shown(row["error"])))
+            lines.append((shown(name), "", "", shown(row["error"])))
             continue
-        ends = "" if row.get("interval") is None else " [{:.4g}, {:.4g}]".format(*row["interval"])
+        around = row.get("context") or {}
+        worth = f"{units.amount(row['value'])}{units.ends(row.get('interval'))}"
+        gain = "" if around.get("gain") is None else units.change(around["gain"]) + units.ends(around["gain_interval"])
         offer = ", ".join(map(shown, row["offer"])) + ("" if row["proven"] else " (not proven best)")
-        lines.append((shown(name), f"{row['value']:.4g}{ends}", offer))
-    first, second = (max(cell_len(line[place]) for line in lines) for place in (0, 1))
-    for name, value, offer in lines:
-        print_plain(f"{set_cell_size(name, first)}  {value:>{second}}  {offer}")
+        far = (around.get("nearness") or {}).get("is_extrapolation")
+        lines.append((shown(name), worth, gain, f"{offer} (extrapolation)" if far else offer))
+    widths = [max(cell_len(line[place]) for line in lines) for place in range(3)]
+    for name, value, gain, offer in lines:
+        print_plain(f"{set_cell_size(name, widths[0])}  {value:>{widths[1]}}  {gain:>{widths[2]}}  {offer}")
+    print_plain("Values are per 100 customers. The gain is against the offer that was shown most often.")
 
 
 def _decided(
-    model: Any, table: Items, wanted: dict[str, Any], choices: "Callable[[Any], ChoiceCounts | None]", budget: float,
-    seed: int,
-) -> dict[str, Any]:  # fmt: skip
+    model: Any,
+    table: Items,
+    wanted: dict[str, Any],
+    choices: "Callable[[Any], ChoiceCounts | None]",
+    how: dict[str, Any],
+) -> dict[str, Any]:
     from rankstream.decide.best import best_offer
 
     items = set(all_names(model).values())
@@ -281,7 +289,7 @@ def _decided(
         said[name] = [pair for pair in said[name] if items.issuperset(pair)]
     margins = {item: margin for item, margin in table.margins.items() if item in items}
     try:
-        found = best_offer(model, margins, counts=choices(model), budget=budget, seed=seed, **said)
+        found = best_offer(model, margins, counts=choices(model), **how, **said)
     except ValueError as error:
         return {"error": str(error)}
     return {**found.to_json(), "warnings": fit_warnings(model.about)}
