@@ -17,7 +17,7 @@ from rankstream._core import compilation, watch
 
 @pytest.mark.quick
 def test_compiling_is_not_counted() -> None:
-    assert compilation.compile_time is watch.compile_time
+    assert watch.compile_time in compilation.events._registered["numba:compiler_lock"]
     clocks = process_time, watch.process_seconds, thread_time, watch.thread_seconds
     before = [clock() for clock in clocks]
     assert numba.njit(lambda number: 3 * number + 1)(2) == 7

@@ -119,8 +119,8 @@ def decide(
                 return reading.as_fitted(loaded).read(data or model).counts
             return None
 
-        how = {"budget": budget, "seed": seed, "interval": level}
-        decide_markets(model, margins, partial(constraints, asked=asked), choices, currency, as_json, **how)
+        given: dict[str, Any] = {"budget": budget, "seed": seed, "interval": level}
+        decide_markets(model, margins, partial(constraints, asked=asked), choices, currency, as_json, **given)
         return
     if plot is not None:
         from rankstream._core.files import check_picture  # brings everything that can be drawn

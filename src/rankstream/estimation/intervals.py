@@ -208,10 +208,11 @@ class Bootstrap:
         """
         whole = as_offer("The offer", everything(self.model) if offer is None else offer)
         rows = None if gone is None else tuple(gone)
-        parts = self.misfit.of_parts
+        own = substitution(self.model, whole, rows)
+        parts = partial(self.misfit.of_parts, buyers=own.before[:, np.newaxis])
         _, low, high = self.bounds_of(lambda model: substitution(model, whole, rows).shares, interval, variance=parts)
         name = interval_words(getattr(self.model, "about", {}), interval)
-        return replace(substitution(self.model, whole, rows), low=low, high=high, interval_name=name)
+        return replace(own, low=low, high=high, interval_name=name)
 
     def favourites(
         self,
