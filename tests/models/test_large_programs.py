@@ -7,9 +7,10 @@ import pytest
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts, EntropyModel
-from rankstream._core.types import Label
+from rankstream._core.types import Codes, Label
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
+from rankstream.models.entropy.completion import TiltedRankings
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
@@ -61,6 +62,26 @@ def test_offers_without_a_dual_leave_the_program() -> None:
     value, shares = whole.evaluate(duals)
     assert lattice.evaluate(kept)[0] == pytest.approx(value)
     assert model.probabilities(offers) == pytest.approx(shares)
+
+
+def test_offers_too_large_for_the_program_share_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c", "d")], tuple("abcde"))
+    asked = Assortments([("a", "d"), ("a", "b", "c"), ("b", "d", "e"), ("c", "e")], offers.items)
+    prior, duals = a_prior(offers.items), np.array([0.5, -0.5, 1.0, 0.0, 0.0, -1.0, 0.5])
+    exact = EntropyModel(prior, offers, duals).probabilities(asked)
+    drawn: list[int] = []
+
+    def draw(model: EntropyModel, size: int, random: np.random.Generator) -> Codes:
+        drawn.append(size)
+        return TiltedRankings(*model.program()).draw(size, random)
+
+    def refuse(*_: object) -> None:
+        raise TooManyUnionsError("There are too many unions.")
+
+    monkeypatch.setattr(EntropyModel, "draw_orders", draw)
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.program_of", refuse)
+    assert EntropyModel(prior, offers, duals).probabilities(asked) == pytest.approx(exact, abs=0.03)
+    assert drawn == [4000]
 
 
 def test_held_out_offers_decide_whether_sampled_rankings_are_tilted() -> None:

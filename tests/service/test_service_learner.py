@@ -137,6 +137,34 @@ def test_nothing_newer_is_given_out_while_a_model_catches_up(tmp_path: Path) -> 
         one.close()
 
 
+def test_a_model_that_is_served_waits_for_its_facts_while_there_is_much_to_learn(tmp_path: Path) -> None:
+    """Its distance from offers that are new takes long, and makes no model younger."""
+    with shop(tmp_path) as opened:
+        opened.send("cafe", CAFE * 2)
+        is_open = Event()
+        is_open.set()
+
+        def slow(job: RefreshJob) -> Any:
+            is_open.wait(LONG)
+            return refreshed(job)
+
+        def certificate() -> tuple[str, float, int]:
+            found = opened.get("/cafe/certificate").json()
+            return found["model"]["kind"], found["choices"], found["model"]["learned"]
+
+        one = LogLearner(tmp_path, slow)
+        one.step(at_once=True)
+        wait_for(lambda: one.step(at_once=True) or certificate()[0] == "max-entropy")
+        is_open.clear()
+        opened.send("cafe", [TEA] * learner.BATCH_RECORDS)
+        one.step(at_once=True)
+        assert certificate() == ("max-entropy", 72.0, 1072)
+        one.step(at_once=True)  # nothing waits
+        assert certificate() == ("max-entropy", 1072.0, 1072)
+        is_open.set()
+        one.close()
+
+
 def test_an_older_model_never_replaces_a_newer_one(tmp_path: Path) -> None:
     with closing(store.open_store(tmp_path)) as kept:
         state = store.Learned(1, 5000, b"")

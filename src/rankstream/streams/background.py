@@ -110,6 +110,11 @@ class BackgroundLive:
         counts = self.live.counts
         return counts is not None and self._known[0] < self._published and self.dense.knows(counts.assortments)
 
+    @property
+    def is_published(self) -> bool:
+        """Whether the model of now was given out before."""
+        return self._published == self.known
+
     def publish(self) -> None:
         """Note that the model of now is given out: no model of fewer records is served after it."""
         self._published = self.known

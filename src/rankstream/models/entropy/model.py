@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -103,9 +104,14 @@ class EntropyModel(DenseModel):
             return program_of(both, self.prior).evaluate(duals)[1][self.duals.size :]
         except TooManyUnionsError:
             if len(offers) == 1:
-                return self.draw(N_SAMPLED_RANKINGS).probabilities(Assortments(offers, self.items))
+                return self._sample.probabilities(Assortments(offers, self.items))
         half = len(offers) // 2
         return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
+
+    @cached_property
+    def _sample(self) -> RankingModel:
+        """The same for all offers that need it: drawing takes longer than asking."""
+        return self.draw(N_SAMPLED_RANKINGS)
 
     def program(self) -> "tuple[SoftLattice, Vec]":
         """The program of the offers that tilt the prior, and their duals: offers without a dual change nothing."""

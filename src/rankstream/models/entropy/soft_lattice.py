@@ -209,14 +209,6 @@ class SoftLattice:
         total: Vec = chosen.sum(axis=0) if len(chosen) > 1 else chosen[0]
         return total
 
-    def shares_at(self, state: int, kind: int) -> Vec:
-        """How likely a class is to go on from a state by each of its transitions, under the duals evaluated last."""
-        moves = slice(self.first[state], self.first[state + 1])
-        after = self.values[self.following[moves], kind]
-        weights: Vec = self.class_tilts[moves] * self.attraction[self.items[moves], kind] * after
-        weights /= weights.sum()
-        return weights
-
 
 MAX_SHARED_PROGRAMS = 2
 """Programs that ``shared_programs`` keeps: that of the data, and that of what is asked of one refit after the other."""

@@ -48,6 +48,7 @@ class FollowedMarket:
     offers: dict[int, Offered] = field(default_factory=dict)
     is_saved: bool = True
     is_stuck: bool = False
+    owes_facts: bool = False  # whether those of the published model are of fewer records
     used: float = 0.0
     chunk: int = BATCH_RECORDS  # records to learn at a time at most
     seconds: float = 0.0  # that the last of them took
@@ -62,8 +63,8 @@ class LogLearner:
 
     The age of models comes first, and the work for each record gives way. Every market with new records has its turn
     within 5 seconds and learns all of them then: in larger batches where more wait, with fewer rounds for each where
-    those take longer than the turn. Models that are old are refitted before others are improved, and proofs take at
-    most a tenth of the time as long as there is something to learn.
+    those take longer than the turn. Models that are old are refitted before others are improved. As long as there is
+    much to learn, proofs take at most a tenth of the time, and a model that is served already waits for its facts.
 
     ``refresh`` does a ``RefreshJob`` in another process, and is called in a thread. Once ``stop`` is set, a step ends
     as soon as it can, and saves.
@@ -125,9 +126,9 @@ class LogLearner:
         self._save_all()
 
     def _prove_one(self) -> None:
-        """Have a proof made that was put off while there was something to learn."""
+        """Have a proof made, or a distance, that was put off while there was something to learn."""
         for followed in self.markets.values():
-            if followed.learning.live.proof.is_owed:
+            if followed.learning.live.proof.is_owed or followed.owes_facts:
                 followed.is_saved = False
                 return
 
@@ -252,6 +253,9 @@ class LogLearner:
     def _save(self, market: int, followed: FollowedMarket) -> None:
         learning = followed.learning
         gives = learning.ready and not learning.is_catching_up
+        followed.owes_facts = gives and self._is_busy and learning.is_published
+        if followed.owes_facts:
+            gives = False  # the same model, whose distance from all offers that are new takes long
         if gives:
             learning.publish()
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
