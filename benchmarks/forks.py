@@ -25,6 +25,7 @@ OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser and not server and
 FOLDERS = ["tests", "src"]
 CANNOT_CHANGE = 70  # exit code of a fork whose functions could not be changed in place
 MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 1.5  # which lines a test runs shows soon
+MAX_TRACED_WAIT = 30  # seconds by the clock: one that was ended may leave threads for which the next one waits
 
 
 @dataclass
@@ -187,12 +188,15 @@ class _Server:
             change_in_place(self.functions, path, self.sources[str(path)], path.read_text())
         tracing = _traced(request["trace"]) if request["trace"] else None
         signal.signal(signal.SIGPROF, _end_test)
+        if tracing:
+            signal.signal(signal.SIGALRM, _end_test)
         tests = [items[name] for name in request["tests"] if name in items]
         for item, following in zip(tests, [*tests[1:], None], strict=True):
             _set_examples(item, bool(tracing))
             if tracing:
                 tracing.switch_context(item.nodeid)
                 signal.setitimer(signal.ITIMER_PROF, MAX_TRACED_SECONDS)
+                signal.alarm(MAX_TRACED_WAIT)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             session.shouldfail = session.shouldstop = False

@@ -200,3 +200,5 @@ def test_wrong_sources() -> None:
             read(source)
     with pytest.raises(ValueError, match="rename one, as case does not count"):
         read(pd.DataFrame({"a": [1], "A": [1], "chosen": ["a"]}))
+    with pytest.raises(ValueError, match="the columns 'a' and 'a': rename one"):
+        read(pd.DataFrame([[1, 1, "a"]], columns=["a", "a", "chosen"]))

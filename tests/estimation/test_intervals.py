@@ -80,6 +80,7 @@ def test_one_offer_is_as_sure_as_a_plain_share() -> None:
     assert found.standard_errors(("tea", "no"))["tea"] == pytest.approx(plain, rel=0.15)
     share, low, high = found.predict(("tea", "no"), 0.95)["tea"]
     assert (low, high) == pytest.approx((share - 1.96 * plain, share + 1.96 * plain), abs=0.15 * 2 * plain)
+    assert found.predict(iter(("tea", "no"))) == found.predict(("tea", "no"))
 
 
 def test_a_prior_that_is_kept_makes_narrow_intervals() -> None:

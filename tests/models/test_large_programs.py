@@ -103,3 +103,16 @@ def test_a_large_market_is_predicted_as_well_as_by_its_best_guide() -> None:
     ours = fit_max_entropy(counts, stack).model.probabilities(market.test)
     logit = rs.baselines.fit_mnl(counts).probabilities(market.test)
     assert np.sqrt(np.mean((ours - truth) ** 2)) <= 1.1 * np.sqrt(np.mean((logit - truth) ** 2))
+
+
+def test_a_program_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b", "c"), ("b", "c", "d"), ("a", "c", "d", "e"), ("a", "e")], tuple("abcde"))
+    prior = a_prior(offers.items)
+    made = SoftLattice(offers, prior)
+    by_move = 8 + len(prior.chain_weights) * (offers.n_items + 1)
+    needed = 4 * made.entries.size + 8 * made.items.size * by_move + 24 * made.states.size * len(prior.class_weights)
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.MOST_BYTES", needed)
+    assert SoftLattice(offers, prior).states.tolist() == made.states.tolist()
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.MOST_BYTES", needed - 1)
+    with pytest.raises(TooManyUnionsError, match=r"needs .* GB for its tables"):
+        SoftLattice(offers, prior)

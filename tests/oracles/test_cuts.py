@@ -213,3 +213,14 @@ def test_cuts_without_a_price_are_forgotten_and_prove_nothing() -> None:
     pool.add(Cut(np.arange(data.size), np.zeros(data.size), 0.0))
     pool.add(Cut(np.arange(data.size), np.ones(data.size), -np.inf))
     assert len(pool._right) == len(pool.multipliers)
+
+
+def test_the_largest_shares_of_a_set_are_summed() -> None:
+    """In those offers that have one more item, whichever coordinate that item has there."""
+    offers = Assortments([("c", "a", "b"), ("a", "b"), ("b", "c")], tuple("abc"))
+    place = np.full((3, 3), -1, dtype=np.int64)
+    place[offers.owner, offers.members] = np.arange(offers.n_coordinates)
+    shares, numbers = np.array([0.1, 0.2, 0.7, 0.6, 0.4, 0.5, 0.5]), np.arange(3)
+    for extra, largest in ((-1, 0.6 + 0.7), (2, 0.2 + 0.7 + 0.5), (0, 0.6 + 0.7 + 0.6)):
+        found = exclusion_kernels.sum_of_largest(place, shares, numbers, np.array([0]), 1, 1, extra)
+        assert found == pytest.approx(largest)

@@ -79,8 +79,8 @@ def _is_utf8(part: bytes) -> bool:
 def _well_quoted(part: bytes, delimiter: int) -> bool:
     r"""Whether quotes stand only around whole cells, doubled within them, and no cell goes over lines.
 
-    >>> [_well_quoted(part, ord(",")) for part in (b'"a""b",c\n', b'a"b,c\n', b'"a" ,c\n', b'"a\nb"\n')]
-    [True, False, False, False]
+    >>> [_well_quoted(part, ord(",")) for part in (b'"a""b",c\n', b'a"b,c\n', b'"a" ,c\n', b'"a\nb"\n', b'"a",b"c"\n')]
+    [True, False, False, False, False]
     """
     letters = np.frombuffer(part, np.uint8)
     quotes = np.flatnonzero(letters == ord('"'))
