@@ -122,7 +122,7 @@ def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
     frame = pd.DataFrame({"offered": [["a", "b"], ["a", "b"]], "chosen": ["a", "c"]})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
     polars = pl.DataFrame(frame.to_dict(orient="list"))
-    for source in (frame, polars, polars.to_arrow(), tmp_path / "data.parquet"):
+    for source in (frame, polars, polars.to_arrow(), polars.to_arrow().to_reader(), tmp_path / "data.parquet"):
         with pytest.raises(ValueError, match="row 1: the choice 'c' is not in its offer 'a;b'"):
             read(source)
     lists = pd.DataFrame({"chosen": ["a", "a"], "a": ["1", "1"], "b": ["1", [1]], "c": ["1", "1"]})

@@ -1,10 +1,10 @@
 """Parts of items: their events, dynamic program, projections and cuts against enumeration."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import naive
@@ -40,8 +40,13 @@ def test_events_are_those_of_the_offers_that_no_other_implies(drawn: tuple[Assor
     assert {(item, inside, float(shares[k])) for item, inside, k in kinds} == naive_bounds.strongest(every, shares)
 
 
+ALL_OFFERS = Assortments([offer for size in (2, 3, 4) for offer in combinations("abcde", size)], tuple("abcde"))
+EVENLY = 1.0 / np.diff(ALL_OFFERS.indptr)[ALL_OFFERS.owner]
+
+
 @strategies.examples(60)
 @given(drawn_parts(6), st.integers(0, 2**32 - 1))
+@example((ALL_OFFERS, EVENLY, [0, 1, 2, 3], np.ones(ALL_OFFERS.n_offers)), 1)  # more than three items
 def test_events_are_gained_like_by_enumeration(drawn: tuple[Assortments, Vec, list[int], Vec], seed: int) -> None:
     offers, shares, chosen, weights = drawn
     events = ItemParts(offers, weights).events(chosen, shares)

@@ -164,3 +164,16 @@ def test_neighbours_stand_in_a_row_of_twice_as_many(order: list[int], seed: int,
     rows = ({order[(start + k) % 12] for k in range(min(2 * size, 12))} for start in range(12))
     assert set(removed) <= set(range(12))
     assert any(row.issuperset(removed) for row in rows)
+
+
+def test_a_layer_of_reinsertions_is_the_plain_recursion() -> None:
+    """Items 3 and 4 lead from each of eight sets to eight others."""
+    random = np.random.default_rng(0)
+    sums, together, value = random.normal(size=5), random.normal(size=(5, 32)), random.normal(size=32)
+    wanted = value.copy()
+    for inside in range(31, -1, -1):
+        for item in range(5):
+            if not inside >> item & 1:
+                wanted[inside] = min(wanted[inside], together[item, inside] + sums[item] + wanted[inside | 1 << item])
+    reinsert_kernels.run_layer(sums, together, value)
+    assert value == pytest.approx(wanted)

@@ -280,6 +280,8 @@ def test_the_no_choice_item_takes_no_place_of_an_offer() -> None:
     assert problem.is_feasible(np.array([True, False, False]))
     assert problem.is_feasible(np.array([True, False, True]))
     assert not problem.is_feasible(np.array([True, True, False]))
+    first = RankingModel(("no", "tea"), [("tea", "no")], [1.0], no_choice_code=0)
+    assert make_problem(first, {"tea": 1.0}).is_feasible(np.array([True, True]))
 
 
 def test_offers_cannot_be_written_to() -> None:

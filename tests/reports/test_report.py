@@ -16,10 +16,11 @@ import pytest
 from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
 from rankstream.models.entropy.saved_fit import saved_fit
-from rankstream.reports import make
+from rankstream.reports import make, overview
 from rankstream.reports.blocks import Section, TableBlock, table
 from rankstream.reports.make import Report, report
 from rankstream.reports.sections import fit_section, substitution_section
+from rankstream.reports.words import proven
 from shell import run
 
 pytestmark = pytest.mark.quick
@@ -299,3 +300,16 @@ def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:
     logit = estimate(counts, method="mnl").model
     page = report(logit, counts, intervals="none", rivals=["mnl"], folds=2)
     assert not any(make.KEPT_WEIGHTS in section.sentences for section in page.sections)
+
+
+def test_a_price_at_which_nobody_buys_is_no_fall() -> None:
+    curves = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
+    (sentence,) = overview._prices(curves)
+    assert sentence.startswith("At 5 instead of 4, pie is bought in 25.0 % instead of 50.0 % of visits")
+
+
+def test_only_models_of_rankings_have_a_number_of_them() -> None:
+    counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "no")]), [6, 4, 5, 5])
+    first = [proven(estimate(counts, method=method).model, "")[0] for method in ("mnl", "nearest")]
+    assert first[0] == "A model of 3 items: a multinomial logit."
+    assert first[1].endswith(" rankings.")

@@ -71,6 +71,8 @@ def test_a_learner_that_cannot_be_started_is_tried_again(
     assert attempts[0] == 5
     assert sum("could not be started" in line for line in lines) == 4
     assert len(lines) <= 8
+    pauses = [json.loads(line)["seconds"] for line in lines if "restarting" in line]
+    assert pauses == pytest.approx([0.01, 0.02, 0.04, 0.08])
 
 
 def test_a_supervisor_that_never_started_anything_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

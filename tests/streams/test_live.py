@@ -282,6 +282,7 @@ def test_files_of_other_kinds_are_explained(tmp_path: Path) -> None:
 
 
 def test_a_window_counts_whole_choices() -> None:
+    assert RecordRules(LiveSettings.of()).checked(Record(("tea", "pie"), "tea", 0.5)).times == 0.5
     rules = RecordRules(LiveSettings.of(window=10))
     assert rules.checked(Record(("tea", "pie"), "tea", 2.0)).times == 2.0
     with pytest.raises(ValueError, match=r"its count 0.5 is not a whole number: a window counts whole choices"):
