@@ -156,6 +156,7 @@ def test_refits_begin_from_a_saved_model(priced: bool, tmp_path: Path, monkeypat
     found = Bootstrap(counts, replicates=3, model=saved)
     assert len(refits) == 3  # and no first fit
     assert max(refits) <= 6  # evaluations: L-BFGS alone takes a dozen
+    assert intervals._saved(saved, MaxEntropy(trust=30.0), counts) is None  # it was fitted in another way
     for one, other in zip(expected.models, found.models, strict=True):
         assert one.probabilities(counts.assortments) == pytest.approx(other.probabilities(counts.assortments), abs=1e-4)
     assert found.misfit.unseen == pytest.approx(expected.misfit.unseen, abs=1e-5)

@@ -132,6 +132,7 @@ def test_a_resumed_detector_equals_an_uninterrupted_one(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"half_life|threshold|epsilon|block|memory"):
         ChangeDetector(OFFERS, DetectorSettings(), **wrong)
+    assert DetectorSettings(half_life=0.5).half_life == 0.5
 
 
 def test_impossible_records_are_refused() -> None:
