@@ -194,6 +194,12 @@ def test_wrong_options(options: Any, words: str) -> None:
         read(transactions(), **options)
 
 
+def test_rows_of_one_observation_name_one_choice() -> None:
+    table = {"observation": [1, 1, 2, 2], "item": ["a", "b", "a", "b"], "chosen": ["a", "b", "a", "a"]}
+    with pytest.raises(ValueError, match="row 0: one observation has the choices 'a' and 'b'"):
+        read(pd.DataFrame(table))
+
+
 def test_wrong_sources() -> None:
     for source in (7, None, [], [1]):
         with pytest.raises(ValueError, match="Cannot read"):

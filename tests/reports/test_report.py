@@ -136,6 +136,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert run("fit", "choices.csv", "-o", "model.json", "--method", "mnl", cwd=tmp_path).returncode == 0
     done = run("report", "model.json", "--data", "choices.csv", "--no-compare", "--no-intervals", cwd=tmp_path)
     assert "Add --margins" in done.stdout
+    assert "What customers choose: choices.csv" in (tmp_path / "report.html").read_text()
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
     for remedy in ("have no time column with different times", "turned off by --no-intervals", "Add margins"):

@@ -203,6 +203,7 @@ def test_a_market_that_needs_too_much_memory_is_tried_again(tmp_path: Path, monk
         assert not one.step(at_once=True)
         monkeypatch.setattr(learner, "STUCK_SECONDS", 0.0)
         assert one.step(at_once=True)
+        assert one.markets[1].learning.settings["served"] == "sparse"  # from its own start, not from what got stuck
         one.close()
         assert opened.get("/cafe/certificate").json()["choices"] == len(CAFE)
         assert opened.get("").json()["markets"][0]["problem"] is None
