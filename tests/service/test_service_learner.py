@@ -13,6 +13,7 @@ from rankstream.service.processes.learner import LogLearner, learn
 from rankstream.service.storage import states as store
 from rankstream.service.storage.maintenance import purge
 from rankstream.streams.background import BackgroundLive, RefreshJob, refreshed
+from rankstream.streams.sources.follower import BATCH_RECORDS
 from serving import CAFE, CAKE, NONE, PIE, TEA, Shop, shop
 from waits import LONG, wait_for
 
@@ -157,7 +158,7 @@ def test_a_model_that_is_served_waits_for_its_facts_while_there_is_much_to_learn
         one.step(at_once=True)
         wait_for(lambda: one.step(at_once=True) or certificate()[0] == "max-entropy")
         is_open.clear()
-        opened.send("cafe", [TEA] * learner.BATCH_RECORDS)
+        opened.send("cafe", [TEA] * BATCH_RECORDS)
         one.step(at_once=True)
         assert certificate() == ("max-entropy", 72.0, 1072)
         one.step(at_once=True)  # nothing waits

@@ -35,12 +35,12 @@ class TiltedRankings:
         for kind in np.unique(kinds).tolist():
             rows, some = kinds == kind, np.empty((int((kinds == kind).sum()), len(prior.items)), dtype=np.int64)
             if kind < n_classes:
-                parts = (np.maximum(prior.attraction[kind], 1e-300), steps, lattice.class_tilts)
-                draw_classes(draws[rows], *parts, np.ascontiguousarray(lattice.values[:, kind]), some)
+                attraction, values = np.maximum(prior.attraction[kind], 1e-300), lattice.values[:, kind].copy()
+                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, values, some)
             else:
                 chain = kind - n_classes
-                parts = (prior.arrivals[chain], prior.moves[chain], steps, lattice.costs)
-                draw_chains(draws[rows], *parts, lattice.chain_values[chain], some)
+                law = prior.arrivals[chain], prior.moves[chain]
+                draw_chains(draws[rows], *law, steps, lattice.costs, lattice.chain_values[chain], some)
             orders[rows] = some
         return lift(orders, prior.order)
 

@@ -80,5 +80,5 @@ def take(
     out[place], left[item] = item, 0
     for t in range(first[state], first[state + 1]):
         if items[t] == item:
-            return following[t]
+            return int(following[t])
     return state
