@@ -304,7 +304,7 @@ def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:
 
 
 def test_a_price_at_which_nobody_buys_is_no_fall() -> None:
-    curves = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
+    curves: dict[Any, dict[float, Any]] = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
     (sentence,) = overview._prices(curves)
     assert sentence.startswith("At 5 instead of 4, pie is bought in 25.0 % instead of 50.0 % of visits")
 
