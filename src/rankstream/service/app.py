@@ -21,6 +21,7 @@ from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import Pages
 from rankstream.service.page.routes import HEADERS, header_of, page_routes, part_routes
+from rankstream.service.page.uploads import upload_routes
 
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000
@@ -40,6 +41,7 @@ def make_app(service: Service) -> FastAPI:
     for routes in (writing_routes(service), answering, watching_routes(service), page_routes(pages)):
         app.include_router(routes)
     app.include_router(part_routes(pages))
+    app.include_router(upload_routes(service))
     app.include_router(answering_routes(service, pages.intervals, "/page", header_of))
     app.add_api_route(
         "/docs", lambda: HTMLResponse(_endpoints(app.openapi()), headers=HEADERS), include_in_schema=False

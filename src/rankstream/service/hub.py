@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, TypeVar
 
 from rankstream.service.health import Health
@@ -30,6 +31,7 @@ R = TypeVar("R")
 SWEEP_SECONDS = 60.0
 QUESTION_SECONDS = 60.0  # seconds after which a question is given up
 REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+UPLOAD_TIMES = (QUESTION_SECONDS, None)  # seconds to look at a file that was uploaded, and to import what was looked at
 CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
 MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
 
@@ -68,6 +70,9 @@ class Service:
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
         self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
+        self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=one) for one in UPLOAD_TIMES)
+        self.fitting = Worker(beside=self.importing)
+        rmtree(self.uploads, ignore_errors=True)  # those of a server that was killed
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
         self.listeners, self.preferences = 0, PreferenceStore(folder)
@@ -78,12 +83,19 @@ class Service:
     def close(self) -> None:
         """Write what waits, let the learner save, and let go of everything."""
         self.is_closing = True
-        for worker in (self.quick, self.slow, self.refitting, self.reading_large):
+        workers = (self.quick, self.slow, self.refitting, self.reading_large, self.looking, self.importing)
+        for worker in (*workers, self.fitting):
             worker.close()
+        rmtree(self.uploads, ignore_errors=True)
         self.writer.close()
         self.supervisor.end()
         for one in (self.reading, self.published, self.tokens):
             one.close()
+
+    @property
+    def uploads(self) -> Path:
+        """Where files are that were uploaded and are not imported yet."""
+        return self.folder / "uploads"
 
     async def write(self, work: Work[R]) -> R:
         """Have something written to the log, and wait until it is on disk."""
@@ -155,7 +167,11 @@ class Service:
 
     def markets(self) -> list[MarketFacts]:
         """All markets."""
-        return [self.facts(row) for row in self._from_log(lambda: market_rows(self.reading))]
+        return [self.facts(row) for row in self.rows()]
+
+    def rows(self) -> list[MarketRow]:
+        """The rows of all markets in the log."""
+        return self._from_log(lambda: market_rows(self.reading))
 
     def facts(self, row: MarketRow) -> MarketFacts:
         """Progress of one market: records received, processed and dropped."""
@@ -172,6 +188,12 @@ class Service:
             kind=known["kind"],
             problem=self.published.problem(row),
         )
+
+    def last_arrival(self, row: MarketRow) -> float | None:
+        """When the last batch of a market arrived; None where the log has none."""
+        which = "SELECT arrived FROM batches WHERE market = ? ORDER BY position DESC LIMIT 1"
+        found = self._from_log(lambda: self.reading.execute(which, (row.id,)).fetchone())
+        return None if found is None else float(found[0])
 
     def _look(self) -> tuple[list[MarketFacts], int, int, int]:
         markets: list[MarketFacts] = []

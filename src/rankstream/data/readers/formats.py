@@ -79,8 +79,10 @@ def recognise(
         raise ValueError(f"Unknown format {format!r}: the formats are {', '.join(NEEDED)}.")
     check_names(name, columns)
     named: dict[str, Any] = dict(parsed(given) if isinstance(given, str) else given or {})
+    absent = [role for role, column in named.items() if column is None]
+    named = {role: column for role, column in named.items() if column is not None}
     wanted, always = named.pop("items", None), _always(named)
-    roles, costs = roles_of(name, columns, named), price_columns(name, columns, prices)
+    roles, costs = roles_of(name, columns, named, absent), price_columns(name, columns, prices)
     numbered = "offer_id" in named or ("offer_id" in roles and "offered" not in roles and (by_id or "item" in roles))
     if numbered:
         roles["offered"] = roles["offer_id"]

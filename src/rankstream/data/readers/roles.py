@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rankstream.data.readers.problems import shown
@@ -98,9 +98,10 @@ def match_roles(
     return roles
 
 
-def roles_of(name: str, columns: Sequence[str], given: Columns) -> dict[str, str]:
-    """The column of each role that is given or known by its name."""
-    roles = match_roles(name, columns, given, NAMES)
+def roles_of(name: str, columns: Sequence[str], given: Columns, absent: Collection[str] = ()) -> dict[str, str]:
+    """The column of each role that is given or known by its name; no column plays the ``absent`` ones."""
+    names = {role: () if role in absent else usual for role, usual in NAMES.items()}
+    roles = match_roles(name, columns, given, names)
     plain = {column.strip().lower(): column for column in columns if column not in given.values()}
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]

@@ -334,6 +334,17 @@ class HealthAnswer(BaseModel):
     status: Literal["alive", "ready", "starting"]
 
 
+class UploadedFile(BaseModel):
+    """A file that was uploaded, and how people say that it is to be read."""
+
+    model_config = ConfigDict(extra="forbid")
+    file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    columns: dict[str, str | list[str] | None] | None = None
+    prices: str | list[str] | None = None
+    by: list[str] = []
+    no_choice: str | None = None
+
+
 class Preferences(BaseModel):
     """What people told the page: what items earn or cost, what is on the shelf today, and the currency."""
 

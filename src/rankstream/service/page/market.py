@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from rankstream.reports.blocks import Chart, ago, percent, table
@@ -17,6 +18,7 @@ from rankstream.service.storage.states import PublishedModel
 PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
 FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
 GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
+MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
 MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
@@ -36,21 +38,23 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)
-        self._made: dict[int, Panels] = {}
-        self._making: dict[int, asyncio.Task[dict[str, Any]]] = {}
+        self._made: dict[tuple[int, str], Panels] = {}
+        self._making: dict[tuple[int, str], asyncio.Task[dict[str, Any]]] = {}
 
-    async def panels(self, row: MarketRow, published: PublishedModel, timeout: float) -> dict[str, Any]:
-        """The tabs of a market's page; made at most once in a few seconds of a new model.
+    async def panels(
+        self, row: MarketRow, published: PublishedModel, timeout: float, kind: str = "panels"
+    ) -> dict[str, Any]:
+        """The tabs of a market's page, or its ``summary``; made at most once in a few seconds of a new model.
 
         Nobody waits long: meanwhile there are those of the model before, or a RefusedError that says so.
         """
-        known, task = self._made.get(row.id), self._making.get(row.id)
+        known, task = self._made.get((row.id, kind)), self._making.get((row.id, kind))
         if task is None or task.done():
             if known is not None and (
                 known.digest == published.digest or time.monotonic() - known.made < FRESH_SECONDS
             ):
                 return known.content
-            task = self._making[row.id] = asyncio.create_task(self._make(row, published))
+            task = self._making[row.id, kind] = asyncio.create_task(self._make(row, published, kind))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited is gone
         done, _ = await asyncio.wait([task], timeout=timeout)
         if done:
@@ -59,16 +63,16 @@ class Pages:
             raise RefusedError(503, "This part of the page is being computed.", Retry_After="1")
         return known.content
 
-    async def _make(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+    async def _make(self, row: MarketRow, published: PublishedModel, kind: str) -> dict[str, Any]:
         facts = published.facts
         question = {
-            "kind": "panels", "market": row.id, "digest": published.digest, "records": row.records,
+            "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
             "alarms": facts["alarms"], "proven": proven(facts), "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)
         content |= {"position": facts["position"]}
-        self._made[row.id] = Panels(published.digest, time.monotonic(), content)
+        self._made[row.id, kind] = Panels(published.digest, time.monotonic(), content)
         return content
 
 
@@ -115,6 +119,25 @@ def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
     heads = ("item", "choices", "share of all choices", "share when on offer")
     values = [{"name": item["label"], "share": item["chosen"] / total} for item in order[:MAX_BARS]]
     return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
+
+
+def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
+    """A market in the list of all: choices, the last one, what sells most, and how well the model fits."""
+    published, listing = service.published.of(row), service.published.listing(row) or {"items": []}
+    facts = {} if published is None else published.facts
+    nothing = row.settings.get("no_choice") or listing.get("no_choice")
+    bought = sorted((one for one in listing["items"] if one["label"] != nothing), key=lambda one: -float(one["chosen"]))
+    total = sum(one["chosen"] for one in listing["items"])
+    choices, is_file = facts.get("choices", total), facts.get("is_file")
+    last = facts.get("last") if is_file else service.last_arrival(row)
+    day = datetime.fromtimestamp(last or 0.0, UTC)
+    when = "" if last is None else f"{day.day} {day:%b %Y}" if is_file else f"{ago(time.time() - last)} ago"
+    return {
+        "facts": service.facts(row), "choices": choices if choices < 1e9 else None, "last": last or 0, "when": when,
+        "top": [(one["label"], one["chosen"] / total) for one in bought[:MAX_TOP_ITEMS]] if total else [],
+        "chips": [] if published is None else chips_of(row, published)[1:], "progress": listing.get("progress"),
+        "gap": facts.get("gap") or 0.0,
+    }  # fmt: skip
 
 
 def age_words(published: PublishedModel) -> str:

@@ -28,6 +28,7 @@ from rankstream.service.page.market import (
     age_words,
     chips_of,
     listed_items,
+    overview_of,
     shares_chart,
 )
 from rankstream.service.storage.log import MarketRow
@@ -45,7 +46,10 @@ HEADERS = {
 }
 SHARED_FILES = ("style.css", "charts.js", "vendor/d3.min.js", "vendor/plot.umd.min.js")
 """What pages load, and reports have within them."""
-OWN_FILES = ("page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js")
+OWN_FILES = (
+    "page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js", "markets.js",
+    "upload.js",
+)  # fmt: skip
 COOKIE_HOURS = 12
 MAX_FORM_FIELDS = 20_000
 NO_PAGE = "There is no such page: see the list of markets."
@@ -123,8 +127,9 @@ def page_routes(pages: Pages) -> APIRouter:
     @router.get("/")
     async def markets(request: Request) -> Response:
         holder = service.tokens.holder(header_of(request))
-        found = [one for one in service.markets() if holder.allows("read", one.market)]
-        return page("markets.html", markets=found, has_tokens=service.tokens.any)
+        found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
+        most = service.limits.upload if holder.allows("manage", None) else 0
+        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:
@@ -222,12 +227,13 @@ def part_routes(pages: Pages) -> APIRouter:
     router, service = APIRouter(prefix="/page", include_in_schema=False), pages.service
 
     @router.get("/{market}/panels")
+    @router.get("/{market}/summary")
     async def get_panels(request: Request, market: Market) -> dict[str, Any]:
         service.tokens.check(header_of(request), "read", market)
         row = service.row(market)
         published = service.model_of(row)
         try:
-            content = await pages.panels(row, published, PART_SECONDS)
+            content = await pages.panels(row, published, PART_SECONDS, request.url.path.rpartition("/")[2])
         except RefusedError as refused:
             if refused.status != 503:
                 raise

@@ -77,6 +77,7 @@ class LogLearner:
         except BaseException:
             self.log.close()
             raise
+        store.forget_unfinished(self.store)
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None

@@ -33,6 +33,7 @@ REMEDY = "Tastes changed. Set half_life or window to let older choices count les
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
 CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
+NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
     "customers": ("flows", "types", "matrix"), "data": ("offers", "fit"),
@@ -45,7 +46,7 @@ class PanelAnswerer(Answerer):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.kinds |= {"panels": self.panels, "report": self.report}
+        self.kinds |= {"panels": self.panels, "report": self.report, "summary": self.summary}
 
     def panels(self, question: dict[str, Any]) -> dict[str, Any]:
         """The tabs of a market's page as HTML, and what its answers should warn about."""
@@ -82,8 +83,16 @@ class PanelAnswerer(Answerer):
         try:
             change = over_time()[1]
         except (ValueError, RefusedError):
-            change = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
+            change = NOT_TESTED
         return {"tabs": tabs, "warnings": fit_warnings(model.about), "change": change}
+
+    def summary(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What the list of markets shows of one: whether it changed, and its shares over time."""
+        try:
+            section, change = self._over_time(question, store.course_points(self.store, question["market"]))
+        except (ValueError, RefusedError) as error:
+            return {"change": NOT_TESTED | {"words": str(error)}, "trend": None}
+        return {"change": change, "trend": next((one.values for one in section.parts if isinstance(one, Chart)), None)}
 
     def _over_time(self, question: dict[str, Any], points: Sequence[CoursePoint]) -> tuple[Section, dict[str, Any]]:
         """Drift and shares over time, of the latest records in the log; and what the header says of it."""
