@@ -10,7 +10,6 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
-from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, table
@@ -114,11 +113,7 @@ def types_section(
 
 def at_usual(model: Any) -> list[str]:
     """At which prices an answer about everything is; nothing for a model without prices."""
-    levels = model.price_levels
-    if levels is None:
-        return []
-    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
-    return [f"Every item that has prices is at its usual (most frequent) one: {joined(priced)}."]
+    return [] if model.price_levels is None else ["Every item that has prices is at its usual (most frequent) price."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:

@@ -105,8 +105,8 @@ def read(
     format : "transactions", "long", "wide", "counts" or "rankings", optional
         What a row is; without it, recognised from the columns.
     columns : mapping or str, optional
-        Roles and the columns that play them, as text such as "observation=case,item=alt,chosen=choice", or as JSON. In a
-        mapping, None says that no column plays a role.
+        Roles and the columns that play them, as text such as "observation=case,item=alt,chosen=choice", or as JSON.
+        In a mapping, None says that no column plays a role.
     contents : path or table, optional
         Which items each offer contains, where the records only number their offers.
     items : list of items, optional

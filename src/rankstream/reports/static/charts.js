@@ -147,13 +147,14 @@ function dots(values, width) {
 function matrix(values, width) {
   const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item), left = leftMargin(gone, width);
   const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part) })));
+  const most = Math.max(0.05, ...cells.map((one) => one.part));
   const room = (width - left) / names.length, top = Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
     x: { domain: names, axis: "top", label: "takes instead →", tickRotate: -40, tickSize: 0, tickFormat: (/** @type {string} */ name) => brief(name, 16) },
     y: nameAxis(gone, left),
     marks: [
-      Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.6 * one.part, scale: null }, inset: 1, rx: 2 }),
+      Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
       ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: "var(--ink)" })] : []),
       Plot.tip(cells, Plot.pointer({ x: "to", y: "gone", fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `Without ${one.gone}, ${percent(one.part)} of its buyers take ${one.to}` })),
     ],

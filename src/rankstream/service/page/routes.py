@@ -129,7 +129,8 @@ def page_routes(pages: Pages) -> APIRouter:
         holder = service.tokens.holder(header_of(request))
         found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
         most = service.limits.upload if holder.allows("manage", None) else 0
-        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most)
+        scale = max((one["top"][0][1] for one in found if one["top"]), default=1.0)
+        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most, scale=scale)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:
@@ -173,6 +174,7 @@ def page_routes(pages: Pages) -> APIRouter:
         filled: dict[str, Any] = {
             "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
             "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
+            "account": (), "when": overview_of(service, row)["when"],
         }  # fmt: skip
         filled["manages"] = service.tokens.holder(header_of(request)).allows("manage", market)
         try:
@@ -183,6 +185,7 @@ def page_routes(pages: Pages) -> APIRouter:
             return page("market.html", market=row.name, **(filled | {"progress": listing.get("progress")}))
         question = {"kind": "listing", "market": row.id, "digest": published.digest}
         listing = service.published.listing(row) or await service.ask(service.quick, question)
+        filled["account"] = listing.get("account", ())
         filled["items"] = listed_items(row, listing, request.query_params.multi_items())
         filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
         filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None

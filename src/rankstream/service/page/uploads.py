@@ -56,7 +56,13 @@ def upload_routes(service: Service) -> APIRouter:
 
     @router.post("/{market}/reading")
     async def look(market: Market, body: UploadedFile) -> dict[str, Any]:
-        found: dict[str, Any] = await service.ask(service.looking, task_of(body, "look"))
+        task = task_of(body, "look")
+        try:
+            found: dict[str, Any] = await service.ask(service.looking, task)
+        except RefusedError as refused:
+            if refused.status != 429:  # nobody can mend this file here
+                rmtree(service.uploads / body.file, ignore_errors=True)
+            raise
         return found | {"is_taken": not body.by and any(one.market == market for one in service.markets())}
 
     @router.post("/{market}/import")
@@ -69,7 +75,7 @@ def upload_routes(service: Service) -> APIRouter:
         markets = await service.ask(service.importing, task)
 
         def ended(done: "Future[Any]") -> None:
-            if not service.is_closing and done.exception() is not None:
+            if not service.is_closing and (done.exception() is not None or done.result()[0] != 200):
                 service.importing.submit(task | {"step": "fail", "markets": markets})
 
         service.fitting.submit(task | {"step": "fit"}).add_done_callback(ended)

@@ -6,7 +6,7 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import Any
 from rankstream._core.memory import MEMORY_VARIABLE
 from rankstream._core.terminal import as_json, plural
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.prices import PriceLevels
+from rankstream.data.prices import PriceLevels, split_label
 from rankstream.data.readers import Reading, read, read_sales
 from rankstream.data.readers.groups import Split
 from rankstream.data.readers.options import check_options, open_job, translated
@@ -97,13 +97,16 @@ class Importer:
         found = fit_within(counts, watch=watch, errors=True, **self.fit)
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
-        self.publish(found.model, counts, proven | {"last": reading.times[1] if is_dated(reading) else None})
+        last = reading.times[1] if reading.times is not None and is_dated(reading) else None
+        self.publish(found.model, counts, proven | {"last": last}, tuple(account_of(reading, counts)))
 
     def fail(self, sentence: str) -> None:
         """Say on the page what is wrong."""
         store.set_problem(self.learned, self._row.id, self._row.epoch, sentence)
 
-    def publish(self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None]) -> None:
+    def publish(
+        self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None], account: Sequence[str] = ()
+    ) -> None:
         """Give a model out; without counts, one that was read from a file."""
         row, noted = self._row, model.about.get("choices")
         choices = counts.observations if counts is not None else noted if isinstance(noted, int | float) else 1e9
@@ -112,8 +115,8 @@ class Importer:
             "offers": 0 if counts is None else counts.assortments.n_offers, "items": len(model.items),
             "choices": float(choices), "alarms": [], "is_file": True, **proven,
         }  # fmt: skip
-        state, text = store.Learned(row.epoch, row.records, b""), model.to_text()
-        store.save_market(self.learned, row.id, state, text, facts, listing=make_listing(model, counts))
+        state, listing = store.Learned(row.epoch, row.records, b""), make_listing(model, counts) | {"account": account}
+        store.save_market(self.learned, row.id, state, model.to_text(), facts, listing=listing)
 
 
 def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any]]:
@@ -152,8 +155,9 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
         parts = read_markets(path, task["market"], task["by"], options)
         for name, found, counts in parts:
             Importer(log, learned, name, task["fit"]).take(found, counts)
-        if task["by"]:
-            first.tell(f"{task['name']} has {len(parts):,} markets: see the list of markets.", 1.0)
+        if task["by"]:  # the markets are in the list, and the name of the file is none of them
+            store.forget(learned, first._row.id)
+            log.execute("DELETE FROM markets WHERE id = ?", (first._row.id,))
     except (ValueError, OSError, RefusedError, MemoryError) as error:
         sentence = why(error)
         row = market_row(log, task["market"])
@@ -238,7 +242,7 @@ class Uploads:
             found |= {"roles": layout.roles, "format": layout.format, "items": items}
             reading = read_choices(path, task["by"], dict(task["reading"]))
             hints = [{"name": one.name, "kind": one.kind, "sentence": one.sentence} for one in reading.unused]
-            found |= {"account": [in_words(one, path) for one in account_of(reading)], "unused": hints}
+            found |= {"account": [in_words(one, path) for one in account_of(reading, reading.counts)], "unused": hints}
         except (ValueError, MemoryError) as error:
             found["problem"] = in_words(why(error), path)
         return found
@@ -285,17 +289,19 @@ def in_preview(cell: Any) -> str:
     return text[:PREVIEW_LETTERS]
 
 
-def account_of(reading: Reading) -> Iterator[str]:
+def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
     """What was read, in sentences."""
-    offers = reading.counts.assortments
+    offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
     yield (
-        f"{plural(reading.rows, 'record')}: {plural(reading.counts.observations, 'choice')} from "
-        f"{plural(offers.n_offers, 'different offer')} of {plural(offers.n_items, 'item')}."
+        f"{plural(reading.rows, 'record')}: {plural(counts.observations, 'choice')} from "
+        f"{plural(offers.n_offers, 'different offer')} of {plural(len(names), 'item')}."
     )
+    if reading.account is not None:
+        yield reading.account.summary()
     if reading.groups:
         names = [name_of(key) for key in reading.groups]
         yield f"{plural(len(names), 'market')}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}."
-    if is_dated(reading):
+    if reading.times is not None and is_dated(reading):
         first, last = (datetime.fromtimestamp(one, UTC) for one in reading.times)
         yield f"From {first.day} {first:%B %Y} to {last.day} {last:%B %Y}."
     if reading.prices is not None:

@@ -27,7 +27,7 @@ from rankstream.service.storage.states import CoursePoint
 from rankstream.streams.live import Record
 
 MAX_DRIFT_RECORDS = 20_000  # records that drift and shares over time are about
-SLICES, TYPES = 12, 10
+SLICES, TYPES, MAX_OFFERS = 12, 10, 15
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
@@ -151,7 +151,7 @@ def offers_section(counts: ChoiceCounts) -> Section:
         if counts.totals[place] > 0.0
     ]
     heads = ("what differs from the most frequent offer", "choices")
-    shown = table("Offers and how often customers chose from them", heads, rows, most=50, which="most frequent")
+    shown = table("Offers and how often customers chose from them", heads, rows, most=MAX_OFFERS, which="most frequent")
     return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
 
 
@@ -176,7 +176,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
         ]
         parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
-    words = (COURSE, f"Detected changes: {len(alarms):,}.")
+    words = (COURSE, f"Detected changes: {len(alarms):,}.") if points else ()
     return Section("course", "Accuracy so far", words, tuple(parts))
 
 

@@ -40,8 +40,8 @@ function makeSortable() {
   });
 }
 
-/** The shares of the best sellers over time, as small lines. @param {any} trend */
-function lines(trend) {
+/** The shares of the best sellers over time, as small lines. @param {any} trend @param {string[]} sellers */
+function lines(trend, sellers) {
   const svg = (/** @type {string} */ tag, /** @type {Record<string, string>} */ attributes) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -49,7 +49,8 @@ function lines(trend) {
   };
   const [first, last] = [trend.at[0], trend.at[trend.at.length - 1]];
   /** @type {{item: string, shares: ([number, number, number] | null)[]}[]} */
-  const items = trend.items.slice(0, 3);
+  const items = sellers.flatMap((name) => trend.items.filter((/** @type {any} */ one) => one.item === name));
+  if (!items.length) items.push(...trend.items.slice(0, 3));
   const most = Math.max(0.01, ...items.flatMap((one) => one.shares.map((share) => share?.[0] ?? 0)));
   const said = items.map((one) => {
     const seen = one.shares.filter((share) => share !== null).map((share) => `${(100 * share[0]).toFixed(0)} %`);
@@ -70,7 +71,7 @@ function lines(trend) {
 function show(row, content) {
   if (!content) return;
   const place = row.querySelector(".trend"), states = row.querySelector(".states");
-  if (content.trend && content.trend.at.length > 1) place?.replaceChildren(lines(content.trend));
+  if (content.trend && content.trend.at.length > 1) place?.replaceChildren(lines(content.trend, [...row.querySelectorAll(".seller bdi")].map((one) => /** @type {HTMLElement} */ (one).title)));
   states?.querySelector(".is-change")?.remove();
   const tone = content.change.label.startsWith("Changed") ? "care" : content.change.label === "Stable" ? "good" : "";
   states?.append(element("details", { class: `chip is-change ${tone}` }, element("summary", {}, content.change.label), element("p", {}, content.change.words)));

@@ -18,6 +18,7 @@ const links = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll(
 /** Show the tab that the address names. */
 function showTab() {
   prices.begin(); // costs may have been typed since
+  if (document.body.dataset.begun && ["", "#overview"].includes(location.hash)) bestOffer.advise();
   const target = document.getElementById(location.hash.slice(1)), wanted = target?.closest(".tab") ?? tabs[0];
   for (const tab of tabs) tab.hidden = tab !== wanted;
   for (const link of links) {
@@ -115,6 +116,7 @@ if (tabs.length) {
   await recall();
   whatIf.begin();
   bestOffer.begin();
+  bestOffer.advise();
   if (document.querySelector("[data-panel] .loading")) renew(); else { last = Date.now(); periods.begin(); prices.begin(); }
   document.body.dataset.begun = String(items.length);
 }
