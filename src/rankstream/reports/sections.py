@@ -10,6 +10,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, table
@@ -21,6 +22,7 @@ MOST_DRAWN = 20
 MATRIX = 12
 """Items up to which the table of who gains has a column for each."""
 MOST_LINES, MOST_CURVES = 8, 30
+MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
 """Items in the chart and in the table of demand by price."""
 NAMED = 5
 """Substitutes that a row names where there are more."""
@@ -113,7 +115,12 @@ def types_section(
 
 def at_usual(model: Any) -> list[str]:
     """At which prices an answer about everything is; nothing for a model without prices."""
-    return [] if model.price_levels is None else ["Every item that has prices is at its usual (most frequent) price."]
+    levels = model.price_levels
+    if levels is None:
+        return []
+    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
+    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ", which its name shows"
+    return [f"Every item that has prices is at its usual (most frequent) one{listed}."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:

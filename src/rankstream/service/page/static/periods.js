@@ -4,6 +4,8 @@
 import { draw, drawAll } from "./charts.js";
 import { byId, element } from "./server.js";
 
+const HEADS = ["item", "before", "after", "change, points"];
+
 /** Offer the periods of the chart of shares over time, if there are two. */
 export function begin() {
   const source = /** @type {HTMLElement | null} */ (document.querySelector("#changes figure[data-kind=trend]"));
@@ -37,7 +39,7 @@ function show(source, values, [before, after]) {
   draw(figure);
   figure.hidden = !rows.length;
   const text = (/** @type {number[]} */ share) => `${(100 * share[0]).toFixed(1)} % [${(100 * share[1]).toFixed(1)}, ${(100 * share[2]).toFixed(1)}]`;
-  const cells = rows.map((/** @type {any} */ one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.item)), ...[text(one.was), text(one.is), `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}`].map((cell) => element("td", { class: "number" }, cell))));
-  const heads = ["item", "before", "after", "change, points"].map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
-  byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, `${(source.querySelector("figcaption")?.textContent ?? "Shares").replace(/ over time.*/, "")}, with 95 % intervals`), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "There were no such choices in both of these periods."));
+  const cells = rows.map((/** @type {any} */ one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.item)), ...[text(one.was), text(one.is), `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}`].map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell))));
+  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
+  byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, `${(source.querySelector("figcaption")?.textContent ?? "Shares").replace(/ over time.*/, "")}, with 95 % intervals`), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "There were no such choices in both of these periods."));
 }

@@ -106,10 +106,10 @@ function showSample(wanted) {
     select.classList.toggle("is-used", Boolean(/** @type {HTMLSelectElement} */ (select).value));
     return element("th", { scope: "col" }, element("bdi", { dir: "ltr" }, column), select);
   });
-  const rows = found.rows.map((/** @type {string[]} */ cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, element("bdi", { dir: "ltr" }, cell)))));
+  const rows = found.rows.map((/** @type {string[]} */ cells) => element("tr", {}, ...cells.map((cell, place) => element("td", { "data-title": found.columns[place] ?? "" }, element("bdi", { dir: "ltr" }, cell)))));
   const focus = document.activeElement instanceof HTMLSelectElement ? document.activeElement.dataset.column : null;
   const more = found.n_columns > found.columns.length ? [element("p", { class: "note" }, `The first ${found.columns.length} of ${found.n_columns.toLocaleString("en")} columns.`)] : [];
-  byId("sample").replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The first rows" }, element("table", {}, element("caption", {}, `The first ${found.rows.length} rows`), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))), ...more);
+  byId("sample").replaceChildren(element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "The first rows" }, element("table", {}, element("caption", {}, `The first ${found.rows.length} rows`), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))), ...more);
   selects().find((one) => one.dataset.column === focus)?.focus();
 }
 
