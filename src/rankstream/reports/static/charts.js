@@ -2,7 +2,7 @@
 // Draws every figure of a page or a report from the numbers in its data-values, with Observable Plot.
 // Without this file the tables below the figures say the same.
 
-/** @typedef {{name: string, share: number, low?: number, high?: number}} Bar */
+/** @typedef {{name: string, share: number, low?: number, high?: number, muted?: boolean}} Bar The outside option is muted. */
 /** @typedef {[number, number, number] | null} Share A share and the ends of its interval. */
 /** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], items: {item: string, shares: Share[]}[]}} Trend */
 /** @typedef {{item: string, share: number, gains: Record<string, number> | null}} Moves */
@@ -60,9 +60,9 @@ function bars(values, width) {
   return plot({
     width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + 26 * values.length,
     x: { domain: [0, 116 * most], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
-    y: nameAxis(names, left),
+    y: nameAxis(names, left), color: { type: "identity" },
     marks: [
-      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: PLAIN, insetTop: 3, insetBottom: 3, rx: 2 }),
+      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3, insetBottom: 3, rx: 2 }),
       Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
       Plot.text(values, {
         x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, textAnchor: "start", fill: "var(--ink)",

@@ -117,7 +117,10 @@ def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
         for item in order
     ]  # fmt: skip
     heads = ("item", "choices", "share of all choices", "share when on offer")
-    values = [{"name": item["label"], "share": item["chosen"] / total} for item in order[:MAX_BARS]]
+    values = [
+        {"name": item["label"], "share": item["chosen"] / total} | ({"muted": True} if item.get("always") else {})
+        for item in order[:MAX_BARS]
+    ]
     return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
 
 

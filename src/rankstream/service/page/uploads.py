@@ -28,8 +28,6 @@ def upload_routes(service: Service) -> APIRouter:
     async def upload(request: Request, market: Market, name: str = "file") -> dict[str, str]:
         plain = re.sub(r"[^\w.\- ]", "_", Path(name).name)[-80:].lstrip(".") or "file"
         service.uploads.mkdir(mode=0o700, exist_ok=True)
-        for old in sorted(service.uploads.iterdir(), key=lambda one: one.stat().st_mtime)[: 1 - MAX_FILES]:
-            rmtree(old, ignore_errors=True)
         folder, size = service.uploads / secrets.token_hex(8), 0
         folder.mkdir(mode=0o700)
         try:
@@ -44,6 +42,8 @@ def upload_routes(service: Service) -> APIRouter:
             if isinstance(error, TimeoutError | OSError):
                 raise RefusedError(507, "The file could not be stored: free some disk space, and try again.") from None
             raise
+        for old in sorted(service.uploads.iterdir(), key=lambda one: one.stat().st_mtime)[:-MAX_FILES]:
+            rmtree(old, ignore_errors=True)
         return {"file": folder.name, "market": market}
 
     def task_of(body: UploadedFile, step: str) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class Importer:
         """Write the choices to the log, and publish a model of them."""
         with transaction(self.log):
             self.store(reading, counts)
+        self.tell("Fitting the model", 0.0, observed_listing(counts, reading.prices))
         self.fit_model(reading, counts)
 
     def store(self, reading: Reading, counts: ChoiceCounts, new_markets: bool = True, **settings: Any) -> None:
@@ -83,7 +84,6 @@ class Importer:
             ingest.store(self.log, Sent(self.market, records[first : first + BATCH_RECORDS]))
         if settings:
             ingest.change_settings(self.log, self.market, settings)
-        self.tell("Fitting the model", 0.0, observed_listing(counts, reading.prices))
 
     def fit_model(self, reading: Reading, counts: ChoiceCounts) -> None:
         """Publish a model of choices that are in the log."""
@@ -97,8 +97,8 @@ class Importer:
         found = fit_within(counts, watch=watch, errors=True, **self.fit)
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
-        last = reading.times[1] if reading.times is not None and is_dated(reading) else None
-        self.publish(found.model, counts, proven | {"last": last}, tuple(account_of(reading, counts)))
+        proven |= {"last": dates[1]} if (dates := dates_of(reading)) else {}
+        self.publish(found.model, counts, proven, tuple(account_of(reading, counts)))
 
     def fail(self, sentence: str) -> None:
         """Say on the page what is wrong."""
@@ -154,8 +154,10 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
             return
         parts = read_markets(path, task["market"], task["by"], options)
         for name, found, counts in parts:
+            if name != task["market"]:
+                check_new(log, name)
             Importer(log, learned, name, task["fit"]).take(found, counts)
-        if task["by"]:  # the markets are in the list, and the name of the file is none of them
+        if all(name != task["market"] for name, _, _ in parts):  # the name of the file is none of its markets
             store.forget(learned, first._row.id)
             log.execute("DELETE FROM markets WHERE id = ?", (first._row.id,))
     except (ValueError, OSError, RefusedError, MemoryError) as error:
@@ -198,9 +200,15 @@ def name_of(key: Any) -> str:
     return market_name(" ".join(map(str, cells_of(key))))
 
 
-def is_dated(reading: Reading) -> bool:
-    """Whether the times of a reading are dates: numbers may be anything else."""
-    return reading.times is not None and reading.times[0] > MIN_DATE
+def dates_of(reading: Reading) -> tuple[float, float] | None:
+    """The first and the last time of a reading, where they are dates: numbers may be anything else."""
+    return reading.times if reading.times is not None and reading.times[0] > MIN_DATE else None
+
+
+def check_new(log: sqlite3.Connection, name: str) -> None:
+    """Refuse a market whose name another has."""
+    if market_row(log, name) is not None:
+        raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
 
 
 def why(error: BaseException) -> str:
@@ -253,10 +261,12 @@ class Uploads:
         nothing = task["reading"].get("no_choice")
         with transaction(self.log):
             for name, reading, counts in parts:
-                if market_row(self.log, name) is not None:
-                    raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
+                check_new(self.log, name)
                 one = Importer(self.log, self.learned, name, {}, task["limits"])
                 one.store(reading, counts, task["new_markets"], **({"no_choice": nothing} if nothing else {}))
+        for name, reading, counts in parts:  # only now, as what was learned must never be ahead of the log
+            listing = observed_listing(counts, reading.prices)
+            Importer(self.log, self.learned, name, {}).tell("Fitting the model", 0.0, listing)
         self.readings[str(path)] = parts
         return [name for name, _, _ in parts]
 
@@ -301,8 +311,8 @@ def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
     if reading.groups:
         names = [name_of(key) for key in reading.groups]
         yield f"{plural(len(names), 'market')}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}."
-    if reading.times is not None and is_dated(reading):
-        first, last = (datetime.fromtimestamp(one, UTC) for one in reading.times)
+    if dates := dates_of(reading):
+        first, last = (datetime.fromtimestamp(one, UTC) for one in dates)
         yield f"From {first.day} {first:%B %Y} to {last.day} {last:%B %Y}."
     if reading.prices is not None:
         yield f"Prices of {plural(len(reading.prices.levels), 'item')}."

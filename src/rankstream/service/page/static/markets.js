@@ -1,7 +1,7 @@
 // @ts-check
 // The list of markets: sorted as people like, renewed now and then, with the trend and the change of each.
 
-import { askAbout, byId, element } from "./server.js";
+import { askAbout, byId, element, toneOf } from "./server.js";
 import { begin } from "./upload.js";
 
 const RENEW = 15_000; // milliseconds between two looks at the list
@@ -73,8 +73,7 @@ function show(row, content) {
   const place = row.querySelector(".trend"), states = row.querySelector(".states");
   if (content.trend && content.trend.at.length > 1) place?.replaceChildren(lines(content.trend, [...row.querySelectorAll(".seller bdi")].map((one) => /** @type {HTMLElement} */ (one).title)));
   states?.querySelector(".is-change")?.remove();
-  const tone = content.change.label.startsWith("Changed") ? "care" : content.change.label === "Stable" ? "good" : "";
-  states?.append(element("details", { class: `chip is-change ${tone}` }, element("summary", {}, content.change.label), element("p", {}, content.change.words)));
+  states?.append(element("details", { class: `chip is-change ${toneOf(content.change.label)}` }, element("summary", {}, content.change.label), element("p", {}, content.change.words)));
 }
 
 /** Ask for the trend and the change of every market, one after the other. */

@@ -6,7 +6,7 @@ import * as bestOffer from "./best_offer.js";
 import { recall } from "./memory.js";
 import * as periods from "./periods.js";
 import * as prices from "./prices.js";
-import { ask, byId, items } from "./server.js";
+import { ask, byId, items, toneOf } from "./server.js";
 import * as whatIf from "./what_if.js";
 
 const RENEW = 10_000; // milliseconds between two renewals of the panels
@@ -43,6 +43,7 @@ async function loadPanels() {
   }
   const chip = byId("change-chip");
   chip.hidden = false;
+  chip.className = `chip ${toneOf(content.change.label)}`;
   chip.querySelector("summary").textContent = content.change.label;
   chip.querySelector("p").textContent = content.change.words;
   byId("reason").textContent = content.reason;
@@ -110,6 +111,7 @@ if (status) {
   document.querySelectorAll(".origin").forEach((one) => { one.textContent = location.host; });
 }
 if (tabs.length) {
+  byId("change-chip").className = `chip ${toneOf(byId("change-chip").textContent.trim())}`;
   document.body.classList.add("tabbed");
   addEventListener("hashchange", showTab);
   showTab();
