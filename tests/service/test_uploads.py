@@ -97,19 +97,20 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert len(found["rows"]) == 20
     assert found["rows"][0] == ["2026-05-01", "North", "tea;nothing", "tea", "1"]
     assert found["roles"] == {"time": "time", "offered": "offered", "chosen": "chosen", "count": "count"}
-    assert found["account"][0] == "120 records: 240 choices from 2 different offers of 3 items."
-    assert found["account"][1] == "From 1 May 2026 to 28 May 2026."
+    assert found["account"][0] == "240 choices from 2 different offers of 3 items."
+    assert found["account"][1] == "The file has 120 records."
+    assert found["account"][2] == "From 1 May 2026 to 28 May 2026."
     assert (found["problem"], found["is_taken"]) == ("", False)
     less = {"offered": "offered", "chosen": "chosen", "count": None, "time": None}
     again = ask(opened, "reading", file, "one", columns=less).json()
-    assert again["account"] == ["120 records: 120 choices from 2 different offers of 3 items."]
+    assert again["account"] == ["120 choices from 2 different offers of 3 items.", "The file has 120 records."]
     stored = ask(opened, "import", file, "one", no_choice="nothing")
     assert stored.json() == {"markets": ["one"]}
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
     assert all(words in listed for words in ("240", "28 May 2026", "from the best fit"))
     shown = opened.http.request("GET", "/markets/one").text
-    assert "120 records: 240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
+    assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
     assert not files_of(opened)
     assert ask(opened, "import", file, "one").status_code == 410
     assert ask(opened, "reading", upload(opened, CHOICES, market="one").json()["file"], "one").json()["is_taken"]
@@ -169,7 +170,7 @@ def test_wrong_columns_are_shown_with_what_to_do(opened: Shop) -> None:
     assert "choose below what each column is" in found["problem"]
     assert found["rows"] == [["x;y", "x"], ["x;z", "z"]]
     mended = ask(opened, "reading", file, columns={"offered": "a", "chosen": "b"}).json()
-    assert (mended["problem"], mended["account"][0][:20]) == ("", "2 records: 2 choices")
+    assert (mended["problem"], mended["account"][0][:20]) == ("", "2 choices from 2 dif")
     unknown = ask(opened, "reading", file, columns={"offered": "none"}).json()
     assert "has no column 'none'" in unknown["problem"]
 
@@ -177,9 +178,9 @@ def test_wrong_columns_are_shown_with_what_to_do(opened: Shop) -> None:
 def test_rows_that_cannot_be_used_are_counted(opened: Shop) -> None:
     file = upload(opened, b"offered,chosen\ntea;pie,tea\ntea;pie,cake\ntea;pie,pie\n").json()["file"]
     words = ask(opened, "reading", file).json()["account"]
-    assert words[0] == "3 records: 2 choices from 1 different offer of 2 items."
-    assert words[1].startswith("1 record was skipped.")
-    assert "choices.csv, line 3" in words[1]
+    assert words[:2] == ["2 choices from 1 different offer of 2 items.", "The file has 3 records."]
+    assert words[2].startswith("1 record was skipped.")
+    assert "choices.csv, line 3" in words[2]
 
 
 def test_hostile_names_stay_names(opened: Shop) -> None:

@@ -303,9 +303,10 @@ def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
     """What was read, in sentences."""
     offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
     yield (
-        f"{plural(reading.rows, 'record')}: {plural(counts.observations, 'choice')} from "
-        f"{plural(offers.n_offers, 'different offer')} of {plural(len(names), 'item')}."
+        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} of "
+        f"{plural(len(names), 'item')}."
     )
+    yield f"The file has {plural(reading.rows, 'record')}."
     if reading.account is not None:
         yield reading.account.summary()
     if reading.groups:
