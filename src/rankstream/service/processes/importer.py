@@ -310,8 +310,8 @@ def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
     if reading.account is not None:
         yield reading.account.summary()
     if reading.groups:
-        names = [name_of(key) for key in reading.groups]
-        yield f"{plural(len(names), 'market')}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}."
+        markets = [name_of(key) for key in reading.groups]
+        yield f"{plural(len(markets), 'market')}: {', '.join(markets[:8])}{', …' if len(markets) > 8 else ''}."
     if dates := dates_of(reading):
         first, last = (datetime.fromtimestamp(one, UTC) for one in dates)
         yield f"From {first.day} {first:%B %Y} to {last.day} {last:%B %Y}."
