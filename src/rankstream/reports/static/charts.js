@@ -59,7 +59,7 @@ function bars(values, width) {
   const ends = values.filter((one) => one.low !== undefined);
   return plot({
     width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + 26 * values.length,
-    x: { domain: [0, 116 * most], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
+    x: { domain: [0, 100 * most * (1 + 60 / Math.max(120, width - left - 68))], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
     y: nameAxis(names, left), color: { type: "identity" },
     marks: [
       Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3, insetBottom: 3, rx: 2 }),
@@ -148,11 +148,11 @@ function matrix(values, width) {
   const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item), left = leftMargin(gone, width);
   const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part) })));
   const most = Math.max(0.05, ...cells.map((one) => one.part));
-  const room = (width - left) / names.length, top = Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
+  const room = (width - left) / names.length, isTight = room < 22, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
-    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: -40, tickSize: 0, tickFormat: (/** @type {string} */ name) => brief(name, 16) },
-    y: nameAxis(gone, left),
+    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : brief(name, 16)) },
+    y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => brief(`${names.indexOf(name) + 1} ${name}`, Math.floor((left - 14) / LETTER)) } : {}) },
     marks: [
       Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
       ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: "var(--ink)" })] : []),

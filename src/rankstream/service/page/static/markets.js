@@ -79,10 +79,13 @@ function show(row, content) {
 /** Ask for the trend and the change of every market, one after the other. */
 async function fill() {
   for (const row of rows()) show(row, known.get(row.dataset.market ?? ""));
-  for (const row of rows()) {
+  const left = rows().filter((row) => row.dataset.ready);
+  let tries = 3 * left.length;
+  for (let row = left.shift(); row; row = left.shift()) {
     const name = row.dataset.market ?? "";
-    if (!row.dataset.ready || !row.isConnected) continue;
     const content = await askAbout(name, "summary").catch(() => null);
+    tries -= 1;
+    if (content?.waiting && tries > 0) left.push(row);
     if (!content || content.waiting) continue;
     known.set(name, content);
     show(row, content);
