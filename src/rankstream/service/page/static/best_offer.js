@@ -86,6 +86,9 @@ async function patiently(how, body, signal) {
   }
 }
 
+/** What advice was asked for last, so that the same is not asked again. */
+let advised = "";
+
 /** What to change and what it is worth, on the first tab: with the margins that were told, or what is missing. */
 export async function advise() {
   const place = byId("advice-words");
@@ -96,6 +99,9 @@ export async function advise() {
     place.replaceChildren(element("p", {}, `Enter what a sale ${free.some((item) => item.prices.length) ? "costs" : "earns"}, and this page says which change earns most. `, link("Enter it")));
     return;
   }
+  const question = JSON.stringify([told, present(), byId("status").dataset.position]);
+  if (advised === question) return;
+  advised = question;
   place.replaceChildren(element("p", { class: "note" }, "Searching for the best change …"));
   try {
     const answer = await patiently("decide", constraints(margins()), new AbortController().signal);

@@ -50,6 +50,7 @@ async function loadPanels() {
   if (byId("age")) byId("age").textContent = content.age;
   periods.begin();
   prices.begin();
+  bestOffer.advise(); // only now, as it takes longest
 }
 
 let loading = false, last = 0, again = 0;
@@ -118,7 +119,6 @@ if (tabs.length) {
   await recall();
   whatIf.begin();
   bestOffer.begin();
-  bestOffer.advise();
-  if (document.querySelector("[data-panel] .loading")) renew(); else { last = Date.now(); periods.begin(); prices.begin(); }
+  if (document.querySelector("[data-panel] .loading")) renew(); else { last = Date.now(); periods.begin(); prices.begin(); bestOffer.advise(); }
   document.body.dataset.begun = String(items.length);
 }
