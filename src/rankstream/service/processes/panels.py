@@ -69,7 +69,11 @@ class PanelAnswerer(Answerer):
             "trend": lambda: Section("trend", "Shares over time", (), over_time()[0].parts[:1]),
             "timeline": lambda: Section("timeline", "Timeline", (), over_time()[0].parts[:1]),
             "drift": lambda: replace(over_time()[0], parts=over_time()[0].parts[1:]),
-            "course": lambda: course_section(points, question["alarms"]),
+            "course": lambda: (
+                Section("course", "", ())  # a file is read once
+                if store.is_file(self.store, question["market"])
+                else course_section(points, question["alarms"])
+            ),
             "flows": lambda: replace(moves(), name="flows", parts=moves().parts[:1]),
             "matrix": lambda: Section("matrix", "All substitutions", (), moves().parts[1:]),
             "types": lambda: types_section(model, answers().types, answers().rankings(TYPES), TYPES),
@@ -176,7 +180,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
         ]
         parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
-    words = (COURSE, f"Detected changes: {len(alarms):,}.") if points else ()
+    words = (COURSE, f"Detected changes: {len(alarms):,}.")
     return Section("course", "Accuracy so far", words, tuple(parts))
 
 
