@@ -14,12 +14,19 @@ if not os.environ.get("NUMBA_CACHE_DIR"):  # make sets it, too; numba, which rea
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache.cache_folder())
 settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
 # uncompiled kernels take a hundred times as long, and all examples have been seen compiled: these are the first of them
-settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=30)
+settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=34)
+settings.register_profile("quick", settings.get_profile("rankstream"), max_examples=15)
 settings.load_profile("uncompiled" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "rankstream")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as it is under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the first examples only for ``-m quick``: ``make test`` takes all."""
+    if config.option.markexpr.startswith("quick"):
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -30,13 +37,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the page on real ballots where they are not, and measure no coverage in slow tests and pages."""
+    """Skip the page on real ballots where they are not, and measure no coverage where it takes long."""
     # but for mutants, which ask which tests reach a line: --cov-context
-    can_leave_out = config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None
-    for item in items:
-        if can_leave_out and (item.path.suffix == ".md" or item.get_closest_marker("slow")):
+    if config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None:
+        for item in filter(_runs_known_lines, items):
             item.add_marker("no_cover")
     if not real_data.files("Lismore 2015", ".soi"):
         for item in items:
             if item.path.name == "election.md":
                 item.add_marker(pytest.mark.skip(reason=real_data.why_not("Lismore 2015")))
+
+
+def _runs_known_lines(item: pytest.Item) -> bool:
+    """Whether other tests run the same lines in less time; kernels leave a trace in the uncompiled run alone."""
+    if item.path.suffix == ".md" or item.get_closest_marker("slow") or item.path.parent.name == "project":
+        return True
+    is_property: bool = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property and os.environ.get("NUMBA_DISABLE_JIT") != "1"

@@ -14,8 +14,8 @@ import brute
 import rankstream as rs
 from rankstream._core.types import Vec
 from rankstream.cli import main as command_line
-from rankstream.streams.runs.growth import grow
-from rankstream.streams.runs.offer_weights import can_reweigh, reweigh
+from rankstream.streams.runs.endless import reweigh
+from rankstream.streams.runs.growth import can_reweigh, grow
 
 ROOM = 2e-6
 """What brute force itself may be off by, for distances of the order of 1."""

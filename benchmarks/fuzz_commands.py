@@ -84,7 +84,7 @@ WORDS = {
     ),
     "report": ("--rivals", "--market", "--title", "--present", "--currency", *READING_WORDS),
     "stream": (
-        *("--served", "--separator", "--price-levels", "--no-choice", "--columns", "--price-columns", "--on-error"),
+        *("--publish", "--separator", "--price-levels", "--no-choice", "--columns", "--price-columns", "--on-error"),
         *("--decimal", "--dates"),
     ),
     "drift": ("--at", "--control", "--by", "--market", *READING_WORDS),

@@ -17,7 +17,7 @@ from coverage import CoverageData
 from forks import Collection
 
 MAX_SECONDS_OF_A_FILE = 900.0
-MAX_TRACED_CASES = 3  # of one test with parameters: others run much the same lines
+MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
 STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
 
 
@@ -61,6 +61,7 @@ class Relevance:
             if not facts.exists():
                 path.unlink(missing_ok=True)
                 facts.write_text(json.dumps(self._measured(tests, some, path)))
+                print(f"{self.seconds:6.0f} s of measuring: {name}{mode}", flush=True)
             self._lines_run.append(_read(path))
             self._effort |= json.loads(facts.read_text())
 

@@ -13,7 +13,8 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Columns, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Norm, ball
-from rankstream.columns.plausible import known_offer, margins_of
+from rankstream.columns.plausible import margins_of
+from rankstream.data.assortments import as_offer
 
 Interval = tuple[float, float, float]
 
@@ -36,7 +37,7 @@ def revenue_by_sampling(
     """
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
-    labels = known_offer(offer, observed.whole)
+    labels = as_offer("The offer", offer)
     gains = margins_of(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     columns = Columns(whole)
@@ -73,7 +74,7 @@ def revenue_by_relaxation(
     """
     number_between("tolerance", tolerance, 0.0)
     observed = observe(data, assortments)
-    labels = known_offer(offer, observed.whole)
+    labels = as_offer("The offer", offer)
     gains = margins_of(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
     program = _Relaxed(whole, observed.frequencies, ball(observed.assortments, norm))

@@ -9,12 +9,14 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 from rankstream import Assortments, ChoiceCounts, RankingModel, compare, read_counts, simulate
 from rankstream._core.types import Vec
+from rankstream._core.version import VERSION
 from rankstream.evaluate.compare import MODELS
 from rankstream.evaluate.comparison import Row, Score, ranked
 
@@ -34,23 +36,23 @@ OPENING = f"""# Models compared
 How well nine models predict choices that they have not seen, on simulated markets and on real ballots. To do the same
 with your own data, see [how to compare models](../how-to/compare-models.md).
 
-- `python docs/comparison.py` writes this page. Each row is the mean of {len(SEEDS)} markets of 10 items and "nothing"
-  (seeds {SEEDS[0]} to {SEEDS[-1]}).
+- `python docs/comparison.py` wrote this page on {date.today():%-d %B %Y}, with version {VERSION}. Each row
+  is the mean of {len(SEEDS)} markets of 10 items and "nothing" (seeds {SEEDS[0]} to {SEEDS[-1]}).
 - Offers have up to 5 items drawn at random; 100 other offers are for testing. Whole offers are held
   out, in {FOLDS} folds.
-- A number is how far a model is behind the best, in nats per held-out choice, ± the 95 % margin of the difference,
-  paired by market. **Bold** is the best, and every model within noise of it.
+- A number is how far a model is behind the best, in log-likelihood per held-out choice, ± the 95 % margin of the
+  difference, paired by market. **Bold** is the best, and every model within noise of it.
 
 Keep in mind what the truth is:
 
 - In the first part it is the paper's mixture of K logits with spread L (Appendix "Computational Study Details").
   That is what `latent-class` assumes, and with K = 1 what `mnl` assumes.
 - In the second part customers follow ten random rankings, which is what `primal-dual` assumes.
-- Real customers do neither. The last part has some.
+- Real customers do neither. The last part has real ballots.
 """
 
-BALLOTS = f"""Voters choose from random subsets of one to five candidates, plus "nobody further"; the truth is what all
-ballots say. Each line is the mean of {len(SEEDS)} drawings of subsets and of voters."""
+BALLOTS = f"""Voters choose from random subsets of one to five candidates, plus "nobody further"; the truth is
+the shares among all ballots. Each row is the mean of {len(SEEDS)} drawings of subsets and of voters."""
 
 
 Maker = Callable[[int], tuple[Callable[[Assortments], Vec], Assortments, Assortments]]
@@ -168,10 +170,11 @@ def words(lines: Lines) -> Iterator[str]:
     ours = [row for rows in lines.values() for row in rows if row.name == "primal-dual"]
     beaten = sum(not row.within_noise for row in ours)
     for name, won in wins.most_common():
-        yield f"- `{name}` has the best likelihood in {won} of {len(lines)} lines, in {alone[name]} of them clearly."
-    yield f"- `primal-dual` is clearly behind the best in {beaten} of {len(lines)} lines."
+        clear = alone[name] or "none"
+        yield f"- `{name}` has the best likelihood in {won} of {len(lines)} rows, in {clear} of them clearly."
+    yield f"- `primal-dual` is clearly behind the best in {beaten or 'none'} of {len(lines)} rows."
     for name, won in nearest.most_common():
-        yield f"- `{name}` is nearest to the truth in {won} of {len(lines)} lines."
+        yield f"- `{name}` is nearest to the truth in {won} of {len(lines)} rows."
 
 
 def times(lines: Lines) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rankstream.plots import BLUE, ORANGE
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-PAGES = ("gallery.md", "tutorials/first-model.md", "tutorials/kiosk.md", "tutorials/prices.md")
+PAGES = ("gallery.md", "tutorials/first-model.md", "tutorials/kiosk.md", "tutorials/prices.md", "how-to/decide.md")
 BALLOTS = ("tutorials/election.md",) if "RANKSTREAM_DATA" in os.environ else ()
 SHELF = ("croissant", "muffin", "bagel", "pretzel", "nothing")
 ROUNDS = np.unique(np.geomspace(10, 10**6, 40).astype(int))
@@ -59,7 +59,7 @@ def stock_out() -> None:
         for k, share in enumerate(moves.shares[gone])
         if k != gone
     )
-    figure = Figure(figsize=(8, 2.7), layout="constrained")
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
     axes = figure.subplots()
     shares = [row[0] for row in found]
     sides = [[row[0] - row[1] for row in found], [row[2] - row[0] for row in found]]
@@ -70,7 +70,7 @@ def stock_out() -> None:
     names = ["leave without buying" if row[3] == "nothing" else f"take a {row[3]}" for row in found]
     axes.set_yticks(range(len(found)), names, fontsize=12)
     axes.set_xlim(0, max(row[2] for row in found) + 6)
-    axes.set_title("No croissants today: what do 100 of their buyers do?", fontsize=13)
+    figure.suptitle("No croissants today: what do 100 of their buyers do?", fontsize=13)
     axes.set_xlabel("customers, with 95 % intervals")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(IMAGES / "stock-out.png", dpi=130)

@@ -1,5 +1,6 @@
 """Pictures of the report and the pages, in a real browser: ``python docs/screenshots.py`` draws docs/images."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -85,13 +86,32 @@ def serve(browser: Browser, folder: Path) -> None:
         served.stop()
 
 
+def open_stores(browser: Browser, folder: Path) -> None:
+    """The list of markets of a file with three stores, once the trend of each is there."""
+    simulate = Path(__file__).parents[1] / "examples" / "shop" / "simulate.py"
+    subprocess.run([sys.executable, simulate, folder, "--visits", "5000"], check=True, stdout=subprocess.DEVNULL)
+    words = ["open", str(folder / "till.csv"), "--no-choice", "nothing", "--price-columns", "Price", "--by", "Store"]
+    command = [str(Path(sys.executable).parent / "rankstream"), *words, "--no-browser", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        page = browser.new_page(viewport={"width": WIDE, "height": TALL})
+        page.goto(json.loads(process.stdout.readline())["open"])
+        page.locator(".trend svg").nth(2).wait_for(timeout=600_000)  # the list renews itself
+        end = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
+        page.screenshot(path=IMAGES / "page-markets.png", clip={"x": 0, "y": 0, "width": WIDE, "height": end})
+        page.close()
+        process.terminate()
+
+
 def main() -> None:
     """Draw all of them."""
     command = [str(Path(sys.executable).parent / "rankstream")]
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         serve(browser, Path(folder) / "shop")
+        open_stores(browser, Path(folder) / "stores")
         subprocess.run([*command, "demo", "--out", "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(Path(folder) / "demo" / "demo.png", IMAGES)
         words = ["report", "demo/model.json", "--data", "demo/choices.csv", "--margins", "demo/items.csv"]
         subprocess.run([*command, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         for name, scheme, width in REPORTS:

@@ -56,7 +56,6 @@ def fit_frank_wolfe(
         The certified gap at which it ends.
     max_rounds, oracle, seed : optional
         As for ``methods.PrimalDual`` and ``estimate``.
-
     """
     if loss not in ("squared-l2", "kl"):
         raise ValueError(f"Unknown loss {loss!r}: choose 'kl' or 'squared-l2'.")
@@ -79,13 +78,7 @@ FITS: dict[str, Callable[..., Any]] = {
 
 
 def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
-    """Fit a baseline to the counts; the options are those of its own function.
-
-    >>> from rankstream import Assortments
-    >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "nothing")]), [3, 1, 1, 1])
-    >>> round(fit("mle", counts).predict(("tea", "pie"))["tea"], 2)
-    0.75
-    """
+    """Fit a baseline to the counts; the options are those of its own function."""
     if name not in FITS:
         raise ValueError(f"Unknown baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
     found = FITS[name](counts, **options)

@@ -74,7 +74,7 @@ def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) 
 
 
 def _check_potential(distance: Distance, samples: _Samples) -> None:
-    start, least = samples.duals[0], distance.potential(samples.duals[0])
+    start, least, width = samples.duals[0], distance.potential(samples.duals[0]), distance.width
     for slope, found in zip(samples.slopes, samples.duals[1:], strict=True):
         reached = float(slope @ found) + distance.potential(found)
         gradient = slope + distance.mirror(found)
@@ -87,7 +87,7 @@ def _check_potential(distance: Distance, samples: _Samples) -> None:
     for dual in samples.duals:
         value = distance.potential(dual)
         _require(value >= least - SLACK, "start is not a dual of least potential.")
-        _require(value - least <= distance.width * (1 + SLACK), f"width {distance.width} is less than {value - least}.")
+        _require(value - least <= width * (1 + SLACK) + SLACK, f"width {width} is less than {value - least}.")
         _require(
             abs(value) <= distance.largest_potential * (1 + SLACK) + SLACK, "largest_potential is not the largest."
         )
@@ -176,7 +176,6 @@ def check_learner(
         How many rounds each of the three streams of data lasts.
     seed : int
         Seed of the data and of ties.
-
     """
     samples = _Samples(distance, assortments, seed)
     one, other = samples.frequencies[:2]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import naive
@@ -24,7 +24,7 @@ def market(seed: int, n: int = 16, m: int = 60) -> tuple[Assortments, Vec]:
     return offers, np.concatenate([random.dirichlet(np.full(5, 0.5)) for _ in range(m)])
 
 
-@settings(max_examples=30)
+@strategies.examples(30)
 @given(strategies.assortments(5), st.data(), st.integers(0, 2**32 - 1))
 def test_cuts_from_outside_are_used_and_never_prove_too_much(
     offers: Assortments, data: st.DataObject, seed: int
@@ -35,7 +35,7 @@ def test_cuts_from_outside_are_used_and_never_prove_too_much(
     assume(weights.any())
     scale = weights[offers.owner]
     least = naive.least_distance("l2", vertices * scale, shares * scale)
-    proof, last = Proof(offers, shares, weights, items=0), 0.0
+    proof, last = Proof(offers, shares, weights), 0.0
     proof.advance(rounds=5)
     for turn in range(60):
         # directions of the proof's own, as an exact oracle is asked, or any at all
@@ -48,7 +48,7 @@ def test_cuts_from_outside_are_used_and_never_prove_too_much(
     assert not proof.direction[scale == 0.0].any()
 
 
-@settings(max_examples=20)
+@strategies.examples(20)
 @given(naive_prices.ordered(most_items=5), st.data())
 def test_bounds_hold_for_rankings_that_keep_an_order(offers: Assortments, data: st.DataObject) -> None:
     shares = data.draw(strategies.frequencies(offers))

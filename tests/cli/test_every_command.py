@@ -5,20 +5,21 @@ import signal
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
-from inspect import signature
+from inspect import getdoc, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiments import study
 from rankstream import Assortments, EntropyModel, RankingModel
 from rankstream.cli import fit, main, options, plot
-from rankstream.cli.app import COMMANDS
+from rankstream.cli.app import COMMANDS, make_app
 from rankstream.data.readers.groups import PERIODS
 from rankstream.data.readers.reading import Format
 from rankstream.estimation.methods import METHODS, WITH_PRICES
@@ -316,7 +317,6 @@ def test_what_the_shell_completes_is_what_there_is() -> None:
     assert ("auto", *METHODS, *WITH_PRICES) == fit.METHODS
     assert set(get_args(Format)) == set(options.FORMATS)
     assert tuple(PERIODS) == plot.PERIODS
-    assert options.words("stop", "skip")() == ["stop", "skip"]
 
 
 def test_what_reads_choices_has_all_options_for_it() -> None:
@@ -346,3 +346,19 @@ def test_every_command_has_json_and_seed(name: str, capsys: pytest.CaptureFixtur
 def test_every_help_shows_an_example(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(tmp_path, [name, "--help"]) == 0
     assert f"Example: rankstream {name}" in capsys.readouterr().out
+
+
+def test_every_option_has_help_and_every_help_an_option() -> None:
+    def commands(group: Any) -> list[Any]:
+        own = getattr(group, "commands", {}).values()
+        return [one for command in own for one in commands(command)] or [group]
+
+    found = commands(typer.main.get_command(make_app()))
+    assert len(found) > len(COMMANDS)
+    for command in found:
+        names = {parameter.name for parameter in command.params}
+        listed = (getdoc(command.callback) or "").partition(options.OPTIONS_HEADING)[2].splitlines()
+        assert [parameter.name for parameter in command.params if not parameter.help] == []
+        assert "Options:" not in command.help
+        own = {line.partition(":")[0] for line in listed if not line.startswith(" ")}
+        assert own - names <= {field.name for field in fields(options.ReadingOptions)}, command.name

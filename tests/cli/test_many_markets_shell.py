@@ -217,9 +217,14 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
     york = found["York;hot"]
     assert (tuple(york["offer"]), york["value"]) == (best.offer, best.value)
     assert found["Wells;hot"]["offer"] == ["scone"]
-    text = run(*words, cwd=folder).stdout
-    assert text.splitlines()[0].split() == ["market", "value", "offer"]
-    assert len(text.splitlines()) == 8
+    text = run(*words, "--currency", "EUR", cwd=folder).stdout
+    lines = text.splitlines()
+    assert lines[0].split() == ["market", "value", "gain", "offer"]
+    assert lines[-1] == "Values are per 100 customers. The gain is against the offer that was shown most often."
+    assert len(lines) == 9
+    assert f"{100 * york['value']:.4g} EUR [" in text
+    assert f"  {100 * york['context']['gain']:+.3g} EUR [" in text
+    assert york["context"]["gain_interval"] is not None
 
 
 def test_decide_says_where_an_item_that_must_be_is_not_carried(folder: Path) -> None:
@@ -232,13 +237,16 @@ def test_decide_says_where_an_item_that_must_be_is_not_carried(folder: Path) -> 
 
 
 def test_decide_has_intervals_of_every_market(folder: Path) -> None:
-    words = ("decide", "models", "--margins", "items.csv", "--at-most", "1", "--data", "models")
+    words = ("decide", "models", "--margins", "items.csv", "--at-most", "1")
     found = answer(folder, *words)["markets"]
     assert all(row["interval"][0] <= row["value"] <= row["interval"][1] for row in found.values())
-    york = answer(folder, *words[:-2], "--market", "York;hot")
+    york = answer(folder, *words, "--market", "York;hot")
     assert (york["offer"], york["interval"]) == (found["York;hot"]["offer"], found["York;hot"]["interval"])
-    lines = run(*words, cwd=folder).stdout.splitlines()
-    assert len({line.index("offer" if not place else "]") for place, line in enumerate(lines) if place}) == 1
+    lines = run(*words, "--data", "models", cwd=folder).stdout.splitlines()
+    assert len({line.index("]") for line in lines[1:-1]}) == 1
+    plain = answer(folder, *words, "--no-interval")["markets"]["York;hot"]
+    assert (plain.get("interval"), plain["context"]["gain_interval"]) == (None, None)
+    assert plain["context"]["gain"] == found["York;hot"]["context"]["gain"]
 
 
 def test_pictures_show_every_market(folder: Path) -> None:

@@ -60,7 +60,7 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
     assert f"weighted by accuracy on held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
-    best = max(about["held_out_nats"].values())
+    best = max(about["held_out_log_likelihood"].values())
     assert f"is {best:,.1f} above a uniform guess" in text
     assert "Adjustment to your data: " in text
     assert json.loads(shown(folder, "max-entropy.json", "--json"))["about"]["prediction"] == about
@@ -76,9 +76,13 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
         ),
         (
             {"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}},
-            "next was 300, 1.5 lower in log-likelihood.",
+            "none, which predicts held-out offers best, the best on held-out offers; next was 300, 1.5 lower",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
+        (
+            {"adjustment": 30.0, "held_out_by_adjustment": {"30": 0.0, "none": -1.5}},
+            "Adjustment to your data: 30 (3 = follows them closely, 300 = hardly at all), the best on held-out",
+        ),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:
@@ -205,3 +209,12 @@ def test_one_cause_is_one_line(tmp_path: Path) -> None:
     found = json.loads(run("drift", "choices.csv", "--at", "2024-02", "--json", cwd=tmp_path).stdout)
     assert [one["item"] for one in found["items"]] == ["Oat Milk"]
     assert len(found["offers"]) == 6
+
+
+def test_columns_that_are_given_leave_the_format_of_the_fit() -> None:
+    noted = {"format": "long", "columns": "chosen=bought", "no_choice": "none"}
+    model = rs.RankingModel(["tea"], [["tea"]], [1.0]).note(reading=noted)
+    for given in ({"columns": "chosen=taken"}, {"format": "wide"}):
+        found = ReadingOptions(**given).as_fitted(model)
+        assert (found.format, found.columns) == (given.get("format"), given.get("columns"))
+        assert found.no_choice == "none"

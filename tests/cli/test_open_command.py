@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from rankstream import RankingModel
-from rankstream.cli.open import is_model, tasks_of
+from rankstream.cli.open import tasks_of
 from rankstream.cli.options import ReadingOptions
+from rankstream.models.files import is_model
 from rankstream.service.storage.tokens import PageLink
 from shell import run
 from waits import LONG, wait_for

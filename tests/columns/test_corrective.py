@@ -248,7 +248,7 @@ def public_names() -> dict[str, set[str]]:
 
 
 def test_a_name_of_the_columns_has_one_meaning() -> None:
-    mine = {"columns", "models/nearest.py", "models/wolfe_kernels.py", "oracles/bounds/corral_kernels.py"}
+    mine = {"columns", "models/nearest.py", "oracles/bounds/corral_kernels.py"}
     twice = {
         name: sorted(files)
         for name, files in public_names().items()

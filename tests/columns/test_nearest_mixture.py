@@ -12,8 +12,8 @@ from rankstream import oracles
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.models.nearest import NearestMixture
-from rankstream.models.wolfe_kernels import winners
 from rankstream.oracles.bounds import corral_kernels as kernels
+from rankstream.oracles.bounds.corral_kernels import empty_corral
 from strategies import noisy_problems
 
 
@@ -73,27 +73,28 @@ def test_factor_grows_and_shrinks_like_one_from_scratch(offers: rs.Assortments, 
     orders = data.draw(st.lists(st.permutations(range(offers.n_items)), min_size=1, max_size=9))
     rankings = np.array(orders, dtype=np.int64)
     chosen = np.empty((len(orders), offers.n_offers), dtype=np.uint32)
-    winners(rankings, offers.indptr, offers.members, chosen)
+    kernels.winners(rankings, offers.indptr, offers.members, chosen)
     assert np.array_equal(chosen, naive.winners(offers, orders))
     squares = np.arange(1.0, offers.n_offers + 1.0)
     size = len(orders)
-    slots, weights = np.arange(size), np.zeros(size)
-    factor, sides = np.zeros((size, size)), np.zeros((2, size))
-    linear, count = np.linspace(-1.0, 2.0, size), 0
+    corral = empty_corral(squares, size)._replace(chosen=chosen)
+    slots, factor, sides = corral.slots, corral.factor, corral.sides
+    linear = np.linspace(-1.0, 2.0, size)
     for row in range(size):
+        count = corral.known[0]
         slots[count], slots[row] = slots[row], slots[count]
-        count += kernels.append(count, slots, chosen, linear[slots[count]], squares, factor, sides)
-    while count:
+        assert kernels.append(corral, linear[slots[count]]) == (corral.known[0] > count)
+    while count := int(corral.known[0]):
         products = naive.inner_products(chosen[slots[:count]], squares)
         upper = np.triu(factor[:count, :count])
         assert np.allclose(upper.T @ upper, products)
         assert np.allclose(upper.T @ sides[0, :count], linear[slots[:count]])
         assert np.allclose(upper.T @ sides[1, :count], 1.0)
         out = np.empty(count)
-        kernels.nearest_in_span(count, factor, sides, out)
+        kernels.nearest_in_span(corral, out)
         assert np.allclose(out, naive.nearest_in_span(products, linear[slots[:count]]), atol=1e-6)
-        kernels.remove(count, data.draw(st.integers(0, count - 1)), slots, weights, factor, sides)
-        count -= 1
+        kernels.remove(corral, data.draw(st.integers(0, count - 1)))
+        assert corral.known[0] == count - 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -102,20 +103,21 @@ def test_settling_is_that_of_its_slow_twin(offers: rs.Assortments, seed: int) ->
     random = np.random.default_rng(seed)
     rankings = np.array([random.permutation(offers.n_items) for _ in range(10)])
     chosen = np.empty((10, offers.n_offers), dtype=np.uint32)
-    winners(rankings, offers.indptr, offers.members, chosen)
+    kernels.winners(rankings, offers.indptr, offers.members, chosen)
     target, squares = random.dirichlet(np.ones(offers.n_coordinates)), random.uniform(0.5, 2.0, offers.n_offers)
-    slots, weights, count = np.arange(10), np.eye(10)[0], 0
-    factor, sides = np.zeros((10, 10)), np.zeros((2, 10))
+    corral = empty_corral(squares, 10)._replace(chosen=chosen)
+    slots = corral.slots
     for row in range(10):
+        count = corral.known[0]
         slots[count], slots[row] = slots[row], slots[count]
-        linear = kernels.linear_term(chosen[slots[count]], target, squares)
-        count += kernels.append(count, slots, chosen, linear, squares, factor, sides)
-    start = slots[:count].copy()
+        kernels.append(corral, kernels.linear_term(chosen[slots[count]], target, squares))
+    start = slots[: corral.known[0]].copy()
     products = naive.inner_products(chosen[start], squares)
     terms = np.array([kernels.linear_term(chosen[slot], target, squares) for slot in start])
     expected = naive.settle(products, terms)
-    count = kernels.settle(count, slots, weights, factor, sides)
-    found = dict(zip(slots[:count].tolist(), weights[:count].tolist(), strict=True))
+    kernels.settle(corral, np.empty(offers.n_coordinates))
+    count = int(corral.known[0])
+    found = dict(zip(slots[:count].tolist(), corral.weights[:count].tolist(), strict=True))
     assert found == pytest.approx({int(start[k]): weight for k, weight in expected.items()}, abs=1e-7)
 
 

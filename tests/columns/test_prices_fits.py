@@ -129,7 +129,9 @@ def test_demand_that_rises_with_the_price_is_refuted_only_with_the_order() -> No
     said = repr(rationality(rising, samples=20))
     assert said.startswith("Rationality(no ranking model explains these choices: p = 0.0476, anytime p = ")
     assert rationality(free, samples=0).upper < rationality(rising, samples=0).lower
-    assert (rationality(COUNTS, samples=20).p_value or 0.0) > 0.05
+    found = rationality(COUNTS, samples=20)
+    assert (found.p_value or 0.0) > 0.05
+    assert found.verdict == "a ranking model can explain these choices"
 
 
 @pytest.mark.parametrize("method", ["nearest", "mle", methods.PrimalDual(max_rounds=60)])

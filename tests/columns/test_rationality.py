@@ -8,7 +8,7 @@ from rankstream import baselines
 from rankstream._core.types import Vec
 from rankstream.columns import corrective, mle
 from rankstream.columns.data import observe
-from rankstream.columns.rationality import SquaredSearch, rationality
+from rankstream.columns.rationality import OfferMisfit, SquaredSearch, rationality
 from rankstream.data import simulate
 from strategies import compiled_only
 
@@ -181,3 +181,8 @@ def test_refusals() -> None:
         rationality([0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="choose 'kl' or 'squared-l2'"):
         baselines.fit_frank_wolfe(draw(IRREGULAR, 5, 0), loss="l1")
+
+
+def test_a_misfit_is_compared_with_its_noise() -> None:
+    cases = ((3.0, 2.0), (0.0, 0.0), (1.0, 0.0))
+    assert [OfferMisfit(("tea",), 10.0, *case).ratio for case in cases] == [1.5, 0.0, np.inf]

@@ -110,7 +110,7 @@ def test_bad_prices_are_refused_in_a_sentence(call: Callable[[], object], said: 
     [
         (
             [("a", "b"), ("b", "c"), ("c", "a")],
-            "The order has a cycle, 'b' before 'c' before 'a' before 'b': remove",
+            "The order has a cycle, 'a' before 'b' before 'c' before 'a': remove",
         ),
         ([("a", "a")], "The order puts 'a' before itself: use two different items in every pair."),
         ([("a", "z")], "The order names 'z', which is not among the items: add it."),

@@ -122,7 +122,7 @@ def test_rows_of_tables_are_numbered_from_0(tmp_path: Path) -> None:
     frame = pd.DataFrame({"offered": [["a", "b"], ["a", "b"]], "chosen": ["a", "c"]})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
     polars = pl.DataFrame(frame.to_dict(orient="list"))
-    for source in (frame, polars, polars.to_arrow(), tmp_path / "data.parquet"):
+    for source in (frame, polars, polars.to_arrow(), polars.to_arrow().to_reader(), tmp_path / "data.parquet"):
         with pytest.raises(ValueError, match="row 1: the choice 'c' is not in its offer 'a;b'"):
             read(source)
     lists = pd.DataFrame({"chosen": ["a", "a"], "a": ["1", "1"], "b": ["1", [1]], "c": ["1", "1"]})
@@ -194,9 +194,17 @@ def test_wrong_options(options: Any, words: str) -> None:
         read(transactions(), **options)
 
 
+def test_rows_of_one_observation_name_one_choice() -> None:
+    table = {"observation": [1, 1, 2, 2], "item": ["a", "b", "a", "b"], "chosen": ["a", "b", "a", "a"]}
+    with pytest.raises(ValueError, match="row 0: one observation has the choices 'a' and 'b'"):
+        read(pd.DataFrame(table))
+
+
 def test_wrong_sources() -> None:
     for source in (7, None, [], [1]):
         with pytest.raises(ValueError, match="Cannot read"):
             read(source)
     with pytest.raises(ValueError, match="rename one, as case does not count"):
         read(pd.DataFrame({"a": [1], "A": [1], "chosen": ["a"]}))
+    with pytest.raises(ValueError, match="the columns 'a' and 'a': rename one"):
+        read(pd.DataFrame([[1, 1, "a"]], columns=["a", "a", "chosen"]))

@@ -130,7 +130,7 @@ def test_values_that_are_no_labels() -> None:
 
 
 def test_groups_beyond_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankstream.data.readers.rows.MAX_GROUPS", 10)
+    monkeypatch.setattr("rankstream.data.readers.results.MAX_GROUPS", 10)
     frame = pd.DataFrame({"offered": "a;b", "chosen": "a", "id": range(11), "time": "2024-01-01"})
     for options in ({}, {"time_slices": 2}):
         for slow in (False, True):

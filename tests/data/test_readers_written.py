@@ -62,8 +62,8 @@ def test_names_that_hold_what_joins_others() -> None:
 def test_all_records_in_one_array(
     piece: int, name: str, indent: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankstream.data.readers.sources.json_lines.MAX_LINE_BYTES", piece)
-    monkeypatch.setattr("rankstream.data.readers.sources.json_lines.PEEK_CHARACTERS", 5)
+    monkeypatch.setattr("rankstream.data.readers.sources.lines.MAX_LINE_BYTES", piece)
+    monkeypatch.setattr("rankstream.data.readers.sources.json.PEEK_CHARACTERS", 5)
     records: list[Any] = [{"offered": offer, "chosen": chosen} for offer, chosen in zip(OFFERS, CHOSEN, strict=True)]
     records *= 20
     path = tmp_path / name

@@ -12,7 +12,7 @@ import pytest
 import rankstream as rs
 from rankstream import read
 from rankstream.cli.options import shell_words
-from rankstream.data.dependence import group_p_value, logit_price_p_value, price_p_value
+from rankstream.data.item_changes import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers import UnusedColumn, unused_columns
 from rankstream.models.files import load_model
 from rankstream.models.fit_warnings import fit_warnings, interval_words
@@ -251,6 +251,7 @@ def test_markets_in_folders_are_looked_at_together(tmp_path: Path) -> None:
     for store, rows in table.groupby("store"):
         (tmp_path / "till" / f"store={store}").mkdir(parents=True)
         write(rows.drop(columns="store"), tmp_path / "till" / f"store={store}" / "choices.csv")
+    (tmp_path / "till" / "older.csv").mkdir()  # a folder is no file, whatever its name
     options: dict[str, Any] = {"method": "mnl", "n_jobs": 1, "pool": False, "no_choice": "nothing"}
     apart = rs.estimate_many(tmp_path / "till", "store", out=tmp_path / "apart", **options)
     whole = rs.estimate_many(table, "store", out=tmp_path / "whole", **options)

@@ -1,6 +1,8 @@
 """Decisions with their context: the present offer, single changes to it, how near the data are, and units."""
 
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +179,7 @@ def test_a_present_offer_alone_is_what_the_decision_is_compared_with() -> None:
 def test_refits_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that goes on by a second at every question, refits end; too few of them give no interval."""
     ticks = iter(range(10**6))
-    monkeypatch.setattr("rankstream.decide.best.process_time", lambda: float(next(ticks)))
+    monkeypatch.setattr("rankstream.decide.best.process_seconds", lambda: float(next(ticks)))
     model = estimate(COUNTS, method="mnl").model
     hurried = best_offer(model, MARGINS, counts=COUNTS, budget=float(uncertainty.MIN_REPLICATES - 3))
     assert hurried.interval is None
@@ -187,6 +189,18 @@ def test_refits_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert enough.context is not None
     assert uncertainty.MIN_REPLICATES <= enough.context.refits < uncertainty.REPLICATES
     assert enough.interval is not None
+
+
+def test_a_busy_machine_gives_the_same_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock on the wall is an hour later, as if others had the processor; CPU time stands still."""
+    monkeypatch.setattr("rankstream.decide.best.process_seconds", lambda: 0.0)
+    model = estimate(COUNTS, method="mnl").model
+    calm = replace(best_offer(model, MARGINS, counts=COUNTS, budget=5.0), seconds=0.0).to_json()
+    hours = itertools.count()
+    monkeypatch.setattr("rankstream._core.watch.monotonic", lambda: 3600.0 * next(hours))
+    assert replace(best_offer(model, MARGINS, counts=COUNTS, budget=5.0), seconds=0.0).to_json() == calm
+    assert calm["context"]["refits"] == uncertainty.REPLICATES
+    assert next(hours) > uncertainty.REPLICATES
 
 
 @pytest.fixture
@@ -254,7 +268,7 @@ def test_reading_counts_towards_the_budget(
         budgets.append(named["budget"])
         return best_offer(*values, **named)
 
-    monkeypatch.setattr("rankstream.cli.decide.process_time", Ticks(4.0))
+    monkeypatch.setattr("rankstream.cli.decide.process_seconds", Ticks(4.0))
     monkeypatch.setattr("rankstream.decide.best.best_offer", noted)
     assert decide(shop, "--no-interval", "--budget", budget).exit_code == 0
     assert budgets == [pytest.approx(left)]

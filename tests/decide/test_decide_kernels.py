@@ -11,15 +11,16 @@ from hypothesis import given
 from decide_cases import make_model
 from naive_decide import decomposed_bound, list_earns, offers_of_bits
 from offer_programs import linear_bound
-from rankstream import RankingModel
+from rankstream import Assortments, RankingModel
 from rankstream._core.types import Bytes
-from rankstream.decide.engines import branch_kernels, list_kernels, table_kernels, tables
+from rankstream.decide.engines import branch_kernels, law_kernels, list_kernels, table_kernels, tables
 from rankstream.decide.engines.branch_kernels import OfferLimits
 from rankstream.decide.engines.list_kernels import WishLists
 from rankstream.decide.engines.lists import make_lists
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
 from rankstream.decide.problem.rules import LimitRow, Rules, make_rows
+from rankstream.models import markov_chain
 from strategies import compiled_only, examples
 
 pytestmark = pytest.mark.quick
@@ -226,3 +227,18 @@ def test_a_table_has_what_the_model_predicts_for_every_offer(kind: str, said: di
     offers = [table.cells.held(cell) for cell in range(table.cells.count)]
     assert len({offer.tobytes() for offer in offers}) == 2**problem.free.size
     assert table.values == pytest.approx(values(problem, offers), abs=1e-9)
+
+
+@pytest.mark.parametrize("free", [3, 2])
+def test_a_table_of_a_chain_has_what_every_offer_earns(free: int) -> None:
+    """Items 0 to 2 may be left out; where only two are free, the third is never offered. The fourth always is."""
+    random, items = np.random.default_rng(0), tuple("abcd")
+    arrival, moves = random.dirichlet(np.ones(4)), random.dirichlet(np.ones(4), size=4)
+    margins, table = random.normal(size=4), np.empty(2**free)
+    law_kernels.chain_table(arrival, moves, np.arange(3), free, margins, table)
+    for missing in range(table.size):
+        offer = [code for code in range(4) if code == 3 or (code < free and not missing >> code & 1)]
+        shares = markov_chain(items, arrival, moves).probabilities(
+            Assortments([[items[code] for code in offer]], items)
+        )
+        assert table[missing] == pytest.approx(shares @ margins[offer])

@@ -15,7 +15,7 @@ from decide_cases import KINDS, cases, make_model
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Label
 from rankstream._core.watch import unwatched
-from rankstream.decide import best_offer, next_offer, safe_offer
+from rankstream.decide import best, best_offer, next_offer, safe_offer
 from rankstream.decide import next as learning
 from rankstream.decide.engines import logit, tables
 from rankstream.decide.engines import selection as engines
@@ -49,7 +49,7 @@ def answers(problem: OfferProblem, top: int) -> list[EngineAnswer]:
         with patch("rankstream.decide.engines.branch.MAX_TABLE_ITEMS", 0):
             found.append(engines.branch_and_bound(problem, top, 10.0, 0, unwatched))
     elif not isinstance(problem.model, Foreign):
-        with patch("rankstream.decide.engines.sampling.N_DRAWN_RANKINGS", 100):
+        with patch("rankstream.decide.engines.selection.N_DRAWN_RANKINGS", 100):
             found.append(engines.by_sampling(problem, top, 10.0, 0, unwatched))
     return found
 
@@ -212,3 +212,22 @@ def _everything(found: Any) -> Any:
 
 def _less(found: Any) -> Any:
     return tables.Scanned([value - 1.0 for value in found.values], found.offers, {}, 1)
+
+
+def test_half_of_the_budget_is_for_refits() -> None:
+    """Where choices are given, from which intervals come; a plain answer has all of it."""
+    model, given = make_model("logit", 5, True, 3), list[float]()
+    margins = dict.fromkeys(model.items[1:], 1.0)
+    offers = Assortments([model.items, model.items[:3]], model.items)
+    counts = ChoiceCounts(offers, np.full(offers.n_coordinates, 20.0))
+    right = best.solve
+
+    def watched(*words: Any) -> Any:
+        given.append(words[2])
+        return right(*words)
+
+    with patch.object(best, "solve", watched):
+        best_offer(model, margins, budget=1000.0)
+        best_offer(model, margins, counts=counts, budget=1000.0)
+    assert given[0] > 900.0
+    assert 400.0 < given[1] <= 500.0

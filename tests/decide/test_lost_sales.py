@@ -14,7 +14,6 @@ from rankstream.data.readers.account import Exposure
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "receipts"))
 import stores
 
-pytestmark = pytest.mark.quick
 ITEMS = ("tea", "pie", "cake", "nothing")
 MODEL = rs.RankingModel(
     ITEMS,
@@ -84,7 +83,7 @@ def test_what_is_refused() -> None:
         rs.lost_sales(forced, account(FULL), {"tea": 1, "pie": 1})
     with pytest.raises(ValueError, match="'cake' has no margin"):
         rs.lost_sales(MODEL, account(NO_TEA), {"tea": 1, "pie": 1})
-    with pytest.raises(ValueError, match="Give margins, or for a model with price levels costs"):
+    with pytest.raises(ValueError, match="The model has no prices, so costs cannot be used: give margins"):
         rs.lost_sales(MODEL, account(NO_TEA), costs=MARGINS)
 
 

@@ -13,7 +13,7 @@ import naive
 import naive_distances
 import strategies
 from rankstream import Assortments
-from rankstream.distances import L1, L2, LInf, domain_kernels, projection_kernels
+from rankstream.distances import L1, L2, LInf, domain_kernels
 
 OFFERS = Assortments([("a", "b", "x"), ("b", "c", "d", "x"), ("x", "a"), ("d", "x")])
 WEIGHTS = (0.5, 2.0, 1.0, 0.25)
@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @given(st.floats(0.0, 30.0), st.floats(0.0, 1e3), st.floats(2.001, 20.0))
 def test_shrinking_equals_bisection(size: float, price: float, power: float) -> None:
-    assert projection_kernels.shrink(size, price, power) == pytest.approx(
+    assert domain_kernels.shrink(size, price, power) == pytest.approx(
         naive_distances.shrink(size, price, power), rel=1e-9, abs=1e-12
     )
 
@@ -31,7 +31,7 @@ def test_shrinking_equals_bisection(size: float, price: float, power: float) -> 
 @given(st.floats(2.01, 12.0), st.integers(1, 4), SEEDS, st.sampled_from([0.1, 1.0, 5.0]))
 def test_projection_onto_power_balls_equals_bisection(power: float, size: int, seed: int, scale: float) -> None:
     point, out = np.random.default_rng(seed).normal(size=size) * scale, np.empty(size)
-    projection_kernels.project_onto_power_ball(point, power, out)
+    domain_kernels.project_onto_power_ball(point, power, out)
     np.testing.assert_allclose(out, naive_distances.project_onto_power_ball(point, power), atol=1e-9)
 
 
@@ -40,7 +40,7 @@ def test_softmax_is_the_same_however_high_the_scores(
     offers: Assortments, factor: float, shift: float, seed: int
 ) -> None:
     scores, out = np.random.default_rng(seed).normal(size=offers.n_coordinates), np.empty(offers.n_coordinates)
-    projection_kernels.softmax_by_offer(scores + shift, factor, offers.indptr, out)
+    domain_kernels.softmax_by_offer(scores + shift, factor, offers.indptr, out)
     np.testing.assert_allclose(out, naive.softmax_by_offer(offers, factor * scores), atol=1e-9)
 
 

@@ -80,6 +80,7 @@ def test_one_offer_is_as_sure_as_a_plain_share() -> None:
     assert found.standard_errors(("tea", "no"))["tea"] == pytest.approx(plain, rel=0.15)
     share, low, high = found.predict(("tea", "no"), 0.95)["tea"]
     assert (low, high) == pytest.approx((share - 1.96 * plain, share + 1.96 * plain), abs=0.15 * 2 * plain)
+    assert found.predict(iter(("tea", "no"))) == found.predict(("tea", "no"))
 
 
 def test_a_prior_that_is_kept_makes_narrow_intervals() -> None:
@@ -152,9 +153,11 @@ def test_refits_begin_from_a_saved_model(priced: bool, tmp_path: Path, monkeypat
     expected = Bootstrap(counts, replicates=3, model=fit.model, first=fit.details)
     refits: list[int] = []
     monkeypatch.setattr(intervals, "fit_max_entropy", _counted(entropy.fit_max_entropy, refits))
+    monkeypatch.setattr(MaxEntropy, "entropy_fit", None)  # a first fit would fail
     found = Bootstrap(counts, replicates=3, model=saved)
-    assert len(refits) == 3  # and no first fit
+    assert len(refits) == 3
     assert max(refits) <= 6  # evaluations: L-BFGS alone takes a dozen
+    assert intervals._saved(saved, MaxEntropy(trust=30.0), counts) is None  # it was fitted in another way
     for one, other in zip(expected.models, found.models, strict=True):
         assert one.probabilities(counts.assortments) == pytest.approx(other.probabilities(counts.assortments), abs=1e-4)
     assert found.misfit.unseen == pytest.approx(expected.misfit.unseen, abs=1e-5)
@@ -178,7 +181,7 @@ def _counted(fit: Any, evaluations: list[int]) -> Any:
         {"weights": {"some guide": 1.0}},
         {"weights": [1.0]},
         {"weights": {"pool": 0.5, "logit": 0.5}},
-        {"trust": "much"},
+        {"adjustment": "much"},
         {"held_out_misfit": None},
     ],
 )
@@ -191,6 +194,18 @@ def test_a_model_whose_notes_do_not_fit_is_fitted_again(change: dict[str, Any]) 
     assert saved_fit(model) is None
     assert saved_fit(RankingModel(["a", "b"], [("a", "b")], [1.0])) is None
     assert len(Bootstrap(some(), replicates=2, model=model).models) == 2
+
+
+def test_notes_of_an_older_version_are_read() -> None:
+    model = entropy.fit_max_entropy(some()).model
+    noted, now = model.about["prediction"], saved_fit(model)
+    assert isinstance(noted, dict)
+    kept = {name: value for name, value in noted.items() if name != "adjustment"}
+    model.note(prediction={**kept, "trust": noted["adjustment"]})
+    before = saved_fit(model)
+    assert now is not None
+    assert before is not None
+    assert before.trust == now.trust
 
 
 def test_a_logit_with_a_price_begins_where_it_ended() -> None:

@@ -46,7 +46,9 @@ def test_parts_and_types_reach_as_far_as_noise_can_hide_a_misfit() -> None:
     part, spread = np.array([0.2]), np.array([0.01])
     hidden = Misfit(0.0, 0.0, 5.0, doubt=0.02)
     assert hidden.stretched(spread) == pytest.approx(0.01 * 1.1)
-    assert hidden.of_parts(part, spread) == pytest.approx(0.01 * 1.1 + 2.0 * 0.02 * 0.2 * 0.8)
+    for buyers, counted in ((0.1, 0.1), (0.001, 0.01)):  # an item that fewer buy is less certain, down to one in 100
+        wide = 0.01 * 1.1 + 0.5 / counted * 0.02 * 0.2 * 0.8
+        assert hidden.of_parts(part, spread, np.array([buyers])) == pytest.approx(wide)
     assert hidden.of_types(part, spread, np.array([0.5])) == pytest.approx(0.01 * 1.05 + 0.01 * 0.2 * 0.8)
     shown = Misfit(0.0, 0.04, 0.0)
     assert shown.of_types(np.zeros(1), np.zeros(1), np.array([0.5])) == pytest.approx(1.5 * 0.04 * 0.25)
@@ -64,7 +66,7 @@ def test_types_and_parts_are_given_their_own_variances() -> None:
     assert moves.high is not None
     value, table = moves.shares, many.table(lambda model: substitution(model).shares)
     spread = table.var(axis=0, ddof=1) + (table.mean(axis=0) - value) ** 2
-    reach = 1.959964 * np.sqrt(many.misfit.of_parts(value, spread))
+    reach = 1.959964 * np.sqrt(many.misfit.of_parts(value, spread, moves.before[:, np.newaxis]))
     assert moves.high == pytest.approx(np.minimum(value + reach, 1.0), abs=1e-6)
     types = many.favourites("nothing") if "nothing" in many.model.items else many.favourites()
     for key, found in types.items():

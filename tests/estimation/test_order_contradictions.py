@@ -57,7 +57,7 @@ def test_held_out_scores_and_intervals_do_without_the_contradictions() -> None:
     counts = many_offers(1)
     with pytest.warns(UserWarning, match=f"of {counts.observations:g} choices contradict"):
         fit = estimate(counts, method="max-entropy")
-    scores = fit.model.about["prediction"]["held_out_nats"]
+    scores = fit.model.about["prediction"]["held_out_log_likelihood"]
     assert all(abs(score) < counts.observations for score in scores.values())  # 690 nats for each of them before
     found = Bootstrap(counts, replicates=3, model=fit.model).predict(("a", "b", "c"))
     assert all(0.0 <= share.low <= share.share <= share.high <= 1.0 for share in found.values())

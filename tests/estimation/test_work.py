@@ -48,6 +48,11 @@ def test_memory_and_items_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "2 to 64 items" in work.affords_max_entropy(counts_of(65, 1, 65))[1]
 
 
+def test_more_coordinates_take_more_memory() -> None:
+    few, many = (work.predict_work(counts_of(10, 4, number)) for number in (20, 200))
+    assert all(few[name].bytes < many[name].bytes for name in ("max-entropy", "mnl", "nearest") if name in few)
+
+
 @pytest.mark.parametrize("name", sorted(work.SECONDS))
 def test_more_of_anything_takes_longer(name: str) -> None:
     small = work.Sizes(8, 30, 120, 1000.0, 200)

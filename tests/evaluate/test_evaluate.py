@@ -110,6 +110,8 @@ def test_data_that_cannot_be_split_are_named() -> None:
         splits(ChoiceCounts(offers, [0.5, 1, 1, 1]), "choices")
     with pytest.raises(ValueError, match="is 1 offer with choices but 5 folds: hold out choices"):
         splits(ChoiceCounts(Assortments([("a", "b")]), [3, 1]), "assortments")
+    with pytest.raises(ValueError, match="are 2 different offers with choices but 3 folds: ask for at most 2 folds"):
+        splits(ChoiceCounts(offers, [3, 1, 3, 1]), "assortments", 3)
     with pytest.raises(ValueError, match="too few for 5 folds"):
         splits(ChoiceCounts(offers, [1, 0, 1, 0]), "choices")
     with pytest.raises(ValueError, match="1 periods with choices"):
@@ -258,6 +260,7 @@ def test_models_plug_in_and_are_watched() -> None:
     mine = {"mine": fit_mnl, "yours": lambda counts: fit_mnl(counts, smoothing=5.0)}
     found = compare(sampled(1, 500), mine, folds=2, watch=lambda *words: seen.append(words))
     assert {row.name for row in found.rows} == {"uniform", "mine", "yours"}
+    assert len({len(line) for line in found.table().splitlines()[:4]}) == 1  # columns stand below each other
     assert seen == [("mine", 0.0), ("yours", 0.25), ("mine", 0.5), ("yours", 0.75)]
 
 

@@ -125,16 +125,6 @@ def strongest(events: list[tuple[int, int, int]], point: Vec) -> set[tuple[int, 
     }
 
 
-def exclusion(offers: Assortments, items: tuple[int, ...], point: Vec) -> tuple[float, list[int]]:
-    """The sum of the largest shares of some items and no-choice in the offers that contain them, and where they are."""
-    within = [number for number, codes in enumerate(codes_of(offers)) if set(items) <= set(codes)]
-    where = []
-    for code in [*items, *([] if offers.no_choice_code is None else [offers.no_choice_code])]:
-        seats = [k for k in range(offers.n_coordinates) if offers.owner[k] in within and offers.members[k] == code]
-        where += [max(seats, key=lambda k: float(point[k]))] if seats else []
-    return float(sum(point[k] for k in where)), where
-
-
 def codes_of(offers: Assortments) -> list[list[int]]:
     return [part.tolist() for part in np.split(offers.members, offers.indptr[1:-1].tolist())]
 

@@ -1,7 +1,5 @@
 """A slow twin of the local search: rankings as lists, every position tried by what the whole ranking costs there."""
 
-from itertools import permutations
-
 import numpy as np
 
 from naive import mix
@@ -121,15 +119,3 @@ def search(
         if ranking_cost(offers, costs, best) < enough:
             break
     return best, current, held, stale
-
-
-def reinsert_best(offers: Assortments, costs: Vec, order: list[int], removed: list[int]) -> float:
-    """What the cheapest ranking costs that has all other items in the same order, and respects the order of items."""
-    rest = [item for item in order if item not in removed]
-    pairs = offers.precedence.pairs.tolist()
-    return min(
-        ranking_cost(offers, costs, list(ranking))
-        for ranking in permutations(order)
-        if [item for item in ranking if item not in removed] == rest
-        and all(ranking.index(one) < ranking.index(other) for one, other in pairs)
-    )

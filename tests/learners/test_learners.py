@@ -175,6 +175,7 @@ def test_learners_by_name() -> None:
     }.items():
         assert isinstance(learners.make(name, 7), kind)
     assert learners.make("mirror-descent", 7) == MirrorDescent(horizon=7)
+    assert learners.make("dual-averaging", 7) == DualAveraging(scale=1.0)  # whose bound is the least
     assert learners.make(MirrorDescent(horizon=3), 7) == MirrorDescent(horizon=3)
     assert MirrorDescent(step=0.25).step_size(distances.L2(OFFERS)) == 0.25
 

@@ -4,7 +4,7 @@ import pytest
 from rankstream import Assortments, RankingModel, estimate
 from rankstream.data import simulate
 from rankstream.estimation.methods import PrimalDual
-from rankstream.models.answers import first_two
+from rankstream.models.answers import favourites
 from rankstream.models.entropy import fit as entropy
 
 pytestmark = pytest.mark.quick
@@ -80,6 +80,6 @@ def test_first_two_choices_are_those_of_the_rankings() -> None:
         expected: dict[tuple[object, ...], float] = {}
         for segment in model.segments():
             expected[segment.ranking[:2]] = expected.get(segment.ranking[:2], 0.0) + segment.share
-        found = first_two(model.substitution(), None if no_choice_code is None else "no")
-        assert {segment.ranking: segment.share for segment in found} == pytest.approx(expected)
-        assert [segment.share for segment in found] == sorted(expected.values(), reverse=True)
+        found = favourites(model.substitution(), None if no_choice_code is None else "no")
+        assert found == pytest.approx(expected)
+        assert list(found.values()) == sorted(expected.values(), reverse=True)

@@ -257,6 +257,8 @@ def test_wrong_arguments_are_named() -> None:
         fit_mnl(counts).predict(("a", "z"))
     with pytest.raises(ValueError, match="smoothing is 0"):
         fit_markov_chain(counts, smoothing=0)
+    with pytest.raises(ValueError, match="max_rounds is 0"):
+        fit_mnl(counts, max_rounds=0)
     with pytest.raises(ValueError, match="classes is 'many'"):
         fit_latent_class(counts, classes="many")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no number of classes to try"):

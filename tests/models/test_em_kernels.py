@@ -54,9 +54,8 @@ def test_the_compiled_climb_takes_the_steps_of_the_general_one(seed: int) -> Non
     attraction /= attraction.sum(axis=0)
     longest, heights = 1.0, np.empty((3, 4))
     for chunk in heights:
-        used, longest, done = climb_mixture(
-            offers.indptr, offers.members, tallies, smoothing, 0.0, mixture, attraction, longest, chunk
-        )
+        data = offers.indptr, offers.members, frozen([]), tallies
+        used, longest, done = climb_mixture(*data, smoothing, 0.0, mixture, attraction, longest, chunk)
         assert (used, done) == (chunk.size, False)
     np.testing.assert_allclose(heights.ravel(), slow.heights, rtol=1e-12)
     np.testing.assert_allclose(np.concatenate([mixture, attraction.ravel()]), slow.point, rtol=1e-7)

@@ -91,3 +91,20 @@ def test_a_chain_that_cannot_go_on_is_refused() -> None:
     with pytest.raises(ValueError, match="never reaches some of its items"):
         first_visits(np.array([1.0, 0.0, 0.0]), closed, np.random.default_rng(0))
     assert first_visits(np.array([0.0, 0.0, 1.0]), closed, np.random.default_rng(0))[0] == 2
+
+
+def test_rounding_at_the_end_of_a_draw_takes_no_item_twice() -> None:
+    """A number that rounding has made 1 leaves nothing over: the last item that can come next takes it."""
+    arrival, moves = np.array([0.25, 0.75, 0.0]), np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
+    order = np.empty(3, dtype=np.int64)
+    assert kernels.visiting_order(arrival, moves, np.ones(3), order)
+    assert order.tolist() == [1, 2, 0]
+    tilted = TiltedRankings(
+        SoftLattice(Assortments([("a", "b")], tuple("abc")), markov_chain("abc", arrival, moves)), np.zeros(2)
+    )
+
+    class Ones:
+        choice = staticmethod(np.random.default_rng(0).choice)
+        random = staticmethod(np.ones)
+
+    assert tilted.draw(2, Ones()).tolist() == [[1, 2, 0]] * 2  # type: ignore[arg-type]

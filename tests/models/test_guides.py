@@ -31,7 +31,8 @@ def em_step(problem: MixtureProblem, point: Vec) -> tuple[Vec, float]:
     """One step of EM in numpy around the kernel of the sums."""
     mixture, attraction = problem.parts(point)
     top, bottom = np.zeros(problem.shape), np.zeros(problem.shape)
-    value = mixture_step(*problem.data, mixture.copy(), attraction.copy(), top, bottom)
+    indptr, members, _, tallies = problem.data
+    value = mixture_step(indptr, members, tallies, mixture.copy(), attraction.copy(), top, bottom)
     value += problem.smoothing * float(np.log(attraction).sum() + np.log(mixture).sum())
     attraction = (top + problem.smoothing) / (bottom + problem.smoothing * problem.shape[0])
     return problem.normalise(np.concatenate([top.sum(axis=0) + problem.smoothing, attraction.ravel()])), value
@@ -199,4 +200,4 @@ def test_a_model_says_what_it_rests_on_and_remembers_it(tmp_path: Path) -> None:
     model.save(tmp_path / "model.json")
     kept = rs.load_model(tmp_path / "model.json").about["prediction"]
     assert sum(kept["weights"].values()) == pytest.approx(1.0, abs=1e-3)
-    assert "held_out_nats" in kept
+    assert "held_out_log_likelihood" in kept

@@ -7,9 +7,10 @@ import pytest
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts, EntropyModel
-from rankstream._core.types import Label
+from rankstream._core.types import Codes, Label
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
+from rankstream.models.entropy.completion import TiltedRankings
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
@@ -63,6 +64,26 @@ def test_offers_without_a_dual_leave_the_program() -> None:
     assert model.probabilities(offers) == pytest.approx(shares)
 
 
+def test_offers_too_large_for_the_program_share_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("a", "c", "d")], tuple("abcde"))
+    asked = Assortments([("a", "d"), ("a", "b", "c"), ("b", "d", "e"), ("c", "e")], offers.items)
+    prior, duals = a_prior(offers.items), np.array([0.5, -0.5, 1.0, 0.0, 0.0, -1.0, 0.5])
+    exact = EntropyModel(prior, offers, duals).probabilities(asked)
+    drawn: list[int] = []
+
+    def draw(model: EntropyModel, size: int, random: np.random.Generator) -> Codes:
+        drawn.append(size)
+        return TiltedRankings(*model.program()).draw(size, random)
+
+    def refuse(*_: object) -> None:
+        raise TooManyUnionsError("There are too many unions.")
+
+    monkeypatch.setattr(EntropyModel, "draw_orders", draw)
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.program_of", refuse)
+    assert EntropyModel(prior, offers, duals).probabilities(asked) == pytest.approx(exact, abs=0.03)
+    assert drawn == [4000]
+
+
 def test_held_out_offers_decide_whether_sampled_rankings_are_tilted() -> None:
     _, counts = large()
     stack = fit_stack(counts, (LOGIT, UNIFORM))
@@ -82,3 +103,25 @@ def test_a_large_market_is_predicted_as_well_as_by_its_best_guide() -> None:
     ours = fit_max_entropy(counts, stack).model.probabilities(market.test)
     logit = rs.baselines.fit_mnl(counts).probabilities(market.test)
     assert np.sqrt(np.mean((ours - truth) ** 2)) <= 1.1 * np.sqrt(np.mean((logit - truth) ** 2))
+
+
+def test_a_program_answers_exactly_for_any_single_offer() -> None:
+    offers = Assortments([("a", "b"), ("c", "d"), ("e", "f")], tuple("abcdef"))
+    asked, duals = Assortments([("a", "c"), ("b", "e")], offers.items), np.array([0.3, 0.0, 0.0, -0.2, 0.5, 0.0])
+    exact = EntropyModel(a_prior(offers.items), offers, duals).probabilities(asked)
+    model = EntropyModel(a_prior(offers.items), offers, duals)
+    assert np.isnan(model.exact_probabilities(asked, max_states=2)).all()  # the program alone has 8 sets
+    assert model.exact_probabilities(asked, max_states=8) == pytest.approx(exact)  # one at a time, in at most 17 sets
+
+
+def test_a_program_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Assortments([("a", "b", "c"), ("b", "c", "d"), ("a", "c", "d", "e"), ("a", "e")], tuple("abcde"))
+    prior = a_prior(offers.items)
+    made = SoftLattice(offers, prior)
+    by_move = 8 + len(prior.chain_weights) * (offers.n_items + 1)
+    needed = 4 * made.entries.size + 8 * made.items.size * by_move + 24 * made.states.size * len(prior.class_weights)
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.MOST_BYTES", needed)
+    assert SoftLattice(offers, prior).states.tolist() == made.states.tolist()
+    monkeypatch.setattr("rankstream.models.entropy.soft_lattice.MOST_BYTES", needed - 1)
+    with pytest.raises(TooManyUnionsError, match=r"needs .* GB for its tables"):
+        SoftLattice(offers, prior)

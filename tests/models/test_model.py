@@ -67,8 +67,9 @@ def test_predict_sums_to_one_and_refuses_unknown_items() -> None:
     assert MODEL.predict(["nothing"]) == {"nothing": 1.0}
     with pytest.raises(ValueError, match="has no item 'rum'"):
         MODEL.predict(("tea", "rum"))
-    with pytest.raises(ValueError, match="The offer is empty"):
-        MODEL.predict(())
+    for nothing in ((), {}):
+        with pytest.raises(ValueError, match=r"(The offer|Offer 0) is empty"):
+            MODEL.predict(nothing)
 
 
 def test_large_models_are_evaluated_in_pieces() -> None:

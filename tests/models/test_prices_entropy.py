@@ -23,8 +23,8 @@ from rankstream.models.entropy.guides import GUIDES, PRICED, guides_for
 from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw, markov_chain, mix
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import chains_of, closed_offers, lift, pairs_of, steps_down, tail_sums
+from rankstream.models.parametric.climb_kernels import split_choices, step
 from rankstream.models.parametric.falling_demand import fit_falling_class
-from rankstream.models.parametric.falling_demand_kernels import falling_step, split_choices
 from rankstream.streams.entropy_follower import EntropyFollower
 
 LEVELS = PriceLevels({"tea": [3, 4], "pie": [2, 3, 5]})
@@ -173,7 +173,7 @@ def test_files_without_an_order_are_of_version_1() -> None:
 
 
 def test_beyond_the_states_of_a_program_rankings_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "MOST_STATES", 3)
+    monkeypatch.setattr(entropy, "MAX_STATES", 3)
     monkeypatch.setattr(entropy, "SAMPLES", 800)
     found = fit_max_entropy(choices(), a_prior(SEEN, "classes"))
     assert found.approximate
@@ -239,7 +239,7 @@ def test_kernels_of_falling_classes_equal_their_twins(offers: Assortments, seed:
     assert out == pytest.approx(parts)
     heights, work = [], (out, np.empty_like(table), np.empty_like(table))
     table /= table.sum(axis=0)
-    heights = [falling_step(*shape, 0.5, mixture, table, *work) for _ in range(12)]
+    heights = [step(*shape, 0.5, mixture, table, *work) for _ in range(12)]
     assert all(after >= before - 1e-9 for before, after in pairwise(heights))
 
 

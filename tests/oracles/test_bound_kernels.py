@@ -1,4 +1,4 @@
-"""The compiled loops over groups and parts against their slow twins; ``test_wolfe_kernels`` has those of corrals."""
+"""The compiled loops over groups and parts against their slow twins; ``test_corral_kernels`` has those of corrals."""
 
 from unittest.mock import patch
 

@@ -1,6 +1,4 @@
-"""Sets of items that exclude each other, and the pool of cuts, against enumeration and plain formulas."""
-
-from itertools import combinations
+"""Cuts of groups of offers, and the pool of cuts, against enumeration and plain formulas."""
 
 import numpy as np
 import pytest
@@ -12,88 +10,11 @@ import naive_bounds
 import strategies
 from rankstream import Assortments
 from rankstream._core.types import Vec
-from rankstream.oracles.bounds import exclusion_kernels, exclusions, pool_kernels
-from rankstream.oracles.bounds.exclusions import Exclusions
+from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.pool import Cut, CutPool
 from rankstream.oracles.bounds.rounds import GroupCuts
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-@strategies.examples(80)
-@given(strategies.assortments(), st.data())
-def test_every_set_that_excludes_holds_at_every_ranking(offers: Assortments, data: st.DataObject) -> None:
-    shares = data.draw(strategies.frequencies(offers))
-    vertices = naive.all_vertices(offers)
-    for cut in Exclusions(offers).violated(shares, 20):
-        assert (vertices[:, cut.where] @ cut.normal >= cut.least).all()
-        assert cut.depth == pytest.approx((shares[cut.where].sum() - 1.0) / np.sqrt(cut.where.size))
-        assert cut.depth > 0.0
-
-
-@strategies.examples(60)
-@given(strategies.assortments(), st.data())
-def test_the_worst_sets_are_found(offers: Assortments, data: st.DataObject) -> None:
-    """Of all sets of up to three items, or of all that two offers share, none is worse than the worst one found."""
-    shares = data.draw(strategies.frequencies(offers))
-    others = [item for item in range(offers.n_items) if item != offers.no_choice_code]
-    codes = naive_bounds.codes_of(offers)
-    several = [
-        items
-        for size in (1, 2, 3)
-        for items in combinations(others, size)
-        if sum(set(items) <= set(has) for has in codes) > 1
-    ]
-    several += [tuple(sorted(set(one) & set(other) & set(others))) for one, other in combinations(codes, 2)]
-    worst = max((naive_bounds.exclusion(offers, items, shares)[0] for items in several if items), default=0.0)
-    found = [float(shares[cut.where].sum()) for cut in Exclusions(offers).violated(shares, 50)]
-    assert bool(found) == (worst > 1.0 + 1e-6)
-    assert max(found, default=worst) >= worst - 1e-12
-    once = Exclusions(offers).violated(shares, 1)
-    assert len(once) == min(1, len(found))
-
-
-@strategies.examples(60)
-@given(strategies.assortments(), SEEDS)
-def test_sets_are_scored_and_widened_like_by_enumeration(offers: Assortments, seed: int) -> None:
-    shares = np.random.default_rng(seed).uniform(size=offers.n_coordinates)
-    found = Exclusions(offers)
-    none = -1 if offers.no_choice_code is None else offers.no_choice_code
-    for items, ptr, seats in found._tables:
-        scores = np.empty(items.shape[0])
-        exclusion_kernels.score_sets(ptr, seats, shares, scores)
-        for number, score in enumerate(scores):
-            expected, where = naive_bounds.exclusion(offers, tuple(items[number].tolist()), shares)
-            assert score == pytest.approx(expected)
-            assert found._largest(shares, items[number]).tolist() == sorted(where)
-            chosen = np.full(offers.n_items, -1, dtype=np.int64)
-            chosen[: items.shape[1]] = items[number]
-            count = exclusion_kernels.widen(found._place, shares, chosen, items.shape[1], none, found._room)
-            best = float(score)
-            for size in range(items.shape[1], count + 1):  # each step is the best, the last has no next
-                grown = [
-                    naive_bounds.exclusion(offers, (*chosen[:size].tolist(), item), shares)[0]
-                    for item in set(range(offers.n_items)) - {*chosen[:size].tolist(), none}
-                ]
-                assert max(grown, default=0.0) > best or size == count
-                best = max(grown, default=0.0) if size < count else best
-            assert naive_bounds.exclusion(offers, tuple(chosen[:count].tolist()), shares)[0] == pytest.approx(best)
-
-
-@given(strategies.assortments(), SEEDS, st.integers(1, 30))
-def test_pairs_of_offers_are_scored_like_by_enumeration(offers: Assortments, seed: int, most: int) -> None:
-    shares, codes = np.random.default_rng(seed).uniform(size=offers.n_coordinates), naive_bounds.codes_of(offers)
-    place = Exclusions(offers)._place
-    pairs, scores = np.empty((most, 2), dtype=np.int64), np.empty(most)
-    count = exclusion_kernels.score_pairs(place, offers.indptr, offers.members, shares, 0.9, pairs, scores)
-    expected = {}
-    for one, other in combinations(range(offers.n_offers), 2):
-        both = set(codes[one]) & set(codes[other])
-        expected[other, one] = sum(float(max(shares[place[one, item]], shares[place[other, item]])) for item in both)
-    assert count == min(most, sum(score > 0.9 for score in expected.values()))
-    for pair, score in zip(pairs[:count].tolist(), scores, strict=False):
-        assert score == pytest.approx(expected[tuple(pair)])
-        assert score > 0.9
 
 
 @strategies.examples(40)
@@ -110,15 +31,6 @@ def test_every_cut_of_a_group_holds_at_every_ranking(offers: Assortments, data: 
         least = naive.least_distance("l2", vertices, shares)
         assert found or least < 1e-2
         assert sum(cut.depth**2 for cut in found) <= least**2 + 1e-6
-
-
-def test_where_there_are_too_many_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    offers = Assortments([("a", "b", "x"), ("a", "b", "c", "x"), ("a", "b", "c", "d", "x")])
-    shares = np.array([0.9, 0.0, 0.1, 0.0, 0.9, 0.0, 0.1, 0.0, 0.0, 0.9, 0.0, 0.1])
-    assert {cut.where.size for cut in Exclusions(offers).violated(shares, 20)} > {4}
-    monkeypatch.setattr(exclusions, "MAX_SETS_TIMES_OFFERS", 8)
-    monkeypatch.setattr(exclusions, "MAX_OFFERS_TIMES_ITEMS", 1)
-    assert {cut.where.size for cut in Exclusions(offers).violated(shares, 20)} == {3}
 
 
 def some_pool(seed: int) -> tuple[CutPool, Assortments, Vec, Vec, Vec]:

@@ -39,11 +39,11 @@ def test_kept_rankings_equal_their_twin(
     ranking = data.draw(st.permutations(range(offers.n_items)))
     kept = np.array(ranking, dtype=np.int64)
     universal = -1 if offers.no_choice_code is None else offers.no_choice_code
-    rule = (universal, TIE_RULES[ties], seed)
-    value = kernels.keep_by_rule(costs, offers.indptr, offers.members, *rule, True, NO_PAIRS, kept)
+    rule = kernels.TieBreak(universal, TIE_RULES[ties], seed, NO_PAIRS)
+    value = kernels.keep_by_rule(costs, offers.indptr, offers.members, rule, True, kept)
     assert kept.tolist() == naive.keep_by_rule(offers, list(ranking), ties, seed)
     assert np.array_equal(offers.vertex(kept), offers.vertex(ranking))
     assert value == pytest.approx(float(costs @ offers.vertex(ranking)))
     again = kept.copy()
-    assert kernels.keep_by_rule(costs, offers.indptr, offers.members, *rule, False, NO_PAIRS, again) == value
+    assert kernels.keep_by_rule(costs, offers.indptr, offers.members, rule, False, again) == value
     assert np.array_equal(again, kept)

@@ -1,10 +1,10 @@
 """Parts of items: their events, dynamic program, projections and cuts against enumeration."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import naive
@@ -14,8 +14,14 @@ from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.models.lifts import frozen
 from rankstream.oracles.bounds import corral_kernels, part_kernels
+from rankstream.oracles.bounds.corral_kernels import Corral
 from rankstream.oracles.bounds.part_kernels import Events
-from rankstream.oracles.bounds.rounds import MIN_SHARE, ItemParts, PartRounds, empty_corral, empty_tables
+from rankstream.oracles.bounds.rounds import MIN_SHARE, ItemParts, PartRounds, empty_tables
+
+
+def empty_corral(squares: Vec, most: int) -> Corral:
+    """Room for corners over events of these squared weights, with the slot that all share."""
+    return corral_kernels.empty_corral(np.append(squares, 1.0), most)
 
 
 @st.composite
@@ -40,8 +46,13 @@ def test_events_are_those_of_the_offers_that_no_other_implies(drawn: tuple[Assor
     assert {(item, inside, float(shares[k])) for item, inside, k in kinds} == naive_bounds.strongest(every, shares)
 
 
+ALL_OFFERS = Assortments([offer for size in (2, 3, 4) for offer in combinations("abcde", size)], tuple("abcde"))
+EVENLY = 1.0 / np.diff(ALL_OFFERS.indptr)[ALL_OFFERS.owner]
+
+
 @strategies.examples(60)
 @given(drawn_parts(6), st.integers(0, 2**32 - 1))
+@example((ALL_OFFERS, EVENLY, [0, 1, 2, 3], np.ones(ALL_OFFERS.n_offers)), 1)  # more than three items
 def test_events_are_gained_like_by_enumeration(drawn: tuple[Assortments, Vec, list[int], Vec], seed: int) -> None:
     offers, shares, chosen, weights = drawn
     events = ItemParts(offers, weights).events(chosen, shares)
@@ -132,7 +143,6 @@ def test_corners_that_choose_nothing_share_nothing(count: int, n_events: int, se
         taken += [vector] if fresh else []
     lifted, size = np.array(taken), len(taken)
     assert corral.known[0] == size
-    held = corral.slots, corral.chosen, corral.weights, corral.factor, corral.sides
 
     def is_right(aimed: Vec) -> None:
         upper, vectors = np.triu(corral.factor[:size, :size]), lifted[corral.slots[:size]]
@@ -141,13 +151,14 @@ def test_corners_that_choose_nothing_share_nothing(count: int, n_events: int, se
         np.testing.assert_allclose(upper.T @ corral.sides[1, :size], 1.0, atol=1e-9)
 
     is_right(aim)
-    corral_kernels.retarget(size, other, corral.squares, *held[:2], *held[3:])
+    corral_kernels.retarget(corral, other)
     is_right(other)
     corral.factor[:] += 0.01
-    assert corral_kernels.refactor(size, aim, corral.squares, *held) == size
+    corral_kernels.refactor(corral, aim)
+    assert corral.known[0] == size
     is_right(aim)
     point = np.empty(n_events)
-    part_kernels.balance_corners(corral, point)
+    corral_kernels.settle(corral, point)
     left, roots = lifted[corral.slots[: corral.known[0]], :-1], np.sqrt(squares)
     np.testing.assert_allclose(roots * point, naive_bounds.nearest(left * roots, roots * aim), atol=1e-5)
     assert corral.weights[: corral.known[0]].sum() == pytest.approx(1.0)

@@ -95,7 +95,7 @@ def test_tie_rules_equal_their_twin(offers: Assortments, ties: Ties, seed: int, 
     kept, costs = np.array(ranking), np.zeros(offers.n_coordinates)
     code = -1 if offers.no_choice_code is None else offers.no_choice_code
     shape, pairs = (offers.indptr, offers.members), offers.precedence.pairs
-    kernels.keep_by_rule(costs, *shape, code, TIE_RULES[ties], seed, True, pairs, kept)
+    kernels.keep_by_rule(costs, *shape, kernels.TieBreak(code, TIE_RULES[ties], seed, pairs), True, kept)
     assert kept.tolist() == naive_prices.keep_by_rule(offers, ranking, ties, seed)
     assert naive.vertex(offers, kept.tolist()).tolist() == naive.vertex(offers, ranking).tolist()
 

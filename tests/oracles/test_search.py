@@ -155,7 +155,6 @@ def test_searches_begin_at_the_cheaper_rankings(monkeypatch: pytest.MonkeyPatch)
     best = DenseOracle(offers).cheapest(costs)
     others = np.random.default_rng(0).permuted(np.tile(np.arange(18), (40, 1)), axis=1)
     monkeypatch.setattr(search, "SHORT_ROUNDS", 1)  # one descent: from most rankings it does not lead to the least cost
-    monkeypatch.setattr(search, "REMOVALS", 0)
     monkeypatch.setattr(search, "SHORT_SEARCHES", 1)
     found = SearchOracle(offers).around(costs, np.vstack([best.ranking, others]), 0)
     assert float(costs @ offers.vertex(found[0])) == pytest.approx(best.value)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-import naive_prices
 import naive_search
 import naive_sets
 import strategies
@@ -14,7 +13,6 @@ from rankstream._core.types import Codes, Vec
 from rankstream.oracles import Ties
 from rankstream.oracles.protocol import TIE_RULES
 from rankstream.oracles.search import local_kernels as search_kernels
-from rankstream.oracles.search import reinsert_kernels
 from rankstream.oracles.search.local import index_offers
 
 RULES = st.sampled_from(list[Ties](["first", "last", "random"]))
@@ -113,54 +111,3 @@ def test_the_search_equals_its_twin(
     assert (best.tolist(), current.tolist()) == expected[:2]
     assert value == pytest.approx(expected[2], abs=room(costs))
     assert idle == expected[3]
-
-
-@strategies.examples(60)
-@given(st.one_of(strategies.problems(), naive_prices.problems()), st.data())
-def test_reinsertions_equal_all_of_them(problem: tuple[Assortments, Vec], data: st.DataObject) -> None:
-    offers, costs = problem
-    assume(offers.n_items >= reinsert_kernels.BLOCK_ITEMS)
-    order = np.array(data.draw(st.permutations(range(offers.n_items))), dtype=np.int64)
-    position, arrays = np.argsort(order), index_offers(offers)
-    search_kernels.put_in_order(arrays.pairs, order, position)
-    size = data.draw(st.integers(reinsert_kernels.BLOCK_ITEMS, offers.n_items))
-    space = reinsert_kernels.make_space(offers.n_items, offers.n_offers, size)
-    for _ in range(2):  # the second in the same space
-        removed = np.array(data.draw(st.permutations(range(offers.n_items)))[:size], dtype=np.int64)
-        before, least = order.tolist(), naive_search.reinsert_best(offers, costs, order.tolist(), removed.tolist())
-        saved = reinsert_kernels.reinsert(costs, arrays, order, position, removed, space)
-        assert naive_sets.ranking_cost(offers, costs, order.tolist()) == pytest.approx(least, abs=room(costs))
-        assert naive_sets.ranking_cost(offers, costs, before) - saved == pytest.approx(least, abs=room(costs))
-        assert [item for item in order if item not in removed] == [item for item in before if item not in removed]
-        assert sorted(order) == list(range(offers.n_items))
-        assert position.tolist() == np.argsort(order).tolist()
-        assert not offers.order or offers.precedence.respects(order).all()
-
-
-@given(st.one_of(strategies.problems(), naive_prices.problems()), SEEDS, st.integers(3, 6), st.data())
-def test_moves_of_neighbours_save_what_they_say(
-    problem: tuple[Assortments, Vec], seed: int, size: int, data: st.DataObject
-) -> None:
-    offers, costs = problem
-    order = np.array(data.draw(st.permutations(range(offers.n_items))), dtype=np.int64)
-    arrays = index_offers(offers)
-    search_kernels.put_in_order(arrays.pairs, order, np.argsort(order))
-    moved, again = order.copy(), order.copy()
-    saved = reinsert_kernels.reinsert_neighbours(costs, arrays, moved, size, np.uint64(seed), 3)
-    assert saved == reinsert_kernels.reinsert_neighbours(costs, arrays, again, size, np.uint64(seed), 3)
-    assert moved.tolist() == again.tolist()
-    assert sorted(moved) == list(range(offers.n_items))
-    assert saved >= -room(costs)
-    after = naive_sets.ranking_cost(offers, costs, order.tolist()) - saved
-    assert naive_sets.ranking_cost(offers, costs, moved.tolist()) == pytest.approx(after, abs=room(costs))
-    assert not offers.order or offers.precedence.respects(moved).all()
-
-
-@given(st.permutations(range(12)), SEEDS, st.integers(3, 12))
-def test_neighbours_stand_in_a_row_of_twice_as_many(order: list[int], seed: int, size: int) -> None:
-    removed = np.full(size, -1, dtype=np.int64)
-    reinsert_kernels.pick_neighbours(np.array(order, dtype=np.int64), np.uint64(seed), removed)
-    assert len(set(removed)) == size
-    rows = ({order[(start + k) % 12] for k in range(min(2 * size, 12))} for start in range(12))
-    assert set(removed) <= set(range(12))
-    assert any(row.issuperset(removed) for row in rows)

@@ -140,6 +140,7 @@ def test_the_fit_tells_what_sampling_error_does_not_explain() -> None:
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["within sampling error: 2", "outside: 2"]
     assert "0.200" in axes.get_title()
+    assert axes.get_xlim()[0] < 0.0 > axes.get_ylim()[0]  # a share of 0 is inside
     with pytest.raises(ValueError, match="no observations yet"):
         plots.predicted_against_observed(model, rs.ChoiceCounts(offers), Figure().subplots())
 

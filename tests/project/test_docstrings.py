@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from inspect import Parameter, cleandoc, getdoc, isclass, isfunction, signature
+from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +15,9 @@ import rankstream as rs
 
 MANY = 4
 SECTION = re.compile(r"^(Parameters|Attributes)\n-{10}\n((?:.+\n?)+)", re.MULTILINE)
+SHOWN = re.compile(r"^::: (\S+)$(\n    options:\n      members: false)?", re.MULTILINE)
+CODE = re.compile(r"(`+)(?:.|\n)*?\1|^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
+TAG = re.compile(r"<\w+")
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) : \S.*\n    \S", re.MULTILINE)
 
 
@@ -48,6 +53,17 @@ def listed(text: str) -> tuple[str, list[str]] | None:
     if section is None:
         return None
     return section[1], [name for entry in ENTRY.findall(section[2]) for name in entry.split(", ")]
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """Every docstring on the reference pages, by the name of what it describes."""
+    for page in (Path(__file__).parents[2] / "docs" / "reference").glob("*.md"):
+        for name, alone in SHOWN.findall(page.read_text(encoding="utf-8")):
+            thing = resolve_name(name)
+            members = {} if alone or not isclass(thing) else vars(thing)
+            for part, member in {"": thing, **members}.items():
+                if not part.startswith("_") and member.__doc__ != type(member).__doc__:  # its own docstring
+                    yield f"{name}.{part}".removesuffix("."), getdoc(member) or ""
 
 
 PUBLIC = dict(public())
@@ -87,3 +103,23 @@ def test_lists_are_read() -> None:
     text = "Waits.\n\nParameters\n----------\nlong, wide : float\n    How long.\nseed : int\n    Seed.\n\n>>> 1\n1\n"
     assert listed(text) == ("Parameters", ["long", "wide", "seed"])
     assert listed("Waits.\n\nParameters are long : float\n    and more.") is None
+
+
+def faults(text: str) -> list[str]:
+    """What the site would not show as it is meant: an example without its heading, a < that begins a tag."""
+    before, example, _ = f"\n{text}".partition("\n>>> ")
+    return [
+        *(["no Examples"] if example and "\nExamples\n--------" not in before else []),
+        *TAG.findall(CODE.sub("", text)),
+    ]
+
+
+def test_the_site_shows_docstrings_as_they_are_meant() -> None:
+    texts = dict(shown())
+    assert len(texts) > 300
+    assert {name: found for name, text in texts.items() if (found := faults(text))} == {}
+
+
+def test_faults_are_found() -> None:
+    assert faults("Adds.\n\nExamples\n--------\n>>> 1 <x\n2\n\nIf ``<x, y>`` < 1.") == []
+    assert faults("Adds <x, y>.\n\n>>> 1\n1") == ["no Examples", "<x"]

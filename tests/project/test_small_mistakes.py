@@ -11,7 +11,6 @@ from scipy.stats import chi2
 
 import brute
 from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, distances, estimate, methods
-from rankstream._core import threads
 from rankstream._core.watch import Deadline, unwatched
 from rankstream.certificate import Proof
 from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
@@ -280,6 +279,8 @@ def test_the_no_choice_item_takes_no_place_of_an_offer() -> None:
     assert problem.is_feasible(np.array([True, False, False]))
     assert problem.is_feasible(np.array([True, False, True]))
     assert not problem.is_feasible(np.array([True, True, False]))
+    first = RankingModel(("no", "tea"), [("tea", "no")], [1.0], no_choice_code=0)
+    assert make_problem(first, {"tea": 1.0}).is_feasible(np.array([True, True]))
 
 
 def test_offers_cannot_be_written_to() -> None:
@@ -287,16 +288,6 @@ def test_offers_cannot_be_written_to() -> None:
     for array in (OFFERS.members, OFFERS.indptr, OFFERS.owner):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-
-
-def test_a_larger_pool_of_threads_ends_the_smaller_one() -> None:
-    shared = threads._Shared()
-    small = shared.at_least(1)
-    large = shared.at_least(2)
-    assert shared.at_least(1) is large
-    with pytest.raises(RuntimeError, match="after shutdown"):
-        small.submit(int)
-    large.shutdown()
 
 
 @pytest.mark.parametrize(("watch", "rounds"), [(unwatched, 20), (Deadline(3600.0), None)])

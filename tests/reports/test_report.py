@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankstream.reports.words import proven
 
 from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
 from rankstream.models.entropy.saved_fit import saved_fit
-from rankstream.reports import make
+from rankstream.reports import make, overview
 from rankstream.reports.blocks import Section, TableBlock, table
 from rankstream.reports.make import Report, report
 from rankstream.reports.sections import fit_section, substitution_section
@@ -135,9 +136,10 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert run("fit", "choices.csv", "-o", "model.json", "--method", "mnl", cwd=tmp_path).returncode == 0
     done = run("report", "model.json", "--data", "choices.csv", "--no-compare", "--no-intervals", cwd=tmp_path)
     assert "Add --margins" in done.stdout
+    assert "What customers choose: choices.csv" in (tmp_path / "report.html").read_text()
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
-    for remedy in ("have no time column with different times", "turned off by --no-intervals", "Add margins"):
+    for remedy in ("have no column of times, or all the same time", "turned off by --no-intervals", "Add margins"):
         assert remedy in words
     assert "Compared with other kinds of models" not in page.texts["h2"]
     assert "Nothing was skipped" in words
@@ -190,6 +192,7 @@ def test_prices_have_a_section(tmp_path: Path) -> None:
     assert {"3", "4", "5"} <= set(page.texts["bdi"])
 
 
+@pytest.mark.slow
 def test_many_items_and_offers_stay_small() -> None:
     random = np.random.default_rng(1)
     items = [f"item {number}" for number in range(300)]
@@ -211,6 +214,7 @@ def test_of_many_items_those_that_gain_are_named() -> None:
     assert [cell for cell in page.texts["td"] if "item" in cell] == 2 * ["item 1 100.0 %"]  # below each of two charts
 
 
+@pytest.mark.slow
 def test_a_report_needs_no_part_of_the_server() -> None:
     code = "import sys, rankstream.cli.report; from rankstream.reports import findings, make, sections; "
     code += "print(sorted({'fastapi', 'uvicorn', 'httpx', 'pydantic'} & set(sys.modules)))"
@@ -233,6 +237,7 @@ def test_names_from_right_to_left_turn_nothing_around(made: tuple[Path, Any]) ->
     assert any(f"\u2068{name}\u2069" in json.dumps(json.loads(value), ensure_ascii=False) for value in values)
 
 
+@pytest.mark.slow
 def test_all_markets_of_a_folder_share_one_page(tmp_path: Path) -> None:
     rows = ["store,offered,chosen,count"]
     for store, taken in (("Old Town", 60), ("Harbour", 20)):
@@ -299,3 +304,16 @@ def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:
     logit = estimate(counts, method="mnl").model
     page = report(logit, counts, intervals="none", rivals=["mnl"], folds=2)
     assert not any(make.KEPT_WEIGHTS in section.sentences for section in page.sections)
+
+
+def test_a_price_at_which_nobody_buys_is_no_fall() -> None:
+    curves: dict[Any, dict[float, float]] = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
+    (sentence,) = overview._prices(curves)
+    assert sentence.startswith("At 5 instead of 4, pie is bought in 25.0 % instead of 50.0 % of visits")
+
+
+def test_only_models_of_rankings_have_a_number_of_them() -> None:
+    counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "no")]), [6, 4, 5, 5])
+    first = [proven(estimate(counts, method=method).model, "")[0] for method in ("mnl", "nearest")]
+    assert first[0] == "A model of 3 items: a multinomial logit."
+    assert first[1].endswith(" rankings.")

@@ -1,6 +1,7 @@
 """The pages in a real browser: they load, stay live, answer what if, and can be used by everybody."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -153,7 +154,9 @@ def test_an_outdated_answer_and_an_old_error_are_not_shown(see: Callable[..., Se
 
 
 def wait_for_held(page: Any, held: list[Any]) -> None:
+    limit = time.monotonic() + LONG
     while not held:
+        assert time.monotonic() < limit
         page.wait_for_timeout(20)
 
 

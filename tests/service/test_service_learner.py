@@ -86,6 +86,7 @@ def test_the_best_predictor_is_made_in_the_background(tmp_path: Path) -> None:
         opened.send("cafe", [TEA] * 3)
         one.step(at_once=True)  # learning does not wait
         assert facts(opened) == (75, 75)
+        assert opened.get("/cafe/certificate").json()["model"]["position"] == 75
         go_on.set()
         seen = []
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import ValidationError
 
-from rankstream.data.readers.sources.json_lines import Twice
+from rankstream.data.readers.sources.lines import Twice
 from rankstream.models.item_names import items_in
 from rankstream.service.http import events as answering
 from rankstream.service.http import guard, schemas
@@ -298,7 +298,8 @@ def test_listeners_are_counted_when_they_arrive(tmp_path: Path) -> None:
             async def receive() -> dict[str, Any]:
                 return {"type": "http.disconnect"}
 
-            async def send(_: Any) -> None:
+            async def send(message: Any) -> None:
+                assert message.get("status", 200) == 200  # browsers listen to no other
                 await asyncio.sleep(0)
 
             taken = opened.service.listeners

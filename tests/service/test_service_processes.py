@@ -71,6 +71,8 @@ def test_a_learner_that_cannot_be_started_is_tried_again(
     assert attempts[0] == 5
     assert sum("could not be started" in line for line in lines) == 4
     assert len(lines) <= 8
+    pauses = [json.loads(line)["seconds"] for line in lines if "restarting" in line]
+    assert pauses == pytest.approx([0.01, 0.02, 0.04, 0.08])
 
 
 def test_a_supervisor_that_never_started_anything_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +149,7 @@ def test_a_worker_that_cannot_be_started_says_so(monkeypatch: pytest.MonkeyPatch
 
 def test_a_learner_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        supervisor, "start", lambda *_, **__: subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        supervisor, "start", lambda *_, **__: subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     )
     watched = Supervisor(tmp_path)
     watched.begin()
@@ -159,7 +161,7 @@ def test_a_learner_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
 def test_the_learner_has_its_seconds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It saves while requests end: both together, and not one after the other, take less than ten seconds."""
     assert max(DRAIN, supervisor.SAVE_SECONDS) <= 8.0
-    sleeping = [sys.executable, "-c", "import time; time.sleep(30)"]
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
     monkeypatch.setattr(supervisor, "start", lambda *_, **__: subprocess.Popen(sleeping))
     watched = Supervisor(tmp_path)
     watched.begin()
@@ -257,7 +259,7 @@ def test_a_worker_that_dies_over_a_question_says_so(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_question_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
     monkeypatch.setattr(
         child, "start", lambda *_, **__: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     )

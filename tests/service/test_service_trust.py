@@ -5,7 +5,7 @@ import json
 import re
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +178,15 @@ def test_no_page_of_another_site_can_send_choices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "shop.example", "::"])
-def test_other_addresses_need_tokens(tmp_path: Path, host: str) -> None:
+def test_other_addresses_need_tokens(tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[str] = []
+    monkeypatch.setattr(running, "listening", lambda *given: nullcontext(given))
+    monkeypatch.setattr(running, "_serve", lambda *given: served.append(given[1]))
     with pytest.raises(ValueError, match="is open to others, and there are no tokens"):
         running.run(tmp_path / "shop", host, 0, Options(), lambda _: None)
+    tokens.create(tmp_path / "shop", ["cafe"], ["read"])
+    running.run(tmp_path / "shop", host, 0, Options(), lambda _: None)
+    assert served == [host]
 
 
 def test_nothing_is_said_that_is_not_for_everybody(

@@ -65,6 +65,19 @@ def test_evidence_is_added_up_record_by_record(ratios: list[float], cut: int, be
         assert detector.since == since
 
 
+def test_an_alarm_says_when_evidence_began_to_grow_fast(tmp_path: Path) -> None:
+    """Evidence that was a little above 0 for long is not when the market changed."""
+    detector = ChangeDetector(Assortments([("a", "b")]), threshold=6.0)
+    detector._log_ratio = np.array([0.0075, 1.0])
+    detector._score(np.zeros(200, dtype=np.int64))
+    detector.save(tmp_path / "detector.npz")
+    detector = ChangeDetector.load(tmp_path / "detector.npz")
+    detector._log_ratio = np.array([0.0075, 1.0])
+    detector._score(np.ones(9, dtype=np.int64))
+    detector._restart()
+    assert (detector.records, detector.alarms[0].since) == (205, 197)
+
+
 def test_records_are_scored_before_they_are_seen() -> None:
     detector = ChangeDetector(OFFERS, block=10, rounds=5)
     before = detector._log_ratio.copy()
@@ -132,6 +145,7 @@ def test_a_resumed_detector_equals_an_uninterrupted_one(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"half_life|threshold|epsilon|block|memory"):
         ChangeDetector(OFFERS, DetectorSettings(), **wrong)
+    assert DetectorSettings(half_life=0.5).half_life == 0.5
 
 
 def test_impossible_records_are_refused() -> None:

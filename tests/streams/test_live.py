@@ -14,6 +14,7 @@ from rankstream.solver.runs import Run
 from rankstream.streams.detector import DetectorSettings
 from rankstream.streams.files import checkpoint
 from rankstream.streams.live import Live, Record
+from rankstream.streams.live_settings import LiveSettings, RecordRules
 from rankstream.streams.runs import endless as playing
 from strategies import compiled_only
 
@@ -278,3 +279,11 @@ def test_files_of_other_kinds_are_explained(tmp_path: Path) -> None:
         checkpoint.write(path, [], damaged)
         with pytest.raises(ValueError, match="is a damaged checkpoint"):
             Live.load(path)
+
+
+def test_a_window_counts_whole_choices() -> None:
+    assert RecordRules(LiveSettings.of()).checked(Record(("tea", "pie"), "tea", 0.5)).times == 0.5
+    rules = RecordRules(LiveSettings.of(window=10))
+    assert rules.checked(Record(("tea", "pie"), "tea", 2.0)).times == 2.0
+    with pytest.raises(ValueError, match=r"its count 0.5 is not a whole number: a window counts whole choices"):
+        rules.checked(Record(("tea", "pie"), "tea", 0.5))

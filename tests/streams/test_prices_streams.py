@@ -24,7 +24,7 @@ from rankstream.streams import entropy_follower as served
 from rankstream.streams import pace
 from rankstream.streams.background import BackgroundLive, refreshed
 from rankstream.streams.record import RecordLevels
-from rankstream.streams.runs.departures import drop_offers
+from rankstream.streams.runs.growth import drop_offers
 
 KINDS: dict[str, dict[str, Any]] = {
     "all": {},

@@ -13,7 +13,7 @@ import strategies
 from rankstream import Assortments, Solver, distances, learners, oracles
 from rankstream.data.counts import Target
 from rankstream.streams.live import Live, Record
-from rankstream.streams.runs.offer_weights import reweigh
+from rankstream.streams.runs.endless import reweigh
 
 LEARNERS: dict[str, Any] = {
     "dual-averaging": learners.DualAveraging(),

@@ -81,7 +81,7 @@ def test_what_is_written_while_the_next_file_is_looked_for_is_read(path: Path, m
             write(path.with_name("choices.jsonl.1"), late.pop())
         return []
 
-    monkeypatch.setattr(source, "newer", newer)
+    monkeypatch.setattr(rotation, "newer", newer)
     assert reader.poll() == [3, 4]
 
 
@@ -246,3 +246,28 @@ def test_before_the_first_record_of_a_new_file_the_place_is_the_end_of_the_old_o
     assert next(reader.lines) is not None
     assert reader.source.place(before=True) == end
     assert reader.source.place().inode == path.stat().st_ino
+
+
+def test_neither_the_file_that_is_read_nor_a_link_to_the_source_is_newer(tmp_path: Path) -> None:
+    path, read, later = (tmp_path / name for name in ("log.jsonl", "log.jsonl.2", "log.jsonl.1"))
+    for number, file in enumerate((read, later, path)):
+        file.write_text("{}\n")
+        os.utime(file, (100.0 + number, 100.0 + number))
+    before = read.stat()
+    os.utime(read, (200.0, 200.0))  # it was still written to
+    os.link(path, tmp_path / "log.jsonl.3")
+    assert rotation.newer(path, before) == [later]
+
+
+def test_a_rotated_file_is_read_to_its_end_however_many_chunks_that_takes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "CHUNK_BYTES", 200)
+    write(path, *range(3, 60))
+    reader = Reader(path)
+    first = next(reader.lines)
+    assert first is not None
+    rename(path, 1)
+    write(path, 60, 61)
+    found = [json.loads(first.text)["id"], *reader.poll(), *reader.poll(), *reader.poll()]
+    assert found == list(range(1, 62))

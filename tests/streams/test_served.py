@@ -104,6 +104,49 @@ def test_the_certificate_is_the_distance_of_what_is_served_and_the_best_bound_of
     assert live.certificate.upper != pytest.approx(proven.upper, rel=1e-6)
 
 
+def test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Live(rounds=100)
+    live.observe(records(400))
+    live.dense.follow = lambda *_, **__: None  # type: ignore[method-assign]
+    new = [offer for offer in MARKET.test.offers if offer not in MARKET.assortments.offers][:3]
+    live.observe([Record(offer, offer[0], 9) for offer in new] + [Record(offer, offer[1], 1) for offer in new])
+    assert live.counts is not None
+    assert live.run is not None
+    options = live.certificate, live.run.solver.distance, live.counts
+
+    def sampled(*_: Any) -> None:
+        raise AssertionError("a certificate rests on samples")
+
+    monkeypatch.setattr(rs.EntropyModel, "draw_orders", sampled)
+    content = live.dense.to_content()
+    tilted = content | {"duals": [0.1 * number for number in range(len(content["duals"]))]}
+    del tilted["shares"]
+    follower = EntropyFollower.from_content(tilted, 0)
+    quick, exact = follower.certify(*options, max_states=0), follower.certify(*options)
+    offers, shares = live.counts.assortments, live.counts.frequencies()
+    weights = np.array(rs.distances.observation_weights(live.counts))[offers.owner]
+    squares = (weights * (follower.model.probabilities(offers) - shares)) ** 2
+    assert exact.upper == pytest.approx(float(np.sqrt(squares.sum())), rel=1e-9)
+    for offer in new:
+        at = list(offers.place(offer).values())
+        squares[at] = max(((weights[at] * (sure - shares[at])) ** 2 for sure in np.eye(len(at))), key=np.sum)
+    assert len(new) == 3
+    assert quick.lower == exact.lower
+    assert quick.upper == pytest.approx(float(np.sqrt(squares.sum())), rel=1e-9)
+    assert quick.upper > exact.upper
+    assert quick.gap == pytest.approx(quick.upper - quick.lower)
+
+
+def test_a_refreshed_model_is_taken_over_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Live(rounds=100)
+    live.observe(records(400))
+    content = live.dense.to_content()
+    monkeypatch.setattr(rs.EntropyModel, "_exact", None)
+    again = EntropyFollower.from_content(content, 0)
+    assert again.fit is not None
+    assert np.array_equal(again.fit.fitted, live.model.probabilities(again.fit.assortments))
+
+
 def test_new_items_are_asked_of_the_sparse_model_until_the_next_refresh() -> None:
     live = Live()
     live.observe(records(100))

@@ -12,7 +12,7 @@ import pytest
 
 import rankstream as rs
 from rankstream.streams.live import Live
-from rankstream.streams.sources.parser import LineReader
+from rankstream.streams.sources.parser import LineReader, record_from
 from shell import run, streaming
 from waits import wait_for
 
@@ -154,6 +154,8 @@ def test_what_is_offered_to_all_may_be_said_once() -> None:
     reader = LineReader("-", columns="offered=tea;pie")
     assert not reader.begin(b'{"chosen": "tea"}', "-")
     assert reader.record(b'{"chosen": "tea"}\n') == rs.Record(("tea", "pie"), "tea")
+    with pytest.raises(ValueError, match="it has no object: write"):
+        record_from([], {"offered": ["tea", "pie"]}, "nothing")
     with pytest.raises(ValueError, match="map 'ranking': JSON Lines only have offered, chosen, count, time"):
         LineReader("-", columns="ranking=x").begin(b"{", "-")
 

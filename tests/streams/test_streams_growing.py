@@ -17,7 +17,7 @@ from rankstream.data import simulate
 from rankstream.oracles import QuickOracle, SearchOracle
 from rankstream.streams import pace
 from rankstream.streams.pace import StreamPace
-from rankstream.streams.runs.departures import offers_to_keep
+from rankstream.streams.runs.growth import offers_to_keep
 
 KINDS: dict[str, dict[str, Any]] = {
     "all": {},
@@ -272,3 +272,12 @@ def test_a_pace_of_another_stream_is_refused() -> None:
         with pytest.raises(ValueError, match=r"pace|number of choices"):
             StreamPace.from_content({**content, **change}, 1, 0)
     assert StreamPace.from_content(None, 2, 9) == StreamPace(2, 9)
+
+
+def test_a_market_of_new_offers_begins_with_a_quick_oracle() -> None:
+    """If most of its choices came from new offers, more of them will come."""
+    offers = Assortments([range(start, start + 5) for start in range(20)])
+    oracles = [StreamPace().first_oracle(offers, 0, choices) for choices in (39, 40)]
+    assert [isinstance(oracle, QuickOracle) for oracle in oracles] == [True, False]
+    few = Assortments([("tea", "pie"), ("tea", "cake")])
+    assert not isinstance(StreamPace().first_oracle(few, 0, 2), QuickOracle)

@@ -11,7 +11,8 @@ from rankstream.data import simulate
 from rankstream.models.entropy import ensemble
 from rankstream.models.entropy.ensemble import FOLD_EM_STARTS, MAX_FOLD_STEPS, MIN_FIT_STEPS, fit_stack
 from rankstream.models.entropy.guides import HEAVY, MAX_ROUNDS, guides_for
-from rankstream.models.parametric.base import Climb, climb
+from rankstream.models.parametric.base import Climb
+from rankstream.models.parametric.latent_class import MixtureProblem
 from rankstream.models.parametric.price_logit import PricedProblem, fit_priced_class
 
 ITEMS, LEVELS = ("a", "b", "c", "d"), (1.0, 2.0, 3.0)
@@ -63,13 +64,15 @@ def test_a_priced_market_of_wild_counts_takes_few_steps(seed: int, monkeypatch: 
         work["evaluations"] += 1
         return cost(self, point)
 
-    def counted_climb(*given: Any) -> Climb:
-        end = climb(*given)
+    climb = MixtureProblem.climb
+
+    def counted_climb(self: MixtureProblem, *given: Any) -> Climb:
+        end = climb(self, *given)
         work["steps"] += end.steps
         return end
 
     monkeypatch.setattr(PricedProblem, "cost", counted_cost)
-    monkeypatch.setattr("rankstream.models.parametric.falling_demand.climb", counted_climb)
+    monkeypatch.setattr(MixtureProblem, "climb", counted_climb)
     live = Live(prices={item: list(LEVELS) for item in ITEMS})
     live.observe(batch)
     assert live.serves == "max-entropy"

@@ -4,6 +4,13 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+import numba.core.event
+
+from rankstream._core.watch import CompileTime, compile_time
+
+events: Any = numba.core.event
+events.Listener.register(CompileTime)
+events.register("numba:compiler_lock", compile_time)
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -33,7 +33,13 @@ def visible(text: str, keep: str = "\n") -> str:
     >>> print(visible("tea\x1b[31m\r, pie"))
     tea\x1b[31m\r, pie
     """
-    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+    escaped = "unicode_escape"
+    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else found[0].encode(escaped).decode(), text)
+
+
+def shown(name: Any) -> str:
+    """How a name reads in a line."""
+    return visible(str(name), keep="")
 
 
 def isolated(text: str) -> str:
@@ -52,10 +58,6 @@ def plural(number: float, noun: str) -> str:
     ('1 market', '1,200 choices', '2.5 choices')
     """
     return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
-
-
-def _written(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def console(stderr: bool = False) -> Console:
@@ -118,6 +120,14 @@ def print_json(content: Any) -> None:
         return
     sys.stdout.write(as_json(content) + "\n")
     sys.stdout.flush()
+
+
+def print_answer(as_json: bool, content: Any, text: str) -> None:
+    """Print an answer for programs or for people."""
+    if as_json:
+        print_json(content)
+    else:
+        print_plain(text)
 
 
 def _finite(content: Any) -> Any:

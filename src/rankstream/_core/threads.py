@@ -77,28 +77,15 @@ class Crew:
             other.result()
 
 
-class _Shared:
-    """The one pool of the process, and who uses it. A forked process starts anew: it has none of the threads."""
-
-    def __init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        self.lock = Lock()
-        self.size = 0
-        self.pool: ThreadPoolExecutor | None = None
-
-    def at_least(self, size: int) -> ThreadPoolExecutor:
-        if self.pool is None or self.size < size:
-            if self.pool is not None:
-                self.pool.shutdown()
-            self.size, self.pool = size, ThreadPoolExecutor(size, thread_name_prefix="rankstream")
-        return self.pool
+@cache
+def _lock(_process: int) -> Lock:
+    """Who holds it may use the pool; a forked process has one of its own, as it has none of the threads."""
+    return Lock()
 
 
-_shared = _Shared()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_shared.start)
+@cache
+def _pool(_process: int, size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="rankstream")
 
 
 @contextmanager
@@ -108,14 +95,14 @@ def crew(wanted: bool = True) -> Iterator[Crew]:
     >>> with crew() as threads:
     ...     threads.run(lambda task: None, 10)
     """
-    size = thread_count() if wanted else 1
-    if size == 1 or not _shared.lock.acquire(blocking=False):
+    size, process = thread_count() if wanted else 1, os.getpid()
+    if size == 1 or not _lock(process).acquire(blocking=False):
         yield Crew(1, None)
         return
     try:
-        yield Crew(size, _shared.at_least(size - 1))
+        yield Crew(size, _pool(process, size - 1))
     finally:
-        _shared.lock.release()
+        _lock(process).release()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
-from time import monotonic
-from typing import Protocol
+from time import monotonic, process_time, thread_time
+from typing import Any, ClassVar, Protocol
 
 
 class Progress(Protocol):
@@ -66,6 +66,37 @@ def seconds_left(watch: Watch, share: float = 1.0) -> float:
     """
     left = getattr(watch, "left", None)
     return float("inf") if left is None else float(left(share))
+
+
+class CompileTime(threading.local):
+    """The CPU seconds in which numba compiled or loaded kernels: ``compilation`` lets it hear of both ends."""
+
+    total: ClassVar = [0.0]
+    depth, began, seconds = 0, 0.0, 0.0
+
+    def notify(self, event: Any) -> None:
+        """As ``numba.core.event.Listener`` says; one kernel may compile another."""
+        if event.is_start:
+            self.began = self.began if self.depth else thread_time()
+            self.depth += 1
+        elif self.depth:
+            self.depth -= 1
+            took = 0.0 if self.depth else thread_time() - self.began
+            self.seconds += took
+            self.total[0] += took
+
+
+compile_time = CompileTime()
+
+
+def thread_seconds() -> float:
+    """CPU seconds of this thread without compilation: a budget buys the same whether or not kernels are cached."""
+    return thread_time() - compile_time.seconds
+
+
+def process_seconds() -> float:
+    """The same of all threads of the process."""
+    return process_time() - compile_time.total[0]
 
 
 @dataclass

@@ -45,7 +45,6 @@ class Certificate:
         The two errors of moving data in Theorem 1, where the true probabilities were given.
     mean_dual_lower : float or None
         What the mean dual alone proves: ``upper - mean_dual_lower`` is the saddle-point gap of equation (9).
-
     """
 
     upper: float
@@ -96,7 +95,6 @@ def certify(
     seen : array of bool, optional
         For every coordinate, whether its offer has data. Offers without are not part of the problem: neither the
         distance nor the dual counts them, which keeps the bound valid.
-
     """
     vertex, mean, played = sums.mean_vertex, sums.mean_frequencies, sums.mean_dual
     parts: Any = distance

@@ -41,10 +41,11 @@ def guaranteed_gap(
     of_norm : bool
         Whether to translate the bound for a smoothed or squared norm to the norm itself.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> guaranteed_gap("mirror-descent", "l2", offers, rounds=400)
     0.1
-
     """
     whole_number("rounds", rounds, least=1)
     form, player = learners.match(distance, learner, assortments, rounds)
@@ -87,10 +88,11 @@ def rounds_needed(
     most : int
         The most rounds to consider; if none of them guarantees ``epsilon``, a ValueError is raised.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> rounds_needed("mirror-descent", "l2", offers, epsilon=0.1)
     400
-
     """
     number_between("epsilon", epsilon, 1e-300)
 
@@ -169,9 +171,6 @@ def data_error_rate(decay: float | Literal["geometric"], power: float = 0.0) -> 
     """How fast the data error falls (Appendix C): as T^-exponent, and whether a factor log(T) comes on top.
 
     ``decay`` is r where |p_t - p| falls as t^-r, or "geometric"; ``power`` that of the averaging weights.
-
-    >>> data_error_rate(0.5), data_error_rate(1.0), data_error_rate(1.0, power=1.0)
-    ((0.5, False), (1.0, True), (1.0, False))
     """
     if decay == "geometric":
         return power + 1.0, False

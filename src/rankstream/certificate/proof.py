@@ -12,14 +12,11 @@ from rankstream._core.types import ROUNDING, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
-from rankstream.oracles.bounds.exclusions import Exclusions
 from rankstream.oracles.bounds.pool import Cut, CutPool
 from rankstream.oracles.bounds.rounds import PartRounds
 
 # tuned on other seeds than those of benchmarks/proofs.py
 MIN_WEIGHT_SHARE = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
-MAX_EXCLUSIONS = 1000  # sets that exclude at a time
-MIN_EXCESS = 1e-4  # by which they exceed 1
 CLIMB_PASSES = 10  # over all multipliers, between two looks for cuts
 MULTIPLIER_TOLERANCE = 1e-4  # relative: how near the multipliers come to their best before parts are looked into
 
@@ -27,11 +24,10 @@ MULTIPLIER_TOLERANCE = 1e-4  # relative: how near the multipliers come to their 
 class Proof:
     """A lower bound on the distance of any ranking model from the data, in a weighted Euclidean norm, that rises.
 
-    It keeps cuts, half-spaces that hold all models: those of sets of items whose events exclude each other
-    (``oracles.bounds.exclusions``), those of parts of the items around every offer (``oracles.bounds.rounds``), and
-    any that are added from outside. What the point nearest to the data that keeps all cuts is away from the data, no
-    model can avoid. Cuts know no order of the items: rankings that keep one are some of all, so the bound holds for
-    them, too.
+    It keeps cuts, half-spaces that hold all models: those of groups of offers and of parts of the items around every
+    offer (``oracles.bounds.rounds``), and any that are added from outside. What the point nearest to the data that
+    keeps all cuts is away from the data, no model can avoid. Cuts know no order of the items: rankings that keep one
+    are some of all, so the bound holds for them, too.
 
     Parameters
     ----------
@@ -44,6 +40,8 @@ class Proof:
     items : int
         The most items of a part; its table has 2^items numbers per item. 0: no parts.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> proof = Proof(offers, [0.5, 0.5, 0.0, 0.25, 0.75])
     >>> round(proof.advance(rounds=1), 3), proof.point.round(3)
@@ -51,7 +49,6 @@ class Proof:
     >>> proof.add([-1.0, 0.0, 0.0, 1.0, 0.0], 0.0)     # from an exact table: whoever takes tea there takes it here
     >>> round(proof.bound(), 3)
     0.231
-
     """
 
     def __init__(
@@ -76,7 +73,6 @@ class Proof:
         self._known: Vec = np.nan_to_num(target.frequencies)
         self._data: Vec = target.frequencies[self._places]
         self.pool = CutPool(self._offers, self._data, self._weights)
-        self._exclusions: Exclusions | None = None
         self._parts = PartRounds(self._offers, self._weights**2, whole_number("items", items))
         self._best, self.rounds, self.finished = 0.0, 0, False
         self._best_normal: Vec = np.zeros(self._data.size)
@@ -112,7 +108,7 @@ class Proof:
         return costs
 
     def add(self, normal: ArrayLike, least: float) -> None:
-        """Take in a cut from outside: <normal, x> >= least for every ranking model x of all offers.
+        """Take in a cut from outside: ``<normal, x> >= least`` for every ranking model x of all offers.
 
         ``least`` must be proven, as by an exact oracle, rounding included. Where offers do not count, their share of it
         is the most that it can be.
@@ -146,15 +142,13 @@ class Proof:
         return self.bound()
 
     def _round(self, until: float) -> bool:
-        """Add the worst sets that exclude, or the cuts of some parts once there are none; then improve the multipliers.
+        """Add the cuts of some parts once the multipliers are nearly the best; then improve these.
 
         False if there is no time for a part.
         """
-        if self._exclusions is None:
-            self._exclusions = Exclusions(self._offers)
         point = self.pool.point
-        cuts: list[Cut] | None = self._exclusions.violated(point, MAX_EXCLUSIONS, MIN_EXCESS)
-        if not cuts and self.pool.bound() >= (1.0 - MULTIPLIER_TOLERANCE) * self.pool.distance():
+        cuts: list[Cut] | None = []
+        if self.pool.bound() >= (1.0 - MULTIPLIER_TOLERANCE) * self.pool.distance():
             apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
             mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
             mass += 0.1 * float(mass.mean()) or 1.0  # the same for all as long as the point is the data
@@ -214,7 +208,7 @@ def fit_bound(
     Parameters
     ----------
     assortments, frequencies, weights, items : as for ``Proof``
-        The offers, the data, what offers count, and the size of parts; with 0 items, cuts by sets that exclude alone.
+        The offers, the data, what offers count, and the size of parts.
     upper : float
         The distance of the model at hand, in the same norm.
     budget : float
@@ -224,11 +218,12 @@ def fit_bound(
     enough : float
         The part of ``upper`` at which it stops, from 0 to 1.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> bound = fit_bound(offers, [0.5, 0.5, 0.0, 0.25, 0.75], upper=0.4)
     >>> round(bound.lower, 3), round(bound.ratio, 2)
     (0.231, 0.58)
-
     """
     most = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
     number_between("upper", upper, 0.0)

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rankstream._core.terminal import visible
 from rankstream._core.version import VERSION
+from rankstream.cli.options import OPTIONS_HEADING, shell_words
 
 COMMANDS = (
     *("demo", "open", "fit", "predict", "show", "plot", "decide", "report"),
@@ -37,7 +38,14 @@ INTERRUPTED_CODE = 130  # what typer makes of Ctrl-C
 
 
 class ShellCommand(TyperCommand):
-    """A command whose help shows options in groups."""
+    """A command whose help shows options in groups; help that does not fit beside an option is in the docstring."""
+
+    def __init__(self, *words: Any, **more: Any) -> None:
+        text, _, listed = (more["help"] or "").partition(OPTIONS_HEADING)
+        about = dict(line.split(": ", 1) for line in listed.replace("\n    ", " ").splitlines())
+        for one in more["params"]:
+            one.help = one.help or about.get(one.name)
+        super().__init__(*words, **more | {"help": text})
 
     def get_params(self, ctx: Any) -> Any:
         """The options and arguments."""
@@ -131,7 +139,5 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _leave(sentence: str, code: int) -> None:
-    from rankstream.cli.options import shell_words
-
     typer.echo(f"rankstream: {visible(shell_words(sentence), keep='')}", err=True)
     sys.exit(code)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rankstream._core.terminal import progress
-from rankstream.cli.options import Data, ReadingOptions, choice, print_answer, reading_options
+from rankstream._core.terminal import print_answer, progress
+from rankstream.cli.options import Data, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.observations import Holdout
@@ -17,21 +17,11 @@ if TYPE_CHECKING:
 def compare(
     data: Data,
     models: Annotated[str, typer.Option(help="Models to compare, separated by commas (default: all).")] = "",
-    holdout: Annotated[
-        str,
-        choice(
-            "What to leave out for the test: whole offers, single choices, or later rows.",
-            "assortments",
-            "choices",
-            "time",
-        ),
-    ] = "assortments",
+    holdout: Annotated[str, choice("assortments", "choices", "time")] = "assortments",
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for folds and starting points.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a log-likelihood of -inf becomes null.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also save a chart of the differences (.png, .svg, .pdf or .jpg).")
-    ] = None,
+    plot: Path | None = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -40,6 +30,10 @@ def compare(
     Every model predicts choices that were held out; significant differences are marked.
 
     Example: rankstream compare choices.csv --folds 5
+
+    Options:
+    holdout: What to leave out for the test: whole offers, single choices, or later rows.
+    plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture
     from rankstream.evaluate.compare import compare as compare_models
@@ -58,11 +52,10 @@ def compare(
 
 def draw_differences(found: "Comparison", path: Path) -> None:
     """The differences between the models as a picture; its format follows from the name."""
-    from matplotlib.figure import Figure
-
     from rankstream import plots
     from rankstream._core.files import save_picture
+    from rankstream.cli.pictures import new_figure
 
-    figure = Figure(figsize=(7, 1.4 + 0.45 * len(found.rows)), layout="constrained")
+    figure = new_figure(7, 1.4 + 0.45 * len(found.rows))
     plots.comparison(found, figure.subplots())
     save_picture(figure, path)

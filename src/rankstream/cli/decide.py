@@ -1,14 +1,15 @@
 """The command ``rankstream decide``: which offer to make, by a saved model and a table of items."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_note, print_plain, progress
+from rankstream._core.terminal import print_answer, print_note, progress
+from rankstream._core.watch import process_seconds
 from rankstream.cli.items import Items, read_items, word_pairs
 from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
@@ -17,8 +18,6 @@ from rankstream.models.item_names import all_names, named_constraints, offer_in
 from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rankstream._core.watch import Watch
     from rankstream.data.readers import Reading
     from rankstream.decide.decision import Decision
@@ -35,61 +34,25 @@ TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0
 @reading_options()
 def decide(
     model: ModelFile,
-    margins: Annotated[
-        Path,
-        typer.Option(help="CSV table of items with the columns item and margin, or item, unit_cost and price."),
-    ],
+    margins: Annotated[Path, typer.Option()],
     at_most: Annotated[int | None, typer.Option(min=0, help="Maximum number of items in the offer.")] = None,
     at_least: Annotated[int | None, typer.Option(min=0, help="Minimum number of items in the offer.")] = None,
     must: Annotated[list[str] | None, typer.Option(help="Item that must be offered; repeat for several.")] = None,
     never: Annotated[list[str] | None, typer.Option(help="Item that must not be offered; repeat for several.")] = None,
-    requires: Annotated[
-        list[str] | None, typer.Option(help='"cream:tea" offers cream only with tea; repeat for several.')
-    ] = None,
-    excludes: Annotated[
-        list[str] | None, typer.Option(help='"tea:cake" never offers both; repeat for several.')
-    ] = None,
-    capacity: Annotated[
-        float | None, typer.Option(min=0.0, help="Total shelf space; the table of items needs a column space.")
-    ] = None,
-    ladder: Annotated[
-        list[str] | None, typer.Option(help='"small:large" never prices small above large; repeat for several.')
-    ] = None,
-    present: Annotated[
-        str | None,
-        typer.Option(
-            help='What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last '
-            "four weeks, which is the default where the choices are known."
-        ),
-    ] = None,
+    requires: list[str] | None = None,
+    excludes: list[str] | None = None,
+    capacity: Annotated[float | None, typer.Option(min=0.0)] = None,
+    ladder: list[str] | None = None,
+    present: str | None = None,
     changes: Annotated[int | None, typer.Option(min=0, help="Maximum number of items to add, drop or reprice.")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Choices the model was fitted to (default: the file the model remembers)."),
-    ] = None,
-    interval: Annotated[
-        bool,
-        typer.Option("--interval/--no-interval", help="Compute intervals by refitting the model to resampled choices."),
-    ] = True,
+    data: Path | None = None,
+    interval: Annotated[bool, typer.Option("--interval/--no-interval")] = True,
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
-    safe: Annotated[
-        bool, typer.Option("--safe", help="Also find the offer with the best worst case (needs --data).")
-    ] = False,
-    next_one: Annotated[
-        bool,
-        typer.Option("--next", help="Suggest the offer to try next instead, to learn while earning (needs --data)."),
-    ] = False,
-    how: Annotated[
-        str, choice("With --next: how to balance learning and earning.", "thompson", "greedy", "ucb")
-    ] = "thompson",
+    safe: Annotated[bool, typer.Option("--safe")] = False,
+    next_one: Annotated[bool, typer.Option("--next")] = False,
+    how: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
-    budget: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            help="CPU seconds for the whole command. Ctrl-C stops it with the best offer so far.",
-        ),
-    ] = 60.0,
+    budget: Annotated[float, typer.Option(min=0.0)] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
@@ -99,10 +62,26 @@ def decide(
     """Find the offer that earns most, and what it earns.
 
     Example: rankstream decide model.json --margins items.csv --at-most 6
+
+    Options:
+    margins: CSV table of items with the columns item and margin, or item, unit_cost and price.
+    requires: "cream:tea" offers cream only with tea; repeat for several.
+    excludes: "tea:cake" never offers both; repeat for several.
+    capacity: Total shelf space; the table of items needs a column space.
+    ladder: "small:large" never prices small above large; repeat for several.
+    present: What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last
+        four weeks, which is the default where the choices are known.
+    data: Choices the model was fitted to (default: that file, if it is beside the model).
+    interval: Compute intervals by refitting the model to resampled choices.
+    safe: Also find the offer with the best worst case (needs --data).
+    next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
+    how: With --next: how to balance learning and earning.
+    budget: CPU seconds for the whole command, without starting and compiling; in a folder, for each market. Ctrl-C
+        stops it with the best offer so far.
     """
     from rankstream.models.files import load_model
 
-    began = process_time()
+    began, level = process_seconds(), 0.95 if interval else None
     if safe and next_one:
         raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
@@ -114,9 +93,12 @@ def decide(
         refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
 
         def choices(loaded: Any) -> Any:
-            return reading.as_fitted(loaded).read(data).counts if data is not None and interval else None
+            with suppress(*() if data else (ValueError, OSError)):  # the folder of an earlier version has none
+                return reading.as_fitted(loaded).read(data or model).counts
+            return None
 
-        decide_markets(model, margins, partial(constraints, asked=asked), choices, budget, seed, as_json)
+        given: dict[str, Any] = {"budget": budget, "seed": seed, "interval": level}
+        decide_markets(model, margins, partial(constraints, asked=asked), choices, currency, as_json, **given)
         return
     if plot is not None:
         from rankstream._core.files import check_picture  # brings everything that can be drawn
@@ -131,7 +113,7 @@ def decide(
     counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
     said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
-    budget = max(MIN_SEARCH_PART * budget, budget - (process_time() - began))
+    budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))
     with progress_watch() as watch:
         if next_one:
             from rankstream.decide.next import next_offer
@@ -147,7 +129,7 @@ def decide(
 
             found = best_offer(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
-                interval=0.95 if interval else None, **said,
+                interval=level, **said,
             )  # fmt: skip
             if counts is not None and interval and found.interval is None:
                 print_note("No intervals: the refits did not finish in time. Allow more with --budget.")
@@ -253,40 +235,31 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     """Print a decision, a safe offer or the next offer, after the warnings about the model's fit."""
     from rankstream.decide.decision import Decision, Units, change_lines, explanation, named, summary
 
-    if as_json:
-        print_json({**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))})
-        return
-    for line in map(shell_words, warning_lines(about)):
-        print_plain(line)
+    lines, units = [shell_words(line) for line in warning_lines(about)], Units(currency=currency)
     if interval_words(about) != interval_words({}) and getattr(found, "interval", None) is not None:
-        print_plain(f"In brackets: {interval_words(about)}.")
-    if not isinstance(found, Decision):
-        print_plain(str(found))
-        return
-    units = Units(currency=currency)
-    for line in (*change_lines(found, units), *([""] if change_lines(found, units) else []), *summary(found, units)):
-        print_plain(line)
-    for runner in found.runners_up[1:]:
-        print_plain(f"  {units.amount(runner.value)}  {named(runner.offer)}")
-    print_plain("")
-    for line in explanation(found, units)[1:]:
-        print_plain(line)
-    sizes = found.by_size if found.knows_sizes else {}
-    if len(sizes) > 1:
+        lines.append(f"In brackets: {interval_words(about)}.")
+    if isinstance(found, Decision):
+        changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
+        lines += [*changes, *([""] if changes else []), *summary(found, units)]
+        lines += [f"  {units.amount(runner.value)}  {named(runner.offer)}" for runner in found.runners_up[1:]]
+        lines += ["", *explanation(found, units)[1:]]
         values = ", ".join(f"{size}: {units.customers * value:.4g}" for size, value in sizes.items())
-        print_plain(f"\nBest value by number of items: {values}.")
+        lines += [f"\nBest value by number of items: {values}."] if len(sizes) > 1 else []
+    else:
+        lines.append(str(found))
+    content = {**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))}
+    print_answer(as_json, content, "\n".join(lines))
 
 
 def draw(found: "Decision", path: Path) -> None:
     """Value by size, and the offer against its runners-up, as a picture."""
-    from matplotlib.figure import Figure
-
     from rankstream._core.files import save_picture
+    from rankstream.cli.pictures import new_figure
     from rankstream.plots.decisions import runners_up, value_by_size
 
     if found is None:
         raise ValueError("There is nothing to draw without data: leave out --plot.")
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = new_figure(11, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
     value_by_size(found, left)
     runners_up(found, right)

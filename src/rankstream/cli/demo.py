@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from rankstream._core.files import write_whole
-from rankstream._core.terminal import print_json
+from rankstream._core.terminal import console as make_console
+from rankstream._core.terminal import print_json, progress
 from rankstream._core.watch import interrupts
 from rankstream.cli.options import AsJson
+from rankstream.cli.pictures import new_figure
 from rankstream.reports.origin import certificate_words
 
 if TYPE_CHECKING:
-    from rankstream._core.types import Vec
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.simulate import Market
     from rankstream.estimation.estimate import Estimate
@@ -54,7 +54,7 @@ def demo(
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: give a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
-    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
+    console = make_console(stderr=as_json)
     market = simulate.market(seed, items=ITEMS, unseen=True)
     with interrupts() as asked:
         console.print(
@@ -62,12 +62,14 @@ def demo(
             f"offers: 2,000 choices to start with, then {per_round:,} per round."
         )
         estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
-    print_summary(console, market, estimate)
+    content = describe(market, estimate)
+    print_summary(console, content, estimate.model)
     files = save_all(market, estimate, counts, out)
-    console.print(f"\nSaved {files['model']} and {files['picture']}.")
-    console.print("To write a report about it: " + page_words(files, out))
+    words = ["report", files["model"], "--data", files["data"], "--margins", files["items"], "-o", out / "report.html"]
+    console.print(f"\nSaved {files['model']} and {files['chart']}.")
+    console.print(f"To write a report about it: rankstream {' '.join(quote(str(word)) for word in words)}")
     if as_json:
-        print_json(describe(market, estimate) | files)
+        print_json(content | files)
 
 
 def watch(
@@ -83,15 +85,12 @@ def watch(
     solver = make_solver(market.assortments, "l2", "mirror-descent", None, "random", max_rounds, market.seed)
     run = Run(solver, tolerance, certify_every=10)
     gap = "-"
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("waiting for the first choices", total=None)
+    with progress("waiting for the first choices") as tell:
         for _, counts in zip(range(max_rounds), market.stream(per_round), strict=False):
             done = run.advance(counts)
             row = run.last
             gap = gap if isnan(row["gap"]) else f"{row['gap']:.4f}"
-            bar.update(task, description=COLUMNS.format(round=run.state.round, shown=gap, **row))
+            tell(COLUMNS.format(round=run.state.round, shown=gap, **row), 0.0)
             if done or asked:
                 break
     if asked:
@@ -100,14 +99,23 @@ def watch(
 
 
 def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: Path) -> dict[str, str]:
-    """Write the model, a picture, the choices, and what items earn; the names of the files."""
-    names = {"model": "model.json", "picture": "demo.png", "data": "choices.csv", "items": "items.csv"}
+    """Write the model, a chart, the choices, and what items earn; the names of the files."""
+    from rankstream import plots
+    from rankstream._core.files import save_picture
+
+    names = {"model": "model.json", "chart": "demo.png", "data": "choices.csv", "items": "items.csv"}
     files = {what: out / name for what, name in names.items()}
     proof, number = estimate.certificate, float(counts.observations)
     certificate = {"distance": proof.upper, "proven_least_distance": proof.lower, "gap": proof.gap, "norm": "l2"}
     about = {"certificate": certificate, "choices": number, "data": {"file": str(files["data"])}}
     estimate.model.note(**about).save(files["model"])
-    draw(market, estimate, files["picture"])
+    figure = new_figure(10, 4.2)
+    left, right = figure.subplots(1, 2)
+    plots.convergence(estimate, left)
+    plots.predicted_against_true(
+        estimate.model.probabilities(market.test), market.truth.probabilities(market.test), right
+    )
+    save_picture(figure, files["chart"])
     rows = zip(counts.assortments.owner.tolist(), counts.tallies.tolist(), strict=True)
     items = [item for offer in counts.assortments.offers for item in offer]
     lines = [
@@ -121,66 +129,41 @@ def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: P
     return {what: str(path) for what, path in files.items()}
 
 
-def page_words(files: dict[str, str], out: Path) -> str:
-    """The command that makes a page of all this."""
-    words = ["rankstream", "report", files["model"], "--data", files["data"], "--margins", files["items"], "-o"]
-    return " ".join(map(quote, [*words, str(out / "report.html")]))
-
-
-def unseen(market: "Market", estimate: "Found") -> "tuple[Vec, Vec]":
-    """The shares of an offer that nobody has seen, predicted and true."""
+def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
+    """The result as JSON."""
     from rankstream.data.assortments import Assortments
 
-    offer = Assortments([NEVER_OFFERED])
-    return estimate.model.probabilities(offer), market.truth.probabilities(offer)
-
-
-def print_summary(console: Console, market: "Market", estimate: "Found") -> None:
-    """The result, in plain lines."""
-    history, certificate = estimate.history, estimate.certificate
-    console.print(
-        f"\n{'Converged' if estimate.converged else 'Stopped'} after {estimate.rounds} rounds and "
-        f"{int(history.observations[-1]):,} choices: {len(estimate.model.weights)} rankings, mean absolute error "
-        f"{history.mae[-1]:.5f}.\n{certificate_words(certificate.upper, certificate.lower, certificate.gap, 'l2')}."
-    )
-    console.print("\nThe ten most frequent rankings:")
-    for line in estimate.model.describe(10):
-        console.print(f"  {line}")
-    console.print(f"\nAn offer that is not in the data, {', '.join(NEVER_OFFERED)}:")
-    console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
-    for item, predicted, share in zip(NEVER_OFFERED, *unseen(market, estimate), strict=True):
-        console.print(f"  {item:<10}{100 * predicted:>8.1f} %{100 * share:>6.1f} %")
-
-
-def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
-    """The same as JSON."""
-    shares = dict(zip(("predicted", "true"), unseen(market, estimate), strict=True))
+    offer, proof = Assortments([NEVER_OFFERED]), estimate.certificate
+    models: dict[str, Any] = {"predicted": estimate.model, "true": market.truth}
     return {
         "converged": bool(estimate.converged),
         "rounds": estimate.rounds,
         "choices": int(estimate.history.observations[-1]),
         "mean_absolute_error": float(estimate.history.mae[-1]),
-        "distance": estimate.certificate.upper,
-        "proven_least_distance": estimate.certificate.lower,
-        "gap": estimate.certificate.gap,
+        "distance": proof.upper,
+        "proven_least_distance": proof.lower,
+        "gap": proof.gap,
         "rankings": len(estimate.model.weights),
-        "unseen_offer": {name: dict(zip(NEVER_OFFERED, found.tolist(), strict=True)) for name, found in shares.items()},
+        "unseen_offer": {
+            name: dict(zip(NEVER_OFFERED, model.probabilities(offer).tolist(), strict=True))
+            for name, model in models.items()
+        },
     }
 
 
-def draw(market: "Market", estimate: "Found", path: Path) -> None:
-    """One figure of two panels."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-    from rankstream._core.files import save_picture
-
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    plots.convergence(estimate, left)
-    plots.predicted_against_true(
-        estimate.model.probabilities(market.test), market.truth.probabilities(market.test), right
+def print_summary(console: Console, content: dict[str, Any], model: "RankingModel") -> None:
+    """The same in plain lines."""
+    proof = certificate_words(content["distance"], content["proven_least_distance"], content["gap"], "l2")
+    console.print(
+        f"\n{'Converged' if content['converged'] else 'Stopped'} after {content['rounds']} rounds and "
+        f"{content['choices']:,} choices: {content['rankings']} rankings, mean absolute error "
+        f"{content['mean_absolute_error']:.5f}.\n{proof}."
     )
-    save_picture(figure, path)
+    console.print("\nThe ten most frequent rankings:")
+    for line in model.describe(10):
+        console.print(f"  {line}")
+    console.print(f"\nAn offer that is not in the data, {', '.join(NEVER_OFFERED)}:")
+    console.print(f"  {'':<10}{'predicted':>10}{'true':>8}")
+    shares = content["unseen_offer"]
+    for item in NEVER_OFFERED:
+        console.print(f"  {item:<10}{100 * shares['predicted'][item]:>8.1f} %{100 * shares['true'][item]:>6.1f} %")

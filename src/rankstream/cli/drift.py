@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rankstream._core.terminal import plural, print_note
+from rankstream._core.terminal import plural, print_answer, print_note, shown
 from rankstream.cli.markets import MarketOption, market_files, run_each
-from rankstream.cli.model_answers import joined, read_offers, require_drawn, shown
-from rankstream.cli.options import AsJson, ReadingOptions, choice, print_answer, reading_options
+from rankstream.cli.model_answers import joined, read_offers, require_drawn
+from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.drift import Control, DriftReport
     from rankstream.data.item_changes import ItemMovement
-    from rankstream.evaluate.customer_types import TypeChange, TypeChanges
     from rankstream.models.files import Model
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
@@ -27,41 +26,18 @@ MOST_ITEMS = 100
 
 @reading_options(without=("outside_share",))
 def drift(
-    before: Annotated[
-        Path, typer.Argument(help="Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.")
-    ],
+    before: Path,
     after: Annotated[Path | None, typer.Argument(help="A second file of the same kind, for a later period.")] = None,
-    at: Annotated[
-        str | None, typer.Option(help="Instead of a second file: split the choices at this time, such as 2024-05-16.")
-    ] = None,
+    at: str | None = None,
     level: Annotated[float, typer.Option(help="With choices: false-alarm rate.")] = 0.05,
-    control: Annotated[
-        str,
-        choice(
-            "With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their share.",
-            "holm",
-            "fdr",
-        ),
-    ] = "holm",
-    by_offer: Annotated[
-        bool, typer.Option("--by-offer", help="With choices: also list offers that changed, appeared or disappeared.")
-    ] = False,
-    least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="With models: smallest change of a share to report.")
-    ] = 0.01,
-    offers: Annotated[
-        Path | None,
-        typer.Option(help="With models: a file of offers; customers who choose alike form a type."),
-    ] = None,
+    control: Annotated[str, choice("holm", "fdr")] = "holm",
+    by_offer: Annotated[bool, typer.Option("--by-offer")] = False,
+    least: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.01,
+    offers: Path | None = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
-    seed: Annotated[
-        int, typer.Option(min=0, help="With --offers: random seed for rankings sampled from max-entropy models.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
-    by: Annotated[
-        str | None,
-        typer.Option(help="With choices: column of markets to compare one by one, such as store."),
-    ] = None,
+    by: str | None = None,
     market: MarketOption = None,
     *,
     reading: ReadingOptions,
@@ -71,6 +47,17 @@ def drift(
     Two folders of 'fit --by' are compared market by market.
 
     Example: rankstream drift may.csv june.csv
+
+    Options:
+    before: Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.
+    at: Instead of a second file: split the choices at this time, such as 2024-05-16.
+    control: With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their
+        share.
+    by_offer: With choices: also list offers that changed, appeared or disappeared.
+    least: With models: smallest change of a share to report.
+    offers: With models: a file of offers; customers who choose alike form a type.
+    seed: With --offers: random seed for rankings sampled from max-entropy models.
+    by: With choices: column of markets to compare one by one, such as store.
     """
     from rankstream.data.drift import drift_report
     from rankstream.models.files import load_model
@@ -160,8 +147,14 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
     import numpy as np
 
     from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers.groups import PERIODS
 
-    period, start = _beginning(at)
+    for form, name in TIMES.items():
+        with suppress(ValueError):
+            start, period = datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[name]), name
+            break
+    else:
+        raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
     found = reading.read(path, by=by, period=period)
     parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
@@ -177,16 +170,6 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
         offers = found.counts.assortments
         parts.append({names: ChoiceCounts(offers, np.sum(own, axis=0)) for names, own in tallies.items()})
     return parts
-
-
-def _beginning(at: str) -> tuple[str, str]:
-    """What kind of period a time begins, and what that one is called among its kind."""
-    from rankstream.data.readers.groups import PERIODS
-
-    for form, period in TIMES.items():
-        with suppress(ValueError):
-            return period, datetime.strptime(at.strip().replace("T", " "), form).strftime(PERIODS[period])
-    raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
@@ -247,15 +230,8 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
         "least": least,
         "only_before": [str(item) for item in before.items if item not in known[1]],
         "only_after": [str(item) for item in after.items if item not in known[0]],
-        **_lists(found),
+        **found.to_json(),
     }
-
-
-def _lists(found: "TypeChanges") -> dict[str, Any]:
-    def one(change: "TypeChange") -> dict[str, Any]:
-        return {"ranking": [str(item) for item in change.ranking], "before": change.before, "after": change.after}
-
-    return {word: [one(change) for change in getattr(found, word)] for word in WORDS}
 
 
 def text_of_models(content: dict[str, Any], top: int) -> str:

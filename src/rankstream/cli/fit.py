@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.files import check_target
-from rankstream._core.terminal import as_time, print_note, progress
-from rankstream.cli.model_answers import shown
+from rankstream._core.terminal import as_time, print_answer, print_note, progress, shown
+from rankstream.cli.model_answers import describe_levels, levels_line
 from rankstream.cli.options import (
+    REMEMBERED,
+    SALES,
     AsJson,
     Data,
     ReadingOptions,
     choice,
-    print_answer,
     reading_options,
     shell_words,
     unused_columns,
 )
-from rankstream.cli.price_levels import describe_levels, levels_line
 from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
 
@@ -43,67 +43,20 @@ TIME_SLICES = 8  # of the records by time, to look for a change
 @reading_options(without=("outside_share",))
 def fit(
     data: Data,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Output file (default: model.json); with --by, output folder (default: models)."
-        ),
-    ] = None,
-    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate; "
-            "nearest and primal-dual after 600 s, or 60 s with very many items.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="The same limit in wall-clock seconds. The result then depends on how busy the machine is."
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle, "
-            "certified gap for nearest, mean absolute error for primal-dual.",
-        ),
-    ] = None,
-    no_errors: Annotated[
-        bool,
-        typer.Option("--no-errors", help="Do not store standard errors: a little faster, but 'show' has no intervals."),
-    ] = False,
-    offer: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel="Model",
-            help="With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).",
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
+    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
+    budget: Annotated[float | None, typer.Option(min=0.0)] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
+    tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
+    no_errors: Annotated[bool, typer.Option("--no-errors")] = False,
+    offer: Annotated[str | None, typer.Option(rich_help_panel="Model")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
     as_json: AsJson = False,
-    outside_share: Annotated[
-        str | None,
-        typer.Option(
-            help="Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it "
-            "matters."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Ignore choices before this time, such as 2024-05-16 (needs a time column).")
-    ] = None,
-    half_life: Annotated[
-        str | None, typer.Option(help="Count older choices less: with 30d, half after 30 days (needs a time column).")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Fit one model for each value of these columns, such as store,category.")
-    ] = None,
-    pool: Annotated[
-        bool, typer.Option("--pool/--no-pool", help="With --by: let small markets borrow strength from the others.")
-    ] = True,
+    outside_share: str | None = None,
+    since: str | None = None,
+    half_life: str | None = None,
+    by: str | None = None,
+    pool: Annotated[bool, typer.Option("--pool/--no-pool")] = True,
     jobs: Annotated[int, typer.Option(help="With --by: number of parallel processes; -1 for one per CPU.")] = -1,
     *,
     reading: ReadingOptions,
@@ -111,6 +64,22 @@ def fit(
     """Estimate a model from a file of choices, and save it.
 
     Example: rankstream fit choices.csv -o model.json
+
+    Options:
+    out: Output file (default: model.json); with --by, output folder (default: models).
+    budget: CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate;
+        nearest and primal-dual after 600 s, or 60 s with very many items.
+    timeout: The same limit in wall-clock seconds. The result then depends on how busy the machine is.
+    tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
+        certified gap for nearest, mean absolute error for primal-dual.
+    no_errors: Do not store standard errors: a little faster, but 'show' has no intervals.
+    offer: With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
+    outside_share: Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it
+        matters.
+    since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
+    half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
+    by: Fit one model for each value of these columns, such as store,category.
+    pool: With --by: let small markets borrow strength from the others.
     """
     from rankstream.estimation.budget import fit_within
     from rankstream.estimation.misfit import noise_distance
@@ -124,11 +93,14 @@ def fit(
             "many markets",
             given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout},
         )
-        share = shares[0] if shares else None
-        fit_markets(data, by or "", out or Path("models"), method, seed, pool, jobs, share, reading, as_json)
+        said = replace(reading, outside_share=shares[0] if shares else None)
+        how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
+        fit_markets(data, by or "", said, as_json, **how)
         return
     out = out or Path("model.json")
-    check_options(out, offer, shares)
+    check_target(out, "the model with --out")
+    if offer is not None and len(shares) < 2:
+        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
     whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
@@ -159,13 +131,6 @@ def fit(
     print_answer(as_json, content, as_text(content))
     if content["changed"] is not None:
         print_note(content["changed"]["sentence"])
-
-
-def check_options(out: Path, offer: str | None, shares: list[float]) -> None:
-    """Refuse what would fail only after the work is done."""
-    check_target(out, "the model with --out")
-    if offer is not None and len(shares) < 2:
-        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
 
 
 def as_shares(text: str | None) -> list[float]:
@@ -254,6 +219,7 @@ def origin(
     """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
     from rankstream._core.version import VERSION
 
+    given = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
     return {
         "method": best.method.name,
         "seed": seed,
@@ -265,7 +231,7 @@ def origin(
             "records": whole.rows,
             "format": whole.format,
         },
-        "reading": reading.to_note(),
+        "reading": {name: said for name, said in given.items() if name in REMEMBERED or said is not None},
         "times": None if whole.times is None else [as_time(time) for time in whole.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
         "unused": content["unused"],

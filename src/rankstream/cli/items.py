@@ -1,6 +1,7 @@
 """A table of items as people keep it: what each earns, costs and fills."""
 
 import csv
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rankstream.models.item_names import find_item
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from rankstream._core.types import Label
 
 COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")

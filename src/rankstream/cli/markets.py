@@ -3,7 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +12,9 @@ from urllib.parse import quote
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from rankstream._core.terminal import headed, plural, print_json, print_note, print_plain, progress
+from rankstream._core.terminal import headed, plural, print_answer, print_json, print_note, print_plain, progress, shown
 from rankstream.cli.items import Items, read_items
-from rankstream.cli.model_answers import shown
-from rankstream.cli.options import levels_in, shell_words, unused_columns, with_options
+from rankstream.cli.options import shell_words, unused_columns, with_options
 from rankstream.models.fit_warnings import fit_warnings
 from rankstream.models.item_names import all_names
 from rankstream.reports.origin import warning_lines
@@ -40,43 +39,28 @@ def refuse(what: str, given: dict[str, Any]) -> None:
             raise ValueError(f"{option} does not work with {what}: leave it out.")
 
 
-def fit_markets(
-    data: Path,
-    by: str,
-    out: Path,
-    method: str,
-    seed: int,
-    pool: bool,
-    jobs: int,
-    share: float | None,
-    reading: "ReadingOptions",
-    as_json: bool,
-) -> None:
-    """Estimate a model for every market, and say what became of them."""
+def fit_markets(data: Path, by: str, reading: "ReadingOptions", as_json: bool, **how: Any) -> None:
+    """Estimate a model for every market as ``estimate_many`` is told to, and say what became of them."""
     from rankstream.data.readers.options import ReadOptions
     from rankstream.estimation.many.run import estimate_many
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
     taken = {field.name for field in fields(ReadOptions)}
-    options = {name: value for name, value in vars(reading).items() if name in taken} | {"outside_share": share}
-    options |= {"prices": reading.price_columns, "price_levels": levels_in(reading.price_levels)}
+    options = {name: value for name, value in reading.arguments().items() if name in taken}
     columns, source, account = [name.strip() for name in by.split(",") if name], data, None
     if reading.stock is not None:
-        source, account = _counted_sales(data, columns, replace(reading, outside_share=share))
+        source, account = _counted_sales(data, columns, reading)
         columns, options = list(source.by), {}
     try:
-        markets = estimate_many(source, columns, method, jobs, out, pool, seed, on_error=reading.on_error, **options)
+        markets = estimate_many(source, columns, on_error=reading.on_error, **how, **options)
     except KeyboardInterrupt:
-        print_note(f"Finished markets are in {out}: run the same command again to continue.")
+        print_note(f"Finished markets are in {how['out']}: run the same command again to continue.")
         raise
     content = describe(markets, unused_columns(markets.tallies, as_json))
     if account is not None:
         content["account"] = account.to_json()
         print_note(shell_words(account.summary()))
-    if as_json:
-        print_json(content)
-    else:
-        _print_fit(content)
+    print_answer(as_json, content, as_text(content))
     if content["failed"]:
         raise typer.Exit(1 if any(row.status == "done" for row in markets.rows) else 2)
 
@@ -87,9 +71,11 @@ def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tup
     from rankstream.data.readers.sales.join import SalesRules
     from rankstream.data.readers.sales.shop import open_shop
 
-    given, problems = reading.sales_options(), Problems("skip")
-    rules = SalesRules(given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=reading.on_error)
-    tables = {"receipts": data, "stock": reading.stock, "visits": reading.visits, "prices": reading.price_list}
+    given, problems = reading.arguments(), Problems("skip")
+    rules = SalesRules(
+        given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=given.pop("on_error")
+    )
+    tables = {"receipts": data, **{name: given.pop(name) for name in ("stock", "visits", "prices")}}
     category, columns = given.pop("category", None), given.pop("columns", None)
     with problems:
         return open_shop(tables, by, category, columns, rules, problems, **given).tallies()
@@ -114,22 +100,19 @@ def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]
     }
 
 
-def _print_fit(content: dict[str, Any]) -> None:
-    for line in warning_lines(content):
-        print_plain(line)
+def as_text(content: dict[str, Any]) -> str:
+    """The same in lines."""
     number = f"{plural(content['choices'], 'choice')}; {plural(content['fitted'], 'market')}"
     methods = ", ".join(f"{many:,} by {name}" for name, many in content["methods"].items())
-    print_plain(f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}.")
+    lines = [*warning_lines(content), f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}."]
     if "price_levels" in content:
         common = f"{100 * content['prices_in_common']:.0f} % of the offered prices occur in several markets"
-        print_plain(f"Price levels: {content['price_levels']} ({common}).")
-    for one in content["failed"][:MOST_SHOWN]:
-        print_plain(f"Failed: {shown(one['market'])}: {shown(one['error'])}")
-    more = len(content["failed"]) - MOST_SHOWN
-    if more > 0:
-        print_plain(f"{more:,} more failed: see the column error of index.parquet.")
-    if content["fitted"]:
-        print_plain(f"Saved {plural(content['fitted'], 'model')} in {content['models']}.")
+        lines.append(f"Price levels: {content['price_levels']} ({common}).")
+    lines += [f"Failed: {shown(one['market'])}: {shown(one['error'])}" for one in content["failed"][:MOST_SHOWN]]
+    if (more := len(content["failed"]) - MOST_SHOWN) > 0:
+        lines.append(f"{more:,} more failed: see the column error of index.parquet.")
+    saved = f"Saved {plural(content['fitted'], 'model')} in {content['models']}."
+    return "\n".join([*lines, saved] if content["fitted"] else lines)
 
 
 def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:
@@ -219,15 +202,16 @@ def names_elsewhere(file: Path, model: Any) -> set[str]:
 
 
 def decide_markets(
-    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", budget: float, seed: int,
-    as_json: bool,
+    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", currency: str, as_json: bool,
+    **how: Any,
 ) -> None:  # fmt: skip
     """The best offer of every market as one table; ``said`` makes constraints of the table of items and their names.
 
     The table of items covers those of all markets. What is said of an item concerns the markets that carry it; a market
     without an item that must be offered has a message in place of an offer. ``choices`` are those of a model's market,
-    for intervals, or None.
+    for the present offer and intervals, or None; ``how`` is what else ``best_offer`` takes.
     """
+    from rankstream.decide.decision import Units
     from rankstream.estimation.many.results import Markets
 
     markets = Markets.load(path)
@@ -246,27 +230,34 @@ def decide_markets(
     with progress("searching for the best offers") as tell:
         for number, key in enumerate(markets):
             tell(f"{number:,} of {plural(len(markets), 'market')}", number / len(markets))
-            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, budget, seed)
+            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, how)
     if as_json:
         print_json({"markets": rows})
         return
-    lines = [("market", "value", "offer")]
+    units, lines = Units(currency=currency), [("market", "value", "gain", "offer")]
     for name, row in rows.items():
         if "offer" not in row:
-            lines.append((shown(name), "", shown(row["error"])))
+            lines.append((shown(name), "", "", shown(row["error"])))
             continue
-        ends = "" if row.get("interval") is None else " [{:.4g}, {:.4g}]".format(*row["interval"])
+        around = row.get("context") or {}
+        worth = f"{units.amount(row['value'])}{units.ends(row.get('interval'))}"
+        gain = "" if around.get("gain") is None else units.change(around["gain"]) + units.ends(around["gain_interval"])
         offer = ", ".join(map(shown, row["offer"])) + ("" if row["proven"] else " (not proven best)")
-        lines.append((shown(name), f"{row['value']:.4g}{ends}", offer))
-    first, second = (max(cell_len(line[place]) for line in lines) for place in (0, 1))
-    for name, value, offer in lines:
-        print_plain(f"{set_cell_size(name, first)}  {value:>{second}}  {offer}")
+        far = (around.get("nearness") or {}).get("is_extrapolation")
+        lines.append((shown(name), worth, gain, f"{offer} (extrapolation)" if far else offer))
+    widths = [max(cell_len(line[place]) for line in lines) for place in range(3)]
+    for name, value, gain, offer in lines:
+        print_plain(f"{set_cell_size(name, widths[0])}  {value:>{widths[1]}}  {gain:>{widths[2]}}  {offer}")
+    print_plain("Values are per 100 customers. The gain is against the offer that was shown most often.")
 
 
 def _decided(
-    model: Any, table: Items, wanted: dict[str, Any], choices: "Callable[[Any], ChoiceCounts | None]", budget: float,
-    seed: int,
-) -> dict[str, Any]:  # fmt: skip
+    model: Any,
+    table: Items,
+    wanted: dict[str, Any],
+    choices: "Callable[[Any], ChoiceCounts | None]",
+    how: dict[str, Any],
+) -> dict[str, Any]:
     from rankstream.decide.best import best_offer
 
     items = set(all_names(model).values())
@@ -281,7 +272,7 @@ def _decided(
         said[name] = [pair for pair in said[name] if items.issuperset(pair)]
     margins = {item: margin for item, margin in table.margins.items() if item in items}
     try:
-        found = best_offer(model, margins, counts=choices(model), budget=budget, seed=seed, **said)
+        found = best_offer(model, margins, counts=choices(model), **how, **said)
     except ValueError as error:
         return {"error": str(error)}
     return {**found.to_json(), "warnings": fit_warnings(model.about)}

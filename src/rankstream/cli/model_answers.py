@@ -1,16 +1,18 @@
-"""What the commands that ask a model share: files of offers, names in a line, drawn rankings, refits for intervals."""
+"""What the commands that ask a model share: offers and prices in a line, demand, drawn rankings, refits."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import print_note, progress, visible
+from rankstream._core.terminal import print_note, progress, shown
 from rankstream.models.files import kind_of, method_of
+from rankstream.models.item_names import find_item, own_names, prices_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
+    from rankstream._core.types import Label
     from rankstream.cli.options import ReadingOptions
     from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.prices import PriceLevels
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
 
@@ -18,15 +20,11 @@ MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
 """Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
 
 
-def can_be_drawn(model: "Model") -> bool:
-    """Whether whole rankings are there, or can be drawn from the model within seconds."""
-    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
-    return kind_of(model) == "rankings" or len(model.items) <= (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS)
-
-
 def require_drawn(model: "Model", option: str) -> None:
-    """Refuse what would take hours."""
-    if not can_be_drawn(model):
+    """Refuse what would take hours: whole rankings are there, or can be drawn from the model within seconds."""
+    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
+    most = MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS
+    if kind_of(model) != "rankings" and len(model.items) > most:
         raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
 
 
@@ -43,11 +41,6 @@ def read_offers(file: Path) -> list[str]:
     if not found:
         raise ValueError(f"{file} has no offers: write one per line, such as tea;cake.")
     return found
-
-
-def shown(item: Any) -> str:
-    """How an item reads in a line."""
-    return visible(str(item), keep="")
 
 
 def joined(offer: "Iterable[Any]") -> str:
@@ -97,3 +90,62 @@ def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: i
             counts, method_of(model), replicates, seed, model=model,
             watch=lambda done, total: bool(tell(f"refitting, {done} of {total}", done / total)),
         )  # fmt: skip
+
+
+def describe_levels(levels: "PriceLevels") -> dict[str, list[float]]:
+    """The levels of each item, for JSON."""
+    return {str(item): list(prices) for item, prices in levels.levels.items()}
+
+
+def levels_line(prices: Mapping[str, Sequence[float]]) -> str:
+    """The levels of each item in a line."""
+    from rankstream.data.prices import AT, PriceLevels
+
+    levels = PriceLevels(dict(prices))
+    texts: dict[str, str] = {}
+    for label in levels.labels:
+        item, _, price = label.rpartition(AT)
+        texts[item] = f"{texts[item]}, {price}" if item in texts else f"{shown(item)} {price}"
+    return f"Price levels: {'; '.join(texts.values())}."
+
+
+def demand_curves(
+    model: "Model", item: str | None, offer: str | None, many: "Bootstrap | None" = None
+) -> "dict[Label, dict[float, Any]]":
+    """The demand of an item, or of each with two levels, beside the others of an offer, or at usual prices."""
+    from rankstream.models.prices import curves_of, require_levels, usual_prices
+
+    require_levels(model)
+    whole = usual_prices(model) if offer is None else prices_in(offer, model)
+    ask: Any = model.demand if many is None else many.demand
+    if item is not None:
+        one = find_item(item, own_names(model), "--item names")
+        return {one: dict(ask(one, {other: price for other, price in whole.items() if other != one}))}
+    found = curves_of(model, ask, whole, whole)
+    if not found:
+        raise ValueError("A demand curve needs an item with two price levels: choose other items with --offer.")
+    return found
+
+
+def as_rows(curves: "Mapping[Label, Mapping[float, Any]]") -> dict[str, list[dict[str, float]]]:
+    """Demand curves for JSON."""
+    return {
+        str(item): [
+            {"price": price, **({"share": share} if isinstance(share, float) else share._asdict())}
+            for price, share in curve.items()
+        ]
+        for item, curve in curves.items()
+    }
+
+
+def demand_lines(content: Mapping[str, Any]) -> list[str]:
+    """Levels and demand for ``show``, where everything is at its usual price."""
+    lines = ["", levels_line(content["prices"]), "Demand by an item's own price, others at usual prices:"]
+    for item, rows in content["demand"].items():
+        shares = ", ".join(f"{_price(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)
+        lines.append(f"  {shown(item)}  {shares}")
+    return lines if content["demand"] else lines[:2]
+
+
+def _price(price: float) -> str:
+    return f"{price:.2f}" if round(price, 2) == price else f"{price:g}"

@@ -13,7 +13,7 @@ import typer
 from rankstream._core.terminal import as_json as to_json
 from rankstream._core.terminal import print_plain
 from rankstream.cli.fit import METHODS
-from rankstream.cli.options import SALES, AsJson, ReadingOptions, choice, levels_in, reading_options
+from rankstream.cli.options import AsJson, ReadingOptions, choice, levels_in, reading_options
 from rankstream.cli.serve import missing
 
 LOG_NAME = "log.sqlite3"
@@ -21,17 +21,10 @@ LOG_NAME = "log.sqlite3"
 
 @reading_options()
 def open(  # noqa: A001
-    sources: Annotated[
-        list[Path],
-        typer.Argument(help="Files of choices, model files written by 'fit', or the data folder of a service."),
-    ],
-    keep: Annotated[
-        Path | None, typer.Option(help="Folder to keep everything in (default: nothing is left behind).")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Make one market for each value of these columns, such as store.")
-    ] = None,
-    method: Annotated[str, choice("Estimation method; auto chooses by the size of the data.", *METHODS)] = "auto",
+    sources: list[Path],
+    keep: Path | None = None,
+    by: str | None = None,
+    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
@@ -43,6 +36,11 @@ def open(  # noqa: A001
     """Open files of choices as a page in the browser, until Ctrl-C.
 
     Example: rankstream open choices.csv
+
+    Options:
+    sources: Files of choices, model files written by 'fit', or the data folder of a service.
+    keep: Folder to keep everything in (default: nothing is left behind).
+    by: Make one market for each value of these columns, such as store.
     """
     try:
         from rankstream.service.run import run
@@ -68,35 +66,26 @@ def open(  # noqa: A001
             def ready(url: str) -> None:
                 begin()
                 address = link.start(url)
-                print_plain(to_json({"url": url, "open": address}, indent=None) if as_json else LINK.format(address))
+                words = f"Open {address} in a browser: the link is valid once, for a minute. Ctrl-C ends it."
+                print_plain(to_json({"url": url, "open": address}, indent=None) if as_json else words)
                 if browser:
                     webbrowser.open(address)
 
             run(Path(place), "127.0.0.1", port, options, ready)
 
 
-LINK = "Open {} in a browser: the link is valid once, for a minute. Ctrl-C ends it."
-
-
 def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: dict[str, Any]) -> list[dict[str, Any]]:
     """What the process that reads files is told of each."""
+    from rankstream.models.files import is_model
     from rankstream.service.storage.tokens import market_name
 
-    given = {name: value for name, value in vars(reading).items() if not name.startswith("_") and name not in SALES}
-    given |= {
-        "prices": given.pop("price_columns"),
-        "partitions": reading.partitions.split(",") if reading.partitions else (),
-    }
-    if reading.stock is not None:
-        prices = None if reading.price_list is None or reading.price_list == "paid" else Path(reading.price_list)
-        given = reading.sales_options() | {"rejects": reading.rejects, "on_error": reading.on_error}
-        given |= {"stock": Path(reading.stock), "prices": prices or reading.price_list}
-        given |= {"visits": None if reading.visits is None else Path(reading.visits)}
-    levels = levels_in(reading.price_levels)
-    given["price_levels"] = (
-        {str(item): list(prices) for item, prices in levels.levels.items()} if hasattr(levels, "levels") else levels
-    )
-    given = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in given.items()}
+    given, levels = reading.arguments(), levels_in(reading.price_levels)
+    if hasattr(levels, "levels"):
+        given["price_levels"] = {str(item): list(prices) for item, prices in levels.levels.items()}
+    tables = ("stock", "visits", "prices") if reading.stock is not None else ()
+    for name, value in given.items():
+        if isinstance(value, Path) or (name in tables and value not in (None, "paid")):
+            given[name] = str(Path(value).absolute())
     columns = [name.strip() for name in by.split(",")] if by else []
     return [
         {
@@ -105,17 +94,6 @@ def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: 
         }
         for source in sources
     ]  # fmt: skip
-
-
-def is_model(path: Path) -> bool:
-    """Whether a file is a model that ``fit`` wrote."""
-    if path.suffix != ".json" or path.is_dir():
-        return False
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and str(content.get("format", "")).startswith("rankstream-")
 
 
 @contextmanager

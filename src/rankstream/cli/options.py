@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from rankstream._core.files import same_file
-from rankstream._core.terminal import print_json, print_note, print_plain
+from rankstream._core.terminal import print_note
 
 if TYPE_CHECKING:
     from rankstream.data.readers import Reading
     from rankstream.data.readers.tallies import Tallies
 
 Command = Callable[..., None]
+OPTIONS_HEADING = "\n\nOptions:\n"
+"""What is above the words about options in a docstring: those that do not fit beside an option."""
 
 
-def words(*known: str) -> Callable[[], list[str]]:
-    """What a shell may complete an option with."""
-    return lambda: list(known)
-
-
-def choice(text: str, *known: str) -> Any:
+def choice(*known: str, text: str | None = None, names: tuple[str, ...] = ()) -> Any:
     """An option that takes one of these words: the help shows them, the shell completes them, others are refused."""
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
@@ -38,7 +35,8 @@ def choice(text: str, *known: str) -> Any:
             raise ValueError(f"{option.opts[0]} is {value!r}{did_you_mean(value, known)}: choose one of {choices}.")
         return value
 
-    return typer.Option(metavar=f"[{'|'.join(known)}]", autocompletion=words(*known), callback=check, help=text)
+    shown = f"[{'|'.join(known)}]"
+    return typer.Option(*names, metavar=shown, autocompletion=lambda: list(known), callback=check, help=text)
 
 
 Data = Annotated[
@@ -59,97 +57,72 @@ REMEMBERED = (
     *("price_columns", "price_levels", "decimal", "dates"),
 )
 """What a model remembers of how its choices were read."""
-RULES = {"per_receipt": ("units", "first", "weighted", "single"), "conflicts": ("extend", "skip", "stop")}
-STOCK_FORMATS = ("events", "snapshots", "intervals", "offers")
 SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
 """Options for receipts, which a model remembers where they were given."""
+SALES_ARGUMENTS = (
+    *("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates"),
+    *("price_levels", "on_error", "rejects"),
+)
+"""What ``read_sales`` takes besides, under the same names as ``read``."""
 SHELL_NAMES = {"prices": "price_columns"}
 """Arguments of the library that are called otherwise here."""
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes."""
+    """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes.
 
-    outside_share: Annotated[
-        float | None, typer.Option(min=0.0, max=0.999, help="Assumed share of customers who bought nothing.")
-    ] = None
-    no_choice: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken."
-        ),
-    ] = None
-    format: Annotated[str | None, choice("What a row is (default: recognised from the columns).", *FORMATS)] = None
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name "
-            "contains a comma."
-        ),
-    ] = None
-    contents: Annotated[
-        Path | None, typer.Option(help="Table with the items of each offer: columns offer_id and item.")
-    ] = None
-    separator: Annotated[
-        str | None, typer.Option(help="Separator between items of an offer or ranking (default: recognised).")
-    ] = None
-    encoding: Annotated[str | None, typer.Option(help="Text encoding, such as latin-1 (default: utf-8).")] = None
-    sheet: Annotated[str | None, typer.Option(help="Sheet to read from an Excel workbook.")] = None
-    partitions: Annotated[
-        str | None, typer.Option(help="Columns encoded in folder names, such as store for store=north/.")
-    ] = None
-    price_columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Where prices are: a column of a long table, columns of a wide one (price_tea,price_cake or "
-            "tea=p1,cake=p2), or 'offered' where offers contain them (tea@3.50)."
-        ),
-    ] = None
-    price_levels: Annotated[
-        str | None,
-        typer.Option(
-            help='Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).'
-        ),
-    ] = None
-    decimal: Annotated[str | None, choice("Decimal mark of prices and counts (default: recognised).", ".", ",")] = None
-    dates: Annotated[str | None, choice("Order of day, month and year (default: recognised).", "iso", "dmy", "mdy")] = (
-        None
-    )
-    stock: Annotated[
-        str | None,
-        typer.Option(
-            help="Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand)."
-        ),
-    ] = None
-    visits: Annotated[str | None, typer.Option(help="With --stock: visits counted at the door (time, count).")] = None
-    price_list: Annotated[
-        str | None,
-        typer.Option(help="With --stock: a price list (item, time, price), or 'paid' for the prices on receipts."),
-    ] = None
-    category: Annotated[str | None, typer.Option(help="With --stock: column of categories; each becomes a market.")] = (
-        None
-    )
-    per_receipt: Annotated[
-        str | None,
-        choice("With --stock: how a receipt of several units counts (default: units).", *RULES["per_receipt"]),
-    ] = None
-    conflicts: Annotated[
-        str | None,
-        choice(
-            "With --stock: what to do if an item was sold while not in stock (default: extend).", *RULES["conflicts"]
-        ),
-    ] = None
-    stock_format: Annotated[
-        str | None, choice("With --stock: form of the stock log (default: recognised).", *STOCK_FORMATS)
-    ] = None
-    timezone: Annotated[
-        str | None, typer.Option(help="With --stock: time zone of times without one, such as Europe/Berlin.")
-    ] = None
-    on_error: Annotated[
-        str, choice("What to do with a bad record: stop, or skip it and report it.", "stop", "skip")
-    ] = "stop"
-    rejects: Annotated[Path | None, typer.Option(help="File for skipped records.")] = None
+    Options:
+    outside_share: Assumed share of customers who bought nothing.
+    no_choice: Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken.
+    format: What a row is (default: recognised from the columns).
+    columns: Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name contains a
+        comma.
+    contents: Table with the items of each offer: columns offer_id and item.
+    separator: Separator between items of an offer or ranking (default: recognised).
+    encoding: Text encoding, such as latin-1 (default: utf-8).
+    sheet: Sheet to read from an Excel workbook.
+    partitions: Columns encoded in folder names, such as store for store=north/.
+    price_columns: Where prices are: a column of a long table, columns of a wide one (price_tea,price_cake or
+        tea=p1,cake=p2), or 'offered' where offers contain them (tea@3.50).
+    price_levels: Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).
+    decimal: Decimal mark of prices and counts (default: recognised).
+    dates: Order of day, month and year (default: recognised).
+    stock: Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand).
+    visits: With --stock: visits counted at the door (time, count).
+    price_list: With --stock: a price list (item, time, price), or 'paid' for the prices on receipts.
+    category: With --stock: column of categories; each becomes a market.
+    per_receipt: With --stock: how a receipt of several units counts (default: units).
+    conflicts: With --stock: what to do if an item was sold while not in stock (default: extend).
+    stock_format: With --stock: form of the stock log (default: recognised).
+    timezone: With --stock: time zone of times without one, such as Europe/Berlin.
+    on_error: What to do with a bad record: stop, or skip it and report it.
+    rejects: File for skipped records.
+    """
+
+    outside_share: Annotated[float | None, typer.Option(min=0.0, max=0.999)] = None
+    no_choice: str | None = None
+    format: Annotated[str | None, choice(*FORMATS)] = None
+    columns: str | None = None
+    contents: Path | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    partitions: str | None = None
+    price_columns: str | None = None
+    price_levels: str | None = None
+    decimal: Annotated[str | None, choice(".", ",")] = None
+    dates: Annotated[str | None, choice("iso", "dmy", "mdy")] = None
+    stock: str | None = None
+    visits: str | None = None
+    price_list: str | None = None
+    category: str | None = None
+    per_receipt: Annotated[str | None, choice("units", "first", "weighted", "single")] = None
+    conflicts: Annotated[str | None, choice("extend", "skip", "stop")] = None
+    stock_format: Annotated[str | None, choice("events", "snapshots", "intervals", "offers")] = None
+    timezone: str | None = None
+    on_error: Annotated[str, choice("stop", "skip")] = "stop"
+    rejects: Path | None = None
     _source: str = ""
     _levels: Any = None
     _market: Any = None
@@ -158,9 +131,6 @@ class ReadingOptions:
         """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
         from rankstream.data.readers import read
 
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
-        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
-        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         if self._market is not None:
             from rankstream.estimation.many.results import stored_choices
 
@@ -169,7 +139,7 @@ class ReadingOptions:
             more["where"] = self._market
         try:
             if self.stock is None:  # a model remembers which columns its fit did not use: they are not looked at again
-                found = read(path, **{"look": False} | given | more)
+                found = read(path, **{"look": False} | self.arguments() | more)
             else:
                 found = self._read_sales(path, more)
         except ValueError as error:
@@ -180,11 +150,16 @@ class ReadingOptions:
             print_note(shell_words(found.problems.summary()))
         return found
 
-    def sales_options(self) -> dict[str, Any]:
-        """The options of ``read_sales`` that are given, without its tables."""
-        names = ("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates")
-        given = {name: getattr(self, name) for name in (*names, *SALES[3:]) if getattr(self, name) is not None}
-        return given | {"price_levels": self._levels or levels_in(self.price_levels)}
+    def arguments(self) -> dict[str, Any]:
+        """What ``read`` takes of these options; with a stock log, what ``read_sales`` takes."""
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
+        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
+        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
+        if self.stock is None:
+            return given
+        given = {name: value for name, value in given.items() if name in SALES_ARGUMENTS and value is not None}
+        given |= {name: getattr(self, name) for name in SALES[3:] if getattr(self, name) is not None}
+        return given | {"stock": self.stock, "visits": self.visits, "prices": self.price_list}
 
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales
@@ -193,10 +168,9 @@ class ReadingOptions:
             if more.get(name) is not None:
                 raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
         where = more.get("where") or {}
-        given = self.sales_options() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
+        given = self.arguments() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
         given |= {"by": [column for column in where if column != self.category]} if where else {}
-        given |= {"visits": self.visits, "prices": self.price_list, "rejects": self.rejects}
-        found = read_sales(path, self.stock, on_error=self.on_error, **given)
+        found = read_sales(path, **given)
         if not where:
             return found
         key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))
@@ -222,11 +196,6 @@ class ReadingOptions:
         market = model.about.get("market")
         market = market if isinstance(market, dict) and market else None
         return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
-
-    def to_note(self) -> dict[str, Any]:
-        """What a model remembers of it."""
-        sales = {name: getattr(self, name) for name in SALES if getattr(self, name) is not None}
-        return {name: getattr(self, name) for name in REMEMBERED} | sales
 
 
 def shell_words(sentence: str) -> str:
@@ -283,12 +252,6 @@ def levels_in(words: str | None) -> Any:
     return PriceLevels(found)
 
 
-def _check_rejects(rejects: Path, others: list[Path]) -> None:
-    for other in others:
-        if same_file(rejects, other):
-            raise ValueError(f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects.")
-
-
 def with_options(extended: Command, command: Command, options: list[inspect.Parameter]) -> Command:
     """Show more options in the signature of a command, in place of ``reading``, which they make."""
     signature = inspect.signature(command)
@@ -297,14 +260,6 @@ def with_options(extended: Command, command: Command, options: list[inspect.Para
     extended.__signature__ = found  # type: ignore[attr-defined]
     extended.__annotations__ = {one.name: one.annotation for one in found.parameters.values()}
     return extended
-
-
-def print_answer(as_json: bool, content: Any, text: str) -> None:
-    """Print an answer for programs or for people."""
-    if as_json:
-        print_json(content)
-    else:
-        print_plain(text)
 
 
 def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -322,10 +277,17 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
         @wraps(command)
         def extended(*values: Any, **named: Any) -> None:
             said = {option.name: named.pop(option.name) for option in options if option.name in named}
-            if said.get("rejects") is not None:
-                _check_rejects(said["rejects"], [value for value in named.values() if isinstance(value, Path)])
+            rejects: Any = said.get("rejects")
+            for other in named.values() if rejects is not None else ():
+                if isinstance(other, Path) and same_file(rejects, other):
+                    raise ValueError(
+                        f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects."
+                    )
             command(*values, reading=ReadingOptions(**said), **named)
 
+        text, _, own = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)
+        shared = (inspect.getdoc(ReadingOptions) or "").partition(OPTIONS_HEADING)[2]
+        extended.__doc__ = f"{text}{OPTIONS_HEADING}{shared}\n{own}"  # what a command says itself comes last, and holds
         return with_options(extended, command, options)
 
     return extend

@@ -1,6 +1,6 @@
 """The figures of ``rankstream plot``: as large as their items need, with what they show in their titles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -18,30 +18,24 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Reading
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
-    from rankstream.plots.models import Curve
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
 MAX_PANELS = 4  # offers whose shares are drawn where none is named
+MAX_TITLE_ITEMS = 8  # items of an offer that are named above its panel
 MOST_ITEMS = 60  # rows of a substitution matrix
 
 
-def draw_fit(model: "Model", counts: "ChoiceCounts") -> "Figure":
-    """Predicted against observed."""
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of so many inches."""
     from matplotlib.figure import Figure
 
-    from rankstream import plots
-
-    figure = Figure(figsize=(6.0, 6.0), layout="constrained")
-    plots.predicted_against_observed(model, counts, figure.subplots())
-    return figure
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_segments(
     model: "Model", top: int = 10, places: int = 2, seed: int = 0, many: "Bootstrap | None" = None
 ) -> "Figure":
     """The customer types, with room for their names; of a model of all rankings, more than two places are drawn."""
-    from matplotlib.figure import Figure
-
     from rankstream import plots
     from rankstream.models.answers import most_chosen
     from rankstream.models.rankings import RankingModel
@@ -49,7 +43,7 @@ def draw_segments(
 
     if places > 2:
         require_drawn(model, f"--places {places}")
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    figure = new_figure(8.0, 5.0)
     drawn = model if isinstance(model, RankingModel) or places <= 2 else model.draw(1000, seed)
     ends = None
     if many is not None:
@@ -63,8 +57,6 @@ def draw_segments(
 
 def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: "Bootstrap | None" = None) -> "Figure":
     """The substitution matrix, as large as its items need; of a great many items, those that are chosen most."""
-    from matplotlib.figure import Figure
-
     from rankstream import plots
     from rankstream.models.answers import most_chosen
     from rankstream.models.prices import everything
@@ -76,7 +68,7 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
         moves = moves.among(kept)
     wide = 0.5 - 0.02 * max(0, len(moves.items) - 8) if many is None else 0.75 - 0.02 * max(0, len(moves.items) - 12)
     side = 3.5 + max(0.22, wide) * len(moves.items)
-    figure = Figure(figsize=(side + 0.8, side), layout="constrained")
+    figure = new_figure(side + 0.8, side)
     axes = plots.substitution(moves, figure.subplots())
     if len(kept) < len(whole):
         axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
@@ -85,51 +77,41 @@ def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: 
     return figure
 
 
-def draw_demand(curves: "Mapping[Label, Curve]") -> "Figure":
-    """Demand curves."""
-    from matplotlib.figure import Figure
-
-    from rankstream import plots
-
-    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
-    plots.demand(curves, figure.subplots())
-    return figure
-
-
 def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figure, list[tuple[Label, ...]], int]":
     """The shares of an offer, period by period; without one, a panel for each of the offers that were made most often.
 
     Also which offers these are, and how many there are in all.
     """
-    from matplotlib.figure import Figure
-
     from rankstream import plots
-    from rankstream.data.readers import groups as grouping
+    from rankstream.data.readers.groups import PERIODS
+    from rankstream.plots.fits import date_axis
+    from rankstream.plots.models import short_names
 
     wanted = _wanted(found.counts, offer)
-    form = grouping.PERIODS[period]
-    times = [(datetime.strptime(str(key), form) - EPOCH).total_seconds() / 86_400 for key in found.groups]
+    times = [(datetime.strptime(str(key), PERIODS[period]) - EPOCH).total_seconds() / 86_400 for key in found.groups]
     items = list(dict.fromkeys(item for one in wanted for item in one))
     rows, columns = -(-len(wanted) // 2), min(2, len(wanted))
     legend = 1.5 * -(-len(items) // (15 * rows))  # its width
-    figure = Figure(figsize=(7.0 * (1.0 if columns == 1 else 1.4) + legend, 0.6 + 4.2 * rows), layout="constrained")
+    figure = new_figure(7.0 * (1.0 if columns == 1 else 1.4) + legend, 0.6 + 4.2 * rows)
     panels = [one for row in figure.subplots(rows, columns, squeeze=False) for one in row]
     totals = dict(zip(found.counts.assortments.offers, found.counts.totals.tolist(), strict=True))
     for axes, one in zip(panels, wanted, strict=False):
         plots.shares_over_time(list(found.groups.values()), one, axes, times, order=items)
-        axes.set_title(f"{_title(one)}\n{plural(totals[one], 'choice')}", fontsize="medium")
-        _finish(axes)
+        names = list(short_names(one).values())
+        more = f" and {len(names) - MAX_TITLE_ITEMS} more" if len(names) > MAX_TITLE_ITEMS else ""
+        title = fill(", ".join(names[:MAX_TITLE_ITEMS]) + more, 56)
+        axes.set_title(f"{title}\n{plural(totals[one], 'choice')}", fontsize="medium")
+        if (legend_of_panel := axes.get_legend()) is not None:
+            legend_of_panel.remove()  # there is one for all panels
+        date_axis(axes)
     for axes in panels[len(wanted) :]:
         axes.remove()
     _legend(figure, panels[: len(wanted)], rows)
     every = found.counts.assortments.n_offers
-    which = "" if offer is not None or every == 1 else _which(len(wanted), every)
+    most = "" if len(wanted) == 1 else f"{len(wanted)} "
+    which = "" if offer is not None or every == 1 else f": the {most}most frequent of {every:,} offers"
     figure.suptitle(f"Shares over time, by {period}{which}")
     return figure, wanted, every
-
-
-def _which(drawn: int, every: int) -> str:
-    return f": the {'' if drawn == 1 else f'{drawn} '}most frequent of {every:,} offers"
 
 
 def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...]]":
@@ -142,25 +124,6 @@ def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...
     if items not in known:
         raise ValueError(f"No record offers exactly {offer!r}: choose an offer that occurs in the data.")
     return [known[items]]
-
-
-def _title(offer: "tuple[Label, ...]", most: int = 8) -> str:
-    """An offer above its panel, in lines that fit."""
-    from rankstream.plots.models import short_names
-
-    names = list(short_names(offer).values())
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return fill(", ".join(names[:most]) + more, 56)
-
-
-def _finish(axes: "Axes") -> None:
-    """Dates that fit, and no legend of its own."""
-    from rankstream.plots.fits import date_axis
-
-    legend = axes.get_legend()
-    if legend is not None:
-        legend.remove()
-    date_axis(axes)
 
 
 def _legend(figure: "Figure", panels: "Sequence[Axes]", rows: int) -> None:

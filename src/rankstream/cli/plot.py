@@ -1,20 +1,16 @@
 """The command ``rankstream plot``: a picture of a saved model, of its fit to choices, or of shares over time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from rankstream._core.terminal import print_answer
 from rankstream.cli.markets import per_market
-from rankstream.cli.model_answers import joined, refitted
-from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, print_answer, reading_options
-from rankstream.cli.pictures import draw_demand, draw_fit, draw_segments, draw_shares, draw_substitution
-from rankstream.cli.price_levels import as_labels, as_rows, demand_curves
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from rankstream.models.files import Model
+from rankstream.cli.model_answers import as_rows, demand_curves, joined, refitted
+from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, reading_options
+from rankstream.cli.pictures import draw_segments, draw_shares, draw_substitution, new_figure
+from rankstream.models.item_names import offer_in
 
 KINDS = ("segments", "substitution", "fit", "shares", "demand")
 PERIODS = ("hour", "day", "week", "month", "year")
@@ -25,36 +21,13 @@ PERIODS = ("hour", "day", "week", "month", "year")
 def plot(
     model: Annotated[Path, typer.Argument(help="Model file; for shares over time, a file of choices.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file: .png, .svg, .pdf or .jpg.")],
-    kind: Annotated[
-        str,
-        choice(
-            "What to draw: customer types, substitution, predicted against observed (with --data), shares over time, "
-            "or demand by price.",
-            *KINDS,
-        ),
-    ] = "segments",
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for "
-            "intervals."
-        ),
-    ] = None,
-    top: Annotated[
-        int, typer.Option(min=1, max=100, help="With --kind segments: maximum number of customer types.")
-    ] = 10,
+    kind: Annotated[str, choice(*KINDS)] = "segments",
+    data: Path | None = None,
+    top: Annotated[int, typer.Option(min=1, max=100)] = 10,
     places: Annotated[int, typer.Option(min=1, help="With --kind segments: how many top choices define a type.")] = 2,
-    offer: Annotated[
-        str | None,
-        typer.Option(
-            help="Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer)."
-        ),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(help="With --kind demand: the item to draw (default: every item with at least two price levels)."),
-    ] = None,
-    period: Annotated[str | None, choice("With --kind shares: length of a period (default: month).", *PERIODS)] = None,
+    offer: str | None = None,
+    item: str | None = None,
+    period: Annotated[str | None, choice(*PERIODS)] = None,
     replicates: Replicates = 50,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for sampled customer types and intervals.")] = 0,
     as_json: AsJson = False,
@@ -63,8 +36,19 @@ def plot(
 ) -> None:
     """Draw customer types, substitution, the fit, shares over time, or demand.
 
-    Example: rankstream plot model.json -o types.png --kind substitution
+    Example: rankstream plot model.json -o substitution.png --kind substitution
+
+    Options:
+    kind: What to draw: customer types, substitution, predicted against observed (with --data), shares over time, or
+        demand by price.
+    data: With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for
+        intervals.
+    top: With --kind segments: maximum number of customer types.
+    offer: Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer).
+    item: With --kind demand: the item to draw (default: every item with at least two price levels).
+    period: With --kind shares: length of a period (default: month).
     """
+    from rankstream import plots
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model
 
@@ -72,7 +56,7 @@ def plot(
     if item is not None and kind != "demand":
         raise ValueError(f"--item does not work with --kind {kind}: leave it out.")
     check_picture(out)
-    content: dict[str, Any] = {"picture": str(out), "kind": kind}
+    content: dict[str, Any] = {"chart": str(out), "kind": kind}
     note = ""
     if kind == "shares":
         if is_model(model):
@@ -82,13 +66,23 @@ def plot(
         what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
         if offer is None and of > 1:
             note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
-    elif kind == "demand":
+    elif kind == "fit" and data is not None:
         loaded = load_model(model)
-        curves = demand_curves(loaded, item, offer, refitted(loaded, data, reading, replicates, seed))
-        content["demand"] = as_rows(curves)
-        figure = draw_demand(curves)
+        figure = new_figure(6.0, 6.0)
+        plots.predicted_against_observed(loaded, reading.as_fitted(loaded).read(data).counts, figure.subplots())
     else:
-        figure = draw_model(load_model(model), kind, data, offer, (top, places), (replicates, seed), reading)
+        loaded = load_model(model)
+        asked: Any = None if offer is None or kind != "substitution" else offer_in(offer, loaded)
+        items = loaded.price_levels.offer(asked) if isinstance(asked, dict) and loaded.price_levels else asked
+        many = refitted(loaded, data, reading, replicates, seed)
+        if kind == "demand":
+            curves = demand_curves(loaded, item, offer, many)
+            content["demand"], figure = as_rows(curves), new_figure(7.0, 4.5)
+            plots.demand(curves, figure.subplots())
+        elif kind == "segments":
+            figure = draw_segments(loaded, top, places, seed, many)
+        else:
+            figure = draw_substitution(loaded, items, many)
     save_picture(figure, out)
     print_answer(as_json, content, f"Saved {out}." + (f" {note}" if note else ""))
 
@@ -105,22 +99,3 @@ def check_kind(kind: str, data: Path | None, offer: str | None, period: str | No
         raise ValueError(f"--offer does not work with --kind {kind}: leave it out.")
     if period is not None and kind != "shares":
         raise ValueError(f"--period does not work with --kind {kind}: leave it out.")
-
-
-def draw_model(
-    model: "Model",
-    kind: str,
-    data: Path | None,
-    offer: str | None,
-    types: tuple[int, int],
-    refits: tuple[int, int],
-    reading: ReadingOptions,
-) -> "Figure":
-    """A picture of a model; ``types`` are how many and by how many places, ``refits`` how many and by which seed."""
-    items = None if offer is None else as_labels(offer, model)
-    if kind == "fit" and data is not None:
-        return draw_fit(model, reading.as_fitted(model).read(data).counts)
-    many = refitted(model, data, reading, *refits)
-    if kind == "segments":
-        return draw_segments(model, *types, refits[1], many)
-    return draw_substitution(model, items, many)

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_json, print_plain
+from rankstream._core.terminal import print_answer, shown
 from rankstream.cli.markets import per_market
-from rankstream.cli.model_answers import read_offers, refitted, shown
+from rankstream.cli.model_answers import read_offers, refitted
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
-from rankstream.cli.price_levels import between_lines
 from rankstream.models.item_names import offer_in
 
 if TYPE_CHECKING:
@@ -20,30 +19,25 @@ if TYPE_CHECKING:
 @reading_options()
 def predict(
     model: ModelFile,
-    offer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for "
-            "several."
-        ),
-    ] = None,
+    offer: list[str] | None = None,
     offers: Annotated[Path | None, typer.Option(help="Text file with one offer per line.")] = None,
-    interval: Annotated[
-        float | None, typer.Option(help="Add intervals at this confidence level, such as 0.95 (needs --data).")
-    ] = None,
+    interval: float | None = None,
     data: Behind = None,
     replicates: Replicates = 100,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
-    forced: Annotated[
-        bool, typer.Option("--forced", help="Predict as if customers must buy: do not add the no-purchase option.")
-    ] = False,
+    forced: Annotated[bool, typer.Option("--forced")] = False,
     *,
     reading: ReadingOptions,
 ) -> None:
     """Predict how likely each item of an offer is to be chosen.
 
     Example: rankstream predict model.json --offer "tea;pie;nothing"
+
+    Options:
+    offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
+    interval: Add intervals at this confidence level, such as 0.95 (needs --data).
+    forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between
     from rankstream.models.answers import prediction_to_json
@@ -65,16 +59,16 @@ def predict(
     else:
         found = [many.predict(items, interval, forced=forced) for items in wanted]
     contents = [prediction_to_json(loaded, *row) for row in zip(wanted, found, strict=True)]
-    if as_json:
-        print_json(contents)
-        return
+    lines = []
     for text, content in zip(texts, contents, strict=True):
-        print_plain(shown(text))
+        lines.append(shown(text))
         ends = content.get("intervals", {})
         for item, share in sorted(content["shares"].items(), key=lambda pair: -pair[1]):
             margin = " [{:5.1f}, {:5.1f} ]".format(*(100 * end for end in ends[item])) if ends else ""
-            print_plain(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
-        for line in between_lines(content):
-            print_plain(line)
-        for item in content["added"]:
-            print_plain(f"  ({shown(item)} was added: it is in every offer of the data. --forced leaves it out.)")
+            lines.append(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
+        if between := [shown(name) for name in content.get("between_levels", ())]:
+            which = "is between two price levels" if len(between) == 1 else "are between two price levels each"
+            lines.append(f"  ({', '.join(between)} {which}: shares are interpolated linearly between them.)")
+        for item in map(shown, content["added"]):
+            lines += [f"  ({item} was added: it is in every offer of the data. --forced leaves it out.)"]
+    print_answer(as_json, contents, "\n".join(lines))

@@ -26,42 +26,20 @@ TIME_SLICES = 12
 @reading_options()
 def report(
     model: ModelFile,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Choices the model was fitted to; for a folder of markets, the folder itself."),
-    ] = None,
+    data: Path | None = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file (HTML).")] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    margins: Annotated[
-        Path | None,
-        typer.Option(help="CSV table of items, as for 'decide'. The report then recommends what to offer."),
-    ] = None,
-    at_most: Annotated[
-        int | None, typer.Option(min=0, help="With --margins: maximum number of items in the offer.")
-    ] = None,
-    present: Annotated[
-        str, typer.Option(help='With --margins: the current offer; "recent" takes the most frequent recent one.')
-    ] = "recent",
+    margins: Path | None = None,
+    at_most: Annotated[int | None, typer.Option(min=0)] = None,
+    present: str = "recent",
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
     top: Annotated[int, typer.Option(min=1, max=100, help="Number of customer types to show.")] = 10,
-    replicates: Annotated[
-        int | None,
-        typer.Option(min=2, max=10_000, help="Number of bootstrap refits for intervals, instead of the stored errors."),
-    ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals/--no-intervals", help="Show intervals, stored with the model or from refits.")
-    ] = True,
-    rivals: Annotated[
-        str,
-        typer.Option(help="Models to compare with, separated by commas (see 'rankstream compare')."),
-    ] = "",
+    replicates: Annotated[int | None, typer.Option(min=2, max=10_000)] = None,
+    intervals: Annotated[bool, typer.Option("--intervals/--no-intervals")] = True,
+    rivals: str = "",
     folds: Annotated[int, typer.Option(min=2, max=20, help="Number of cross-validation folds for the comparison.")] = 3,
-    compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Include a comparison with other kinds of models.")
-    ] = True,
-    budget: Annotated[
-        float, typer.Option(min=0.0, help="With --margins: CPU seconds for the best offer and its intervals.")
-    ] = 20.0,
+    compare: Annotated[bool, typer.Option("--compare/--no-compare")] = True,
+    budget: Annotated[float, typer.Option(min=0.0)] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals, folds and searches.")] = 0,
     as_json: AsJson = False,
     *,
@@ -70,12 +48,26 @@ def report(
     """Write a page on a model: what to do, what changed, who buys what, and how sure that is.
 
     Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
+
+    Options:
+    data: Choices the model was fitted to; for a folder of markets, the folder itself.
+    margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
+    at_most: With --margins: maximum number of items in the offer.
+    present: With --margins: the current offer; "recent" takes the most frequent recent one.
+    replicates: Number of bootstrap refits for intervals, instead of the stored errors.
+    intervals: Show intervals, stored with the model or from refits.
+    rivals: Models to compare with, separated by commas (see 'rankstream compare').
+    compare: Include a comparison with other kinds of models.
+    budget: With --margins: CPU seconds for the best offer and its intervals.
     """
     from rankstream.reports.make import combine
 
     if data is None:
         raise ValueError("A report needs the choices that the model was fitted to: add --data.")
-    check_page(out, [path for path in (model, data, margins, reading.contents, reading.rejects) if path is not None])
+    check_target(out, "the report with --out")
+    for other in (model, data, margins, reading.contents, reading.rejects):
+        if other is not None and same_file(out, other):
+            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
     named = {
         "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
         "replicates": replicates, "intervals": intervals, "folds": folds, "budget": budget, "seed": seed,
@@ -98,12 +90,17 @@ def make_report(
 ) -> "tuple[Report, dict[str, Any]]":
     """Read a model and its choices, and report on them; the page, and what ``--json`` prints."""
     from rankstream.data.readers.unused_columns import unused_in
+    from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
 
     model: Any = load_model(file)
     reading = reading.as_fitted(model)
-    said = _items(model, file, named, reading)
+    said: dict[str, Any] = {}
+    if named["margins"] is not None:  # checked before the work begins
+        items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
+        make_problem(model, items.margins, **said)
+        said["margins"] = items.margins
     found = reading.read(data, time_slices=TIME_SLICES)
     found = replace(found, unused=found.unused or unused_in(model.about))
     check_choices(model, found.counts, data)
@@ -125,25 +122,6 @@ def make_report(
     many = None if isinstance(refits, str) else refits
     told_of = describe_model(model, named["top"], many)
     return made, {"read": read, "model": told_of, **made.content}
-
-
-def _items(model: Any, file: Path, named: dict[str, Any], reading: ReadingOptions) -> dict[str, Any]:
-    """Return margins and constraints for ``best_offer``, checked before the work begins; nothing without margins."""
-    from rankstream.decide.problem.offers import make_problem
-
-    if named["margins"] is None:
-        return {}
-    items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
-    make_problem(model, items.margins, **said)
-    return {"margins": items.margins, **said}
-
-
-def check_page(out: Path, others: list[Path]) -> None:
-    """Refuse what would fail only after the work is done, or would overwrite what was read."""
-    check_target(out, "the report with --out")
-    for other in others:
-        if same_file(out, other):
-            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
 
 
 def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:

@@ -12,23 +12,21 @@ from rankstream.cli.options import AsJson
 
 
 def reproduce(
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(help="Names or numbers of figures, or paths of settings files (default: all figures)."),
-    ] = None,
+    figures: Annotated[list[str] | None, typer.Argument()] = None,
     instances: Annotated[int, typer.Option(min=1, help="Simulated markets per combination of settings.")] = 100,
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel processes.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for the results; finished runs in it are not repeated.")] = Path(
-        "rankstream-study"
-    ),
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the first market; the others count up from it.")
-    ] = 0,
+    out: Path = Path("rankstream-study"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Rerun the paper's computational study, figure by figure. Needs a checkout of the repository.
 
     Example: rankstream reproduce 2 --instances 10
+
+    Options:
+    figures: Names or numbers of figures, or paths of settings files (default: all figures).
+    out: Folder for the results; finished runs in it are not repeated.
+    seed: Random seed for the first market; the others count up from it.
     """
     study = load_study()
     try:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from rankstream._core.terminal import as_json as to_json
-from rankstream._core.terminal import plural, print_json, print_plain
+from rankstream._core.terminal import plural, print_answer, print_plain
 from rankstream.cli.app import ShellCommand, ShellGroup
-from rankstream.cli.options import AsJson, print_answer
+from rankstream.cli.options import AsJson
 
 MISSING = 'This command needs extra packages: run pip install ".[serve]" in the checkout.'
 Folder = Annotated[Path, typer.Argument(help="Data folder of the service.")]
@@ -41,24 +41,22 @@ def run(
     folder: Annotated[Path, typer.Argument(help="Data folder; created if missing.")],
     host: Annotated[str, typer.Option(help="Address to listen on. Anything but loopback needs tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
-    keep: Annotated[
-        str | None, typer.Option(help="Delete records from the log this long after they were learned, e.g. 30d.")
-    ] = None,
-    new_markets: Annotated[
-        bool, typer.Option("--new-markets/--no-new-markets", help="Create a market when its first batch arrives.")
-    ] = True,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="Host name under which clients reach the server; repeat for several.")
-    ] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="Change a limit, such as offers=5000; repeat for several.")
-    ] = None,
+    keep: str | None = None,
+    new_markets: Annotated[bool, typer.Option("--new-markets/--no-new-markets")] = True,
+    allow_host: list[str] | None = None,
+    limit: list[str] | None = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of new markets.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Run the service until Ctrl-C, then save everything and exit with code 0.
 
     Example: rankstream serve run shop --port 8000 --keep 30d
+
+    Options:
+    keep: Delete records from the log this long after they were learned, e.g. 30d.
+    new_markets: Create a market when its first batch arrives.
+    allow_host: Host name under which clients reach the server; repeat for several.
+    limit: Change a limit, such as offers=5000; repeat for several.
     """
     try:
         from rankstream.service.run import run as run_service
@@ -117,7 +115,7 @@ def create(
     from rankstream.service.storage import tokens
 
     made = tokens.create(folder, market, may.split(","), name, seconds(expires, "--expires"))
-    say(as_json, made, token=made)
+    print_answer(as_json, {"token": made}, made)
 
 
 @token.command("list", cls=ShellCommand)
@@ -128,17 +126,13 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
     """
     from rankstream.service.storage import tokens
 
-    found = tokens.listed(folder)
-    if as_json:
-        print_json({"tokens": found})
-        return
+    found, lines = tokens.listed(folder), []
     for one in found:
         made, ends = (time.strftime("%Y-%m-%d", time.gmtime(one[when] or 0)) for when in ("made", "expires"))
         words = f"{one['name']}  " if one["name"] else ""
         words += "" if one["expires"] is None else f"{'expired' if one['expires'] <= time.time() else 'until'} {ends}  "
-        print_plain(f"{one['id']}  {made}  {words}may {', '.join(one['may'])}: {', '.join(one['markets'])}")
-    if not found:
-        print_plain("There are no tokens.")
+        lines.append(f"{one['id']}  {made}  {words}may {', '.join(one['may'])}: {', '.join(one['markets'])}")
+    print_answer(as_json, {"tokens": found}, "\n".join(lines) or "There are no tokens.")
 
 
 @token.command(cls=ShellCommand)
@@ -154,7 +148,7 @@ def revoke(
     from rankstream.service.storage import tokens
 
     tokens.revoke(folder, name)
-    say(as_json, f"The token {name} is revoked.", revoked=name)
+    print_answer(as_json, {"revoked": name}, f"The token {name} is revoked.")
 
 
 @serve.command(cls=ShellCommand)
@@ -168,7 +162,7 @@ def backup(
     from rankstream.service.storage import maintenance as folders
 
     size = folders.backup(folder, file)
-    say(as_json, f"Saved {file} ({size:,} bytes).", file=str(file), bytes=size)
+    print_answer(as_json, {"file": str(file), "bytes": size}, f"Saved {file} ({size:,} bytes).")
 
 
 @serve.command(cls=ShellCommand)
@@ -185,7 +179,7 @@ def export(
     from rankstream.service.storage import maintenance as folders
 
     number = folders.export(folder, market, file)
-    say(as_json, f"Saved {plural(number, 'record')} in {file}.", file=str(file), records=number)
+    print_answer(as_json, {"file": str(file), "records": number}, f"Saved {plural(number, 'record')} in {file}.")
 
 
 @serve.command(cls=ShellCommand)
@@ -197,7 +191,7 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
     from rankstream.service.storage import maintenance as folders
 
     number = folders.purge(folder, market)
-    say(as_json, f"Removed {market} with {plural(number, 'record')}.", market=market, records=number)
+    print_answer(as_json, {"market": market, "records": number}, f"Removed {market} with {plural(number, 'record')}.")
 
 
 @serve.command(cls=ShellCommand)
@@ -216,9 +210,4 @@ def rebuild(folder: Folder, as_json: AsJson = False) -> None:
         f"The next 'rankstream serve run' rebuilds the models from {records:,} records. The old state "
         f"is kept as {name}.{lost}"
     )
-    say(as_json, sentence, file=name, records=records, dropped=dropped)
-
-
-def say(as_json: bool, sentence: str, **content: object) -> None:
-    """What was done, for people or for programs."""
-    print_answer(as_json, content, sentence)
+    print_answer(as_json, {"file": name, "records": records, "dropped": dropped}, sentence)

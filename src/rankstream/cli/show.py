@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from rankstream._core.terminal import plural, print_json, print_plain
+from rankstream._core.terminal import plural, print_answer, shown
 from rankstream.cli.markets import per_market
-from rankstream.cli.model_answers import ends_of, refitted, shown
+from rankstream.cli.model_answers import as_rows, demand_lines, describe_levels, ends_of, refitted
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options, shell_words
-from rankstream.cli.price_levels import demand_lines, describe_demand
 from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import interval_words
 from rankstream.reports.origin import origin_lines, prediction_lines, warning_lines
@@ -45,43 +44,45 @@ def show(
         raise ValueError("The model has only one item: there is nothing to show.")
     many = refitted(loaded, data, reading, replicates, seed)
     content = describe_model(loaded, top, many)
-    if as_json:
-        print_json(content)
-    else:
-        print_tables(content)
+    print_answer(as_json, content, as_text(content))
 
 
 def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) -> dict[str, Any]:
     """What ``show`` reports, as JSON."""
+    from rankstream.models.prices import usual_prices
     from rankstream.models.rankings import RankingModel
     from rankstream.reports.answers import Answers
 
+    answers = Answers.of(model, many)
+    prices: dict[str, Any] = {}
+    if model.price_levels is not None:
+        usual = {str(item): price for item, price in usual_prices(model).items()}
+        prices = {"prices": describe_levels(model.price_levels), "usual_offer": usual}
+        prices["demand"] = as_rows(answers.curves())
     return {
         "kind": kind_of(model),
         "about": {name: fact for name, fact in model.about.items() if name not in ("errors", "seen")},  # they are long
         "rankings": len(model.weights) if isinstance(model, RankingModel) else None,
         "no_choice": None if model.no_choice_code is None else str(model.no_choice),
-        **Answers.of(model, many).to_json(top),
-        **({} if model.price_levels is None else describe_demand(model, many)),
+        **answers.to_json(top),
+        **prices,
     }
 
 
-def print_tables(content: dict[str, Any]) -> None:
+def as_text(content: dict[str, Any]) -> str:
     """Where the model comes from, the customer types, the shares from everything, and who gains when an item goes."""
     rankings, items = content["rankings"], content["items"]
     at = " at price levels" if "prices" in content else ""
-    print_plain(f"A model of {plural(len(items), 'item')}{at}: {words_of(content['kind'], rankings)}.")
-    prices = demand_lines(content) if "prices" in content else []
-    about = content["about"]
-    for line in (*map(shell_words, warning_lines(about)), *origin_lines(about), *prediction_lines(about)):
-        print_plain(line)
+    prices, about = demand_lines(content) if "prices" in content else [], content["about"]
+    lines = [f"A model of {plural(len(items), 'item')}{at}: {words_of(content['kind'], rankings)}."]
+    lines += [*map(shell_words, warning_lines(about)), *origin_lines(about), *prediction_lines(about)]
     if content["replicates"]:
         how = f" by their first two choices, with {interval_words(about)} from {content['replicates']} refits"
     else:
         how = "" if content["segments_by"] == "whole rankings" else " by their first two choices"
-    print_plain(f"\nThe largest customer types{' at usual prices' if prices else ''}{how}:")
+    lines.append(f"\nThe largest customer types{' at usual prices' if prices else ''}{how}:")
     for segment in content["segments"]:
-        print_plain(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
+        lines.append(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
     asked = [row for row in items if row["gains"] is not None]
     rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead")]
     for row in asked:
@@ -89,15 +90,15 @@ def print_tables(content: dict[str, Any]) -> None:
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
         rows.append((shown(row["item"]), f"{100 * row['share']:.1f} %{ends_of(row)}", gains))
     first, second = (max(cell_len(row[place]) for row in rows) for place in (0, 1))
-    print_plain("")
-    for item, share, gains in rows:
-        print_plain(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip())
+    lines += [
+        "",
+        *(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip() for item, share, gains in rows),
+    ]
     if content["replicates"] and any(row[2].count("(") for row in rows):
-        print_plain("In parentheses: the interval starts at 0, so the data do not support it.")
+        lines.append("In parentheses: the interval starts at 0, so the data do not support it.")
     if len(asked) < len(items):
-        print_plain(f"Only the {len(asked)} most chosen of {len(items):,} items are shown; --json lists all.")
-    for line in prices:
-        print_plain(line)
+        lines.append(f"Only the {len(asked)} most chosen of {len(items):,} items are shown; --json lists all.")
+    return "\n".join([*lines, *prices])
 
 
 def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:

@@ -30,51 +30,18 @@ if TYPE_CHECKING:
 )
 def stream(
     source: Annotated[str, typer.Argument(help="Growing file of JSON Lines or CSV, or '-' for standard input.")],
-    out: Annotated[Path, typer.Option(help="Output folder; a stream saved there is resumed.")] = Path(
-        "rankstream-stream"
-    ),
+    out: Path = Path("rankstream-stream"),
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between saves.")] = 5.0,
-    half_life: Annotated[
-        str | None,
-        typer.Option(
-            help="Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: of the "
-            "fast-forgetting copy, default: 500)."
-        ),
-    ] = None,
+    half_life: str | None = None,
     window: Annotated[str | None, typer.Option(help="Use only the latest N choices, or those of the last 7d.")] = None,
-    detect: Annotated[
-        bool, typer.Option("--detect", help="Restart the model when a change of tastes is detected.")
-    ] = False,
-    threshold: Annotated[
-        float | None,
-        typer.Option(min=0.0, help="With --detect: lead in log-likelihood that raises an alarm (default: 15)."),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000_000, help="Solver rounds per batch (default: 20; with --detect, 50 per 50 choices)."
-        ),
-    ] = None,
-    served: Annotated[
-        str | None,
-        choice(
-            "Kind of model to publish in model.json (default: max-entropy, which predicts best).",
-            "max-entropy",
-            "sparse",
-        ),
-    ] = None,
-    to_end: Annotated[
-        bool, typer.Option("--to-end", help="Stop at the end of the file instead of waiting for more.")
-    ] = False,
-    separator: Annotated[
-        str | None, typer.Option(help="Separator between the items of an offer (default: ';').")
-    ] = None,
-    price_levels: Annotated[
-        str | None, typer.Option(help='Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.')
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Random seed for ties and starting points (default: 0).")
-    ] = None,
+    detect: Annotated[bool, typer.Option("--detect")] = False,
+    threshold: Annotated[float | None, typer.Option(min=0.0)] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=1_000_000)] = None,
+    served: Annotated[str | None, choice("max-entropy", "sparse", names=("--publish", "--served"))] = None,
+    to_end: Annotated[bool, typer.Option("--to-end")] = False,
+    separator: str | None = None,
+    price_levels: str | None = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
     *,
     reading: ReadingOptions,
@@ -82,6 +49,19 @@ def stream(
     """Follow choices as they arrive, and keep a current model.
 
     Example: rankstream stream choices.jsonl --out shop --detect
+
+    Options:
+    out: Output folder; a stream saved there is resumed.
+    half_life: Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: of the
+        fast-forgetting copy, default: 500).
+    detect: Restart the model when a change of tastes is detected.
+    threshold: With --detect: lead in log-likelihood that raises an alarm (default: 15).
+    rounds: Solver rounds per batch (default: 20; with --detect, 50 per 50 choices).
+    served: Kind of model to publish in model.json (default: max-entropy, which predicts best).
+    to_end: Stop at the end of the file instead of waiting for more.
+    separator: Separator between the items of an offer (default: ';').
+    price_levels: Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.
+    seed: Random seed for ties and starting points (default: 0).
     """
     from rankstream._core.files import own_folder
     from rankstream.streams.sources.follower import Follower
@@ -143,8 +123,11 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
             console.print(_status(follower, as_json))
         for note in follower.reader.dialect.notes:
             print_note(note)
-        if follower.stopped:
-            print_note(_farewell(follower))
+        if follower.stopped and not follower.live.records:
+            print_note("Stopped before the first record: nothing was saved.")
+        elif follower.stopped:
+            records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
+            print_note(f"Stopped: {records} saved in {follower.out}; run the same command again to continue.")
         elif follower.unfinished:
             print_note(f"The last line of {follower.source} has no line break yet: waiting for the rest.")
 
@@ -158,14 +141,6 @@ def unless_hung_up(follower: "Follower") -> Iterator[None]:
         if error.errno != errno.EIO:
             raise
         follower.stopped = True
-
-
-def _farewell(follower: "Follower") -> str:
-    """Where everything is, and that it goes on from there."""
-    if not follower.live.records:
-        return "Stopped before the first record: nothing was saved."
-    records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
-    return f"Stopped: {records} saved in {follower.out}; run the same command again to continue."
 
 
 def _status(follower: "Follower", as_json: bool) -> str:

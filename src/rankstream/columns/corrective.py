@@ -3,7 +3,7 @@
 from array import array
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,11 +26,13 @@ from rankstream.oracles.selection import proving_table
 from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
 
 SEED_GAP = 1e-2  # in l2, at which linear programs take over; benchmarks/corrective.py times both
-MIN_SLOW_SETS = 2**25  # sets of items in a table; with half as many, asking it in every round is better
+MIN_SLOW_SETS = 2**25  # sets of items in a table; with half, asking it in every round is better (in no benchmark)
 PROVEN_SHARE = 0.999  # of the distance, proven
-MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from
-MAX_RETAKES = 5  # how often the rankings of a table are taken in, as weights that have moved may want others of them
+MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from; an estimate
+MAX_RETAKES = 5  # how often rankings of a table are taken in, as moved weights may want others; an estimate
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
+RestrictedMaster: TypeAlias = NearestMixture | LinearMaster
+"""What finds the best weights of the rankings so far."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,6 @@ class Goal:
             return value - lower <= self.tolerance
         square, least = value * value, lower * lower
         return square - least <= self.tolerance or square < self.against or least >= self.against
-
-
-class RestrictedMaster(Protocol):
-    """What finds the best weights of the rankings so far."""
-
-    point: Vec
-
-    @property
-    def orders(self) -> Codes:
-        """The rankings."""
-
-    @property
-    def weights(self) -> Vec:
-        """Their weights."""
-
-    def take(self, rankings: Codes) -> bool:
-        """Take in new rankings; False if they change nothing."""
 
 
 @dataclass

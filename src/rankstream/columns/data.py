@@ -25,7 +25,7 @@ MakeOracle = Callable[[Assortments], Oracle]
 # benchmarks/columns.py compares columns of first items, some pairs and all pairs
 MIN_STATES_FOR_PAIRS = 2**23  # from here on a run takes longer than columns of pairs take to read and to weigh
 PAIRS_PER_ITEM = 8  # the cheapest columns of pairs: all of them would take longer to weigh than they save
-# rounds without progress after which there is nothing more to find, in a table or by a search
+# rounds without progress after which nothing more is found, in a table or by a search: estimates, by no benchmark
 TABLE_PATIENCE, SEARCH_PATIENCE = 2, 10
 
 
@@ -150,7 +150,8 @@ class Observed:
 
     def finder(self, make: MakeOracle | None, ties: Ties, seed: int) -> ColumnFinder:
         """What finds columns over these offers."""
-        return ColumnFinder(oracle_for(self.assortments, make, ties, seed), self.assortments)
+        oracle = oracles.auto(self.assortments, ties, seed) if make is None else make(self.assortments)
+        return ColumnFinder(oracle, self.assortments)
 
     def model(self, orders: Codes, weights: Vec, ties: Ties = "random", seed: int = 0) -> RankingModel:
         """The columns that carry weight as a model, each completed by the tie rule where the data leave it open."""
@@ -220,11 +221,6 @@ class Columns:
                 self._vertices[len(self._orders)] = vertex
                 self._orders.append(np.array(ranking, dtype=np.int64))
         return self._vertices[before : len(self._orders)]
-
-
-def oracle_for(assortments: Assortments, make: MakeOracle | None, ties: Ties, seed: int) -> Oracle:
-    """The oracle that finds columns: ``oracles.auto`` unless another one is asked for."""
-    return oracles.auto(assortments, ties, seed) if make is None else make(assortments)
 
 
 @dataclass(frozen=True)

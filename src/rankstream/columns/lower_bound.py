@@ -16,7 +16,7 @@ from rankstream.distances import Distance, HighNorm
 from rankstream.oracles import Oracle
 from rankstream.oracles.selection import proving_table
 
-TABLE_ROUNDS = 200  # of a quick oracle
+TABLE_ROUNDS = 200  # of a quick oracle; an estimate, as is the next: no benchmark chose them
 TABLE_ROUNDS_PER_CUT_ROUND = 5  # rounds of it that take as long as one of cuts, about
 
 

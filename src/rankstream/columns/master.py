@@ -9,7 +9,6 @@ from rankstream._core.types import Codes, Vec
 from rankstream.columns.data import Observed
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import winning_coordinates
-from rankstream.oracles.bounds.corral_kernels import mixture
 from rankstream.oracles.milp import quiet_highs
 
 FEASIBILITY_TOLERANCE = 1e-9  # that HiGHS is given, and below which no ranking pays
@@ -211,7 +210,8 @@ class LinearMaster:
         self._duals, self._worth = -duals[:-1], float(duals[-1])
         used = np.flatnonzero(self.weights)
         chosen = winning_coordinates(self.assortments, self.orders[used])
-        mixture(used.size, np.arange(used.size), chosen, self.weights[used], self.point)
+        each = np.repeat(self.weights[used], chosen.shape[1])
+        self.point = np.bincount(chosen.ravel(), each, self.point.size).astype(np.float64, copy=False)
 
     def dual(self) -> Vec:
         """The duals as one of the distance: in the box for l1, in the simplex of twice the size for l-infinity."""

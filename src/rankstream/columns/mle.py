@@ -23,7 +23,7 @@ from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 
 CENTRING = 0.2  # of the proven gap is what the barrier aims at; benchmarks/baselines.py times the fits
-MAX_STEP_TO_BOUNDARY = 0.99  # of the way to where a first weight would be 0: all stay positive
+MAX_STEP_TO_BOUNDARY = 0.99  # of the way to where a first weight would be 0: all stay positive; a usual value
 MAX_HALVINGS = 30  # of a step, after which it is no longer than rounding
 
 
@@ -74,19 +74,6 @@ class KullbackLeibler:
         return log(max(-progress, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """The mixture of rankings with the least loss: that loss, the proven bound on it, and how it was reached."""
-
-    orders: Codes
-    weights: Vec
-    point: Vec
-    value: float
-    bound: float
-    iterations: int
-    seconds: dict[str, float]
-
-
 @dataclass
 class _Interior:
     """A primal-dual interior-point method whose columns grow.
@@ -113,8 +100,8 @@ class _Interior:
     def _matrix(self) -> Vec:
         return self.columns.vertices[:, self.loss.places]
 
-    def run(self, limits: Limits) -> Minimum:
-        """Steps until the gap is small enough, or patience ends."""
+    def run(self, limits: Limits) -> tuple[Codes, Vec, float, float, int]:
+        """Steps until the gap is small enough, or patience ends: rankings, weights, loss, bound, and how many steps."""
         began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights)
         iterations = 0
         while iterations < limits.max_rounds:
@@ -133,7 +120,8 @@ class _Interior:
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
             self.seconds["master"] += perf_counter() - start
-        return self._found(*best, bound, iterations, limits.tolerance)
+        value, weights = best
+        return *self._found(value, weights, bound, limits.tolerance), bound, iterations
 
     def _find_columns(self, point: Vec) -> tuple[Codes, float, float]:
         """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
@@ -194,8 +182,8 @@ class _Interior:
             return solved
         raise RuntimeError("The Newton system is not positive definite: raise the tolerance.")
 
-    def _found(self, value: float, weights: Vec, bound: float, iterations: int, tolerance: float) -> Minimum:
-        """The result, without the columns that it can do without at this tolerance."""
+    def _found(self, value: float, weights: Vec, bound: float, tolerance: float) -> tuple[Codes, Vec, float]:
+        """Rankings, weights and loss, without the columns that it can do without at this tolerance."""
         matrix, orders = self.columns.vertices[: weights.size], self.columns.orders[: weights.size]
         for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
             kept = np.where(weights >= least, weights, 0.0)
@@ -206,7 +194,7 @@ class _Interior:
             if lost - bound <= tolerance:
                 value, weights = lost, kept
                 break
-        return Minimum(orders, weights, weights @ matrix, value, bound, iterations, self.seconds)
+        return orders, weights, value
 
 
 def _longest(values: Vec, move: Vec) -> float:
@@ -265,12 +253,13 @@ def fit_mle(
     watch : Watch
         Asked every few steps whether that is enough; the fit then ends with what it has.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "nothing")]), [40, 60, 5, 2, 3])
     >>> found = fit_mle(counts)
     >>> found.proven, 0.0 <= found.gap <= 1e-4, found.log_likelihood < 0.0
     (True, True, True)
-
     """
     started = perf_counter()
     if not isinstance(counts, ChoiceCounts):
@@ -287,20 +276,13 @@ def fit_mle(
     begun = perf_counter()
     loss = KullbackLeibler(observed)
     with one_blas_thread():  # systems are small: with more threads, busy cores wait for each other
-        found = _Interior(loss, finder, first).run(limits)
-    model = observed.model(found.orders, found.weights, ties, seed)
-    chosen = observed.shares[loss.places] @ np.log(found.point[loss.places])
-    seconds = found.seconds | {"start": begun - started, "total": perf_counter() - started}
-    return MaximumLikelihood(
-        model,
-        found.value,
-        found.bound,
-        found.value - found.bound <= tolerance,
-        found.iterations,
-        len(found.orders),
-        seconds,
-        log_likelihood=float(observed.totals.sum() * chosen),
-    )
+        interior = _Interior(loss, finder, first)
+        orders, weights, value, bound, iterations = interior.run(limits)
+    point = weights @ interior.columns.vertices[: weights.size]
+    height = float(observed.totals.sum() * (observed.shares[loss.places] @ np.log(point[loss.places])))
+    seconds = interior.seconds | {"start": begun - started, "total": perf_counter() - started}
+    model, proven = observed.model(orders, weights, ties, seed), value - bound <= tolerance
+    return MaximumLikelihood(model, value, bound, proven, iterations, len(orders), seconds, log_likelihood=height)
 
 
 def warm_start(observed: Observed, rounds: int, seed: int) -> Codes:

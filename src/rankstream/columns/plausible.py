@@ -15,17 +15,17 @@ from rankstream._core.arguments import number_between
 from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
-from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe, oracle_for
+from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
 from rankstream.columns.mle import warm_start
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles import Ties
+from rankstream.oracles import Ties, auto
 
-BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far
+BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far; by no benchmark
 Region = Literal["l1", "linf", "confidence"]
-WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns
+WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns; by no benchmark
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class PlausibleModels:
         """A search for the ends of an offer, and how near to the data a distribution can come."""
         known = self.observed.whole
         whole = Assortments([*self.observed.assortments.offers, labels], known.items, known.order)
-        finder = ColumnFinder(oracle_for(whole, self.oracle, self.ties, self.seed), whole)
+        finder = ColumnFinder(auto(whole, self.ties, self.seed) if self.oracle is None else self.oracle(whole), whole)
         nothing = np.zeros(len(labels))
         search = RangeSearch(self.observed, Master(self.observed, self.ball), finder, Columns(whole), nothing)
         search.add(finder.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)
@@ -307,20 +307,21 @@ def revenue_range(
     seed : int
         Seed for the ties and the first rankings.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> menu, margins = ("tea", "pie", "nothing"), {"tea": 2, "pie": 4}
     >>> found = revenue_range([0.5, 0.5, 0.25, 0.75], menu, margins, assortments=offers)
     >>> round(found.low, 4), round(found.high, 4), found.proven     # do those who like pie like tea, too?
     (1.0, 2.0, True)
-
     """
     number_between("accuracy", accuracy, 0.0)
     limits = Limits(accuracy, budget=number_between("budget", budget, 0.0))
     plausible = plausible_models(
         data, region, tolerance, confidence, assortments=assortments, oracle=oracle, ties=ties, seed=seed
     )
-    labels = known_offer(offer, plausible.observed.whole)
-    gains = margins_of(labels, margins, plausible.observed.whole)
+    labels, whole = as_offer("The offer", offer), plausible.observed.whole
+    gains = margins_of(labels, margins, whole)
     search, nearest = plausible.nearest(labels, limits)
     model = plausible.observed.model(search.columns.orders[: nearest.weights.size], nearest.weights, ties, seed)
     low, high = (plausible.end(search, nearest, sign * gains, limits) for sign in (1.0, -1.0))
@@ -359,11 +360,12 @@ def probability_range(
     tolerance, assortments, region, confidence, accuracy, budget, oracle, ties, seed : optional
         As for ``revenue_range``; the accuracy is that of the share itself.
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> found = probability_range([0.5, 0.5, 0.25, 0.75], ("tea", "pie"), "pie", assortments=offers)
     >>> round(found.low, 4), round(found.high, 4)
     (0.0, 0.75)
-
     """
     labels = as_offer("The offer", offer)
     if plain(item) not in labels:
@@ -375,20 +377,13 @@ def probability_range(
     )  # fmt: skip
 
 
-def known_offer(offer: Iterable[Label], assortments: Assortments) -> tuple[Label, ...]:
-    """The labels of an offer of known items."""
-    labels = as_offer("The offer", offer)
-    for label in labels:
-        assortments.code(label)
-    return labels
-
-
 def margins_of(labels: tuple[Label, ...], margins: Mapping[Label, float], assortments: Assortments) -> Vec:
     """What each item of an offer earns; a missing margin is an error, but for the no-choice item of the data."""
     for item, value in margins.items():
         if not np.isfinite(number_between(f"The margin of {item!r}", value, -np.inf)):
             raise ValueError(f"The margin of {item!r} is {value}: it must be a finite number.")
     for label in labels:
-        if label not in margins and assortments.code(label) != assortments.no_choice_code:
+        code = assortments.code(label)  # or a sentence about an item that the data do not have
+        if label not in margins and code != assortments.no_choice_code:
             raise ValueError(f"The item {label!r} of the offer has no margin: give one, 0 if it earns nothing.")
     return np.array([float(margins.get(label, 0.0)) for label in labels])

@@ -15,7 +15,7 @@ from rankstream.distances import HighNorm
 from rankstream.oracles.tables.dense import DenseOracle
 
 STALL_ROUNDS, MIN_STALL_GAIN = 40, 0.02  # a search stalls when so many rounds gain less than this part of the gap
-MAX_FRUITLESS_ROUNDS = 3  # rounds that gain nothing, after which a search is not asked again
+MAX_FRUITLESS_ROUNDS = 3  # that gain nothing, and the search is not asked again; all tuned as in certificate/proof.py
 BEST_DUAL_SHARE = 0.5  # how far towards the best dual so far the next one lies that the table is asked about
 SET_SECONDS = 8e-9  # about what a set of items takes one thread, before it was measured
 MIN_TIME_FACTOR = 1.2  # times the seconds of a call that must be left

@@ -62,7 +62,7 @@ class SquaredSearch:
         return SquaredMinimum(nearest, found.upper * found.upper, found.lower * found.lower, search.rounds)
 
 
-MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value
+MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value; an estimate
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,8 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     version of an item. A choice where another item of the offer must come before it is impossible then: the divergence
     is infinite, and ``anytime_p_value`` is 0.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
     >>> report = rationality(ChoiceCounts(offers, [4000, 6000, 5000, 2000, 3000])) # tea gains when nothing joins

@@ -1,10 +1,10 @@
 """Assortments: which items were offered together, and the coordinates (offer, item) that every vector follows."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from array import array
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any, Protocol
-from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,70 +13,7 @@ from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
-Offers = tuple[tuple[Label, ...], ...]
 PLAIN = {str, int, bool, type(None)}  # what labels mostly are: nothing is wrong with them
-
-
-class Numbers:
-    """The numbers of offers by their sets of items, shared by assortments that begin with the same offers.
-
-    A set takes more memory than all else that is known of an offer, so only its hash is kept; who has that hash is
-    compared. Offers of one hash follow each other at the next free numbers.
-
-    >>> offers = (("tea", "pie"), ("pie", "cake"), ("pie", "tea"))
-    >>> Numbers().including(offers).find(frozenset({"tea", "pie"}), offers)
-    0
-    """
-
-    def __init__(self) -> None:
-        self._number_at: dict[int, int] = {}
-        self._size = 0
-
-    def including(self, offers: Offers, so_far: int = 0) -> "Numbers":
-        """Numbers that know all these offers, of which these know ``so_far``; new ones if others went on before."""
-        own = self if self._size == so_far else Numbers()
-        for number in range(own._size, len(offers)):
-            labels = frozenset(offers[number])
-            if own.find(labels, offers) is None:
-                own._number_at[own._free(hash(labels))] = number
-        own._size = len(offers)
-        return own
-
-    def find(self, labels: frozenset[Label], offers: Offers) -> int | None:
-        """The number of the first of the offers with these items; None if there is none."""
-        at = hash(labels)
-        while (number := self._number_at.get(at)) is not None:
-            if number < len(offers) and len(offers[number]) == len(labels) and labels.issuperset(offers[number]):
-                return number
-            at += 1
-        return None
-
-    def _free(self, at: int) -> int:
-        while at in self._number_at:
-            at += 1
-        return at
-
-
-class Places(dict[Hashable, dict[Label, int]]):
-    """The places of offers by how they were written, so that a stream pays for checking an offer only once."""
-
-    MOST = 100_000
-
-    def __init__(self, find: Callable[[Iterable[Label]], dict[Label, int]]) -> None:
-        super().__init__()
-        self._find = WeakMethod(find)  # whoever looks up here has the assortments, which must not wait for a collector
-
-    def __missing__(self, offer: Any) -> dict[Label, int]:
-        find = self._find()
-        if find is None:
-            raise KeyError(offer)
-        place = find(offer)
-        if not isinstance(offer, tuple | frozenset):
-            return place
-        if len(self) >= self.MOST:
-            self.clear()
-        self[offer] = place
-        return place
 
 
 class Space(Protocol):
@@ -101,6 +38,8 @@ class Assortments:
     of items of which the first is never ranked below the second, such as the price levels of an item, cheaper first:
     ``.order`` are its neighbours, ``.chains`` the codes of each chain, best first (None if it is not made of chains).
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
     >>> offers.items
     ('tea', 'cake', 'nothing', 'pie')
@@ -188,13 +127,21 @@ class Assortments:
         return int(everywhere[0])
 
     @cached_property
-    def _numbers(self) -> Numbers:
-        return Numbers().including(self.offers)
+    def _numbers(self) -> dict[bytes, int]:
+        """The number of the first offer with these items, by their sorted codes: far smaller than sets of labels."""
+        return self._number_offers({}, 0)
+
+    def _number_offers(self, numbers: dict[bytes, int], first: int) -> dict[bytes, int]:
+        """Add the offers from the first on."""
+        for number in range(first, self.n_offers):
+            codes = self.members[self.indptr[number] : self.indptr[number + 1]]
+            numbers.setdefault(array("i", np.sort(codes).tolist()).tobytes(), number)
+        return numbers
 
     @cached_property
-    def places(self) -> "Places":
-        """For every offer, as it was written, the coordinate of each of its items; looked up once, then remembered."""
-        return Places(self.place)
+    def places(self) -> dict[Hashable, dict[Label, int]]:
+        """What ``place`` found for offers as they were written: whoever follows a stream fills it, and checks once."""
+        return {}
 
     def code(self, item: Label) -> int:
         """Return the number of an item."""
@@ -231,7 +178,12 @@ class Assortments:
 
     def number(self, offer: Iterable[Label]) -> int | None:
         """Return the number of an offer, whose items may be named in any order; None if it is not among these."""
-        return self._numbers.find(frozenset(offer), self.offers)
+        try:
+            codes = sorted({self._code[item] for item in offer})
+        except KeyError:
+            return None
+        number = self._numbers.get(array("i", codes).tobytes(), self.n_offers)
+        return number if number < self.n_offers else None  # assortments that grew from these share the dict
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """Return the vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
@@ -250,6 +202,8 @@ class Assortments:
 
         ``items`` names new items that come next, offered or not; others follow as they appear. ``order`` adds pairs.
 
+        Examples
+        --------
         >>> Assortments([("tea", "pie")]).extend([("tea", "cake")]).items
         ('tea', 'pie', 'cake')
         """
@@ -270,7 +224,8 @@ class Assortments:
         grown.indptr = _frozen(np.concatenate([self.indptr, ends]))
         new = np.fromiter((k for own in codes for k in own), np.int64)
         grown.members = _frozen(np.concatenate([self.members, new]))
-        grown.__dict__["_numbers"] = self._numbers.including(grown.offers, self.n_offers)
+        known = self._numbers if len(self._numbers) == self.n_offers else {}  # unless others went on before
+        grown.__dict__["_numbers"] = grown._number_offers(known, len(known))
         if self._precedence is not None:
             grown._precedence, grown.order = self._precedence.wider(grown.n_items), self.order
         return grown
@@ -284,8 +239,9 @@ class Assortments:
             )
         bad = np.flatnonzero(~(values >= 0.0))
         if bad.size:
+            item = f"item {self.items[self.members[bad[0]]]!r} of offer {self.owner[bad[0]]}"
             raise ValueError(
-                f"Frequency {values[bad[0]]} at {self._where(bad[0])} is not a number >= 0: "
+                f"Frequency {values[bad[0]]} at coordinate {bad[0]} ({item}) is not a number >= 0: "
                 "replace it, or pass the ChoiceCounts, which leave unseen offers out."
             )
         sums = np.add.reduceat(values, self.indptr[:-1])
@@ -296,10 +252,6 @@ class Assortments:
                 "divide them by their sum."
             )
         return values
-
-    def _where(self, coordinate: int) -> str:
-        offer = int(self.owner[coordinate])
-        return f"coordinate {coordinate} (item {self.items[self.members[coordinate]]!r} of offer {offer})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Assortments):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
+from rankstream.data.item_changes import ItemCells, mean_change
 
 CHANGE_LEVEL = 0.01
 SPLIT_SHARES = (0.25, 0.5, 0.75)
@@ -91,13 +92,7 @@ def change_over_time(
 
 def _most_changed(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Label, float]:
     """The item whose share changed most, over all offers that were made before and after, in points."""
-    offers = before.assortments
-    pairs = before.totals * after.totals / np.maximum(before.totals + after.totals, 1e-300)
-    weights = pairs[offers.owner]
-    both = weights > 0.0
-    change = np.zeros(offers.n_coordinates)
-    change[both] = (after.frequencies() - before.frequencies())[both]
-    total = np.bincount(offers.members, weights * change, offers.n_items)
-    mean = total / np.maximum(np.bincount(offers.members, weights, offers.n_items), 1e-300)
-    place = int(np.argmax(np.abs(mean)))
-    return offers.items[place], 100.0 * float(mean[place])
+    cells = ItemCells.of(list(before.assortments.offers), np.array([before.tallies, after.tallies]))
+    change = mean_change(cells)
+    place = int(np.argmax(np.abs(change)))
+    return cells.items[place], 100.0 * float(change[place])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
 MAX_OBSERVATIONS = 2.0**53  # from which on one more would be lost to rounding
-SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates
+MAX_KNOWN_OFFERS = 100_000  # ways to write an offer that are remembered
+SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates; an estimate
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class ChoiceCounts:
     Only one thread at a time may add choices or read while another adds. Give every thread counts of its own and add
     them up with ``+``, or share a ``Live``, which has a lock.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]))
     >>> counts.observe(offered=("tea", "nothing"), chosen="tea", count=3)
     >>> counts.observe(offered=[("tea", "nothing"), ("nothing", "tea")], chosen=["nothing", "tea"])
@@ -67,8 +70,14 @@ class ChoiceCounts:
             return np.array([self.assortments.coordinate(offered, chosen)])
         offered, chosen = list(offered), list(chosen)
         places = self.assortments.places
+        if len(places) > MAX_KNOWN_OFFERS:
+            places.clear()
         try:
-            found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+            try:
+                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+            except KeyError:  # an offer that is new here
+                places |= {offer: self.assortments.place(offer) for offer in set(offered) - places.keys()}
+                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
         except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
             found = list(self._coordinates(offered, chosen))
         return np.fromiter(found, np.int64, len(found))
@@ -185,12 +194,7 @@ class ChoiceCounts:
         return Target(self.frequencies(), seen, self.observations)
 
     def require_whole(self, purpose: str) -> None:
-        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs.
-
-        >>> ChoiceCounts(Assortments([("tea", "nothing")]), [2.5, 1]).require_whole("An interval")
-        Traceback (most recent call last):
-        ValueError: An interval needs whole choices, each counted once, but a tally is 2.5: count without weights.
-        """
+        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs."""
         needs = f"{purpose} needs whole choices, each counted once"
         if self.forgets:
             raise ValueError(f"{needs}, but {type(self).__name__} forget: use ChoiceCounts.")
@@ -198,18 +202,23 @@ class ChoiceCounts:
         if fractions.size:
             raise ValueError(f"{needs}, but a tally is {fractions[0]:g}: count without weights.")
 
-    def extend(
-        self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
-    ) -> "ChoiceCounts":
-        """Counts over more offers, with the old tallies kept and none for the new offers."""
-        grown = ChoiceCounts(self.assortments.extend(offers, items, order))
-        grown._tallies[: self._tallies.size] = self._tallies
-        grown._totals[: self._totals.size] = self._totals
+    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()) -> Self:
+        """Counts over more offers that remember the same, with no choices from the new offers."""
+        grown = self._like(self.assortments.extend(offers, items, order))
+        more = {"tallies": grown._tallies.size, "totals": grown._totals.size, "squares": grown._totals.size}
+        known = self.memory()
+        wider = {name: np.pad(known[name], (0, more[name] - known[name].size)) for name in known.keys() & more}
+        grown.remember(known | wider)
         return grown
 
-    def copy(self) -> "ChoiceCounts":
-        """Return a copy with the same tallies."""
-        return ChoiceCounts(self.assortments, self.tallies)
+    def copy(self) -> Self:
+        """Return a copy that remembers the same."""
+        twin = self._like(self.assortments)
+        twin.remember(self.memory())
+        return twin
+
+    def _like(self, assortments: Assortments) -> Self:
+        return type(self)(assortments)
 
     def memory(self) -> dict[str, Any]:
         """Return the whole state as arrays, for a checkpoint."""

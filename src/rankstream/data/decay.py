@@ -2,7 +2,6 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.order import Order
 
 By = Literal["observations", "time"]
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -58,26 +56,6 @@ class ForgettingCounts(ChoiceCounts):
         if times.size:
             self._move_to(float(times.max()))
         self._take(where, amounts, np.broadcast_to(times, where.shape))
-
-    def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()) -> Self:
-        """Counts over more offers that remember the same, and go their own way."""
-        grown = self._like(self.assortments.extend(offers, items, order))
-        memory = self.memory()
-        for name, more in (
-            ("tallies", grown.assortments.n_coordinates),
-            ("totals", grown.assortments.n_offers),
-            ("squares", grown.assortments.n_offers),
-        ):
-            if name in memory:
-                memory[name] = np.pad(memory[name], (0, more - memory[name].size))
-        grown.remember(memory)
-        return grown
-
-    def copy(self) -> Self:
-        """Return a copy that remembers the same."""
-        twin = self._like(self.assortments)
-        twin.remember(self.memory())
-        return twin
 
     def _like(self, assortments: Assortments) -> Self:
         return type(self)(assortments, self.reach, self.by)
@@ -153,6 +131,8 @@ class DecayingCounts(ForgettingCounts):
     frequencies of an offer change only when it is offered; what fades meanwhile is ``effective_totals``, the number of
     equally weighted choices that would be as certain: (sum of weights)^2 / (sum of squared weights).
 
+    Examples
+    --------
     >>> offers = Assortments([("tea", "nothing")])
     >>> counts = DecayingCounts(offers, half_life=1)
     >>> counts.observe([("tea", "nothing")] * 3, ["tea", "tea", "nothing"])
@@ -224,6 +204,8 @@ class WindowCounts(ForgettingCounts):
     By time, ``now`` is the latest time seen; records may come in any order. A call takes time in proportion to the
     window: hand over records in batches. Records must count whole numbers, so that what leaves is taken off exactly.
 
+    Examples
+    --------
     >>> counts = WindowCounts(Assortments([("tea", "nothing")]), size=2)
     >>> counts.observe([("tea", "nothing")] * 3, ["tea", "tea", "nothing"])
     >>> counts.tallies

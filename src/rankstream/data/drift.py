@@ -7,8 +7,10 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
+from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMovement, changed_items, count_comparable
+from rankstream.data.observations import some_offers
 
 Control = Literal["holm", "fdr"]
 MIN_CHOICES = 30.0  # in each period, below which nothing is compared
@@ -57,7 +59,6 @@ class DriftReport:
         Whether items were compared through a logit, given the offers, because few offers occur in both periods.
     shortage : str
         Why nothing was compared; empty where something was.
-
     """
 
     movements: tuple[Movement, ...]
@@ -199,6 +200,8 @@ def drift_report(
     cumulative : bool
         Whether ``after`` includes ``before``, which is then subtracted first.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> before, after = ChoiceCounts(offers, [500, 500, 300, 700]), ChoiceCounts(offers, [510, 490, 450, 550])
@@ -206,7 +209,6 @@ def drift_report(
     Tastes changed: pie +15.0 points.
     1 of 2 offers changed (holm, level 0.05)
     pie +15.0 points in (pie, nothing): p = 1.7e-11
-
     """
     if not 0.0 < number_between("level", level, 0.0, 1.0) < 1.0:
         raise ValueError(f"level is {level}: it must lie strictly between 0 and 1.")
@@ -215,81 +217,67 @@ def drift_report(
     for counts in (before, after):
         if not counts.forgets:
             counts.require_whole("A test for drift")
-    then, now = _tables(before), _tables(after)
+    common, tallies = _in_common(before, after)
     if cumulative:
-        now = _taken_off(before, after, now, then)
-    short = shortage(*(sum(sum(table.values()) for table in tables.values()) for tables in (then, now)))
+        tallies[1] = _taken_off(before, after, common, tallies)
+    totals = np.add.reduceat(tallies, common.indptr[:-1], axis=1)
+    short = shortage(*totals.sum(axis=1).tolist())
     if short and min(before.observations, after.observations) >= MIN_CHOICES:
         short += " Faded choices count for less, and choices that share a record count once."
-    shared = [key for key in then if key in now]
-    pairs = [np.array([[table[key][item] for item in then[key]] for table in (then, now)]) for key in shared]
+    then, now = totals > 0.0
+    shared = np.flatnonzero(then & now)
+    pairs = [tallies[:, common.indptr[number] : common.indptr[number + 1]] for number in shared]
     tests = [(0.0, 0, 1.0) if short else _homogeneity(pair) for pair in pairs]
-    cells, given_offers = _cells(then, now, shared)
-    tested_items = 0 if short else count_comparable(cells, given_offers)
+    # decided by numbers of choices alone, so that the tests stay valid
+    given_offers = bool((totals[:, shared].sum(axis=1) < MIN_SHARED * np.maximum(totals.sum(axis=1), 1e-300)).any())
+    tested_items, cells = 0, None
+    if not short:
+        fewer, where = some_offers(common, np.flatnonzero(then | now) if given_offers else shared)
+        cells = ItemCells.of(list(fewer.offers), tallies[:, where])
+        tested_items = count_comparable(cells, given_offers)
     families = 2 if tested_items and any(freedom for _, freedom, _ in tests) else 1
     adjusted = np.minimum(families * adjust(np.array([p for *_, p in tests]), control), 1.0)
     movements = []
-    for key, pair, test, allowed in zip(shared, pairs, tests, adjusted.tolist(), strict=True):
-        offer, (first, second) = tuple(then[key]), pair.sum(axis=1).tolist()
+    for number, pair, test, allowed in zip(shared, pairs, tests, adjusted.tolist(), strict=True):
+        offer, (first, second) = common.offers[number], pair.sum(axis=1).tolist()
         change = pair[1] / second - pair[0] / first
         most = int(np.abs(change).argmax())
         largest = offer[most], float(change[most])
         movements.append(Movement(offer, first, second, *test, allowed, allowed <= level, *largest))
     alone = {frozenset(one.offer) for one in movements if one.moved}
-    items = changed_items(cells, alone, level, families, given_offers) if tested_items else ()
+    items = changed_items(cells, alone, level, families, given_offers) if cells and tested_items else ()
     movements.sort(key=lambda movement: movement.p_value)
-    appeared = tuple(tuple(now[key]) for key in now if key not in then)
-    vanished = tuple(tuple(then[key]) for key in then if key not in now)
+    appeared, vanished = (tuple(common.offers[k] for k in np.flatnonzero(some)) for some in (now & ~then, then & ~now))
     found = tuple(movements), appeared, vanished
     return DriftReport(*found, level, control, items, tested_items, given_offers, short)
 
 
-Tables = dict[frozenset[Label], dict[Label, float]]
+def _in_common(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Assortments, Vec]:
+    """The offers with choices in either period, equal ones as one; and effective numbers of choices, a row for each."""
+    known: dict[frozenset[Label], tuple[Label, ...]] = {}
+    for counts in (before, after):
+        for number in np.flatnonzero(counts.totals):
+            known.setdefault(frozenset(counts.assortments.offers[number]), counts.assortments.offers[number])
+    common = Assortments(known.values() or before.assortments.offers)
+    tallies = np.zeros((2, common.n_coordinates))
+    for row, counts in zip(tallies, (before, after), strict=True):
+        whole, scale = counts.assortments, counts.effective_totals / np.maximum(counts.totals, 1e-300)
+        for number in np.flatnonzero(counts.totals):
+            place = common.place(whole.offers[number])
+            own = counts.tallies[whole.indptr[number] : whole.indptr[number + 1]]
+            row[[place[item] for item in whole.offers[number]]] += own * scale[number]
+    return common, tallies
 
 
-def _tables(counts: ChoiceCounts) -> Tables:
-    """For every offer with choices, the effective number of choices of each item; an offer given twice counts once."""
-    offers, totals, effective = counts.assortments, counts.totals, counts.effective_totals
-    found: Tables = {}
-    for number in np.flatnonzero(totals > 0.0).tolist():
-        tallies = counts.tallies[offers.indptr[number] : offers.indptr[number + 1]]
-        table = found.setdefault(frozenset(offers.offers[number]), dict.fromkeys(offers.offers[number], 0.0))
-        for item, tally in zip(offers.offers[number], tallies.tolist(), strict=True):
-            table[item] += tally * float(effective[number] / totals[number])
-    return found
-
-
-def _cells(then: Tables, now: Tables, shared: list[frozenset[Label]]) -> tuple[ItemCells, bool]:
-    """The cells by which items are compared: of the shared offers, or of all where few choices are from those.
-
-    Which of the two is decided by numbers of choices alone, so that the tests stay valid.
-    """
-    parts = [
-        sum(sum(table[key].values()) for key in shared) / max(sum(map(sum, map(dict.values, table.values()))), 1e-300)
-        for table in (then, now)
-    ]
-    keys = list({**then, **now}) if min(parts) < MIN_SHARED else shared
-    offers = [tuple(then.get(key) or now[key]) for key in keys]
-    tallies = [
-        [table.get(key, {}).get(item, 0.0) for key, offer in zip(keys, offers, strict=True) for item in offer]
-        for table in (then, now)
-    ]
-    return ItemCells.of(offers, np.array(tallies)), keys is not shared
-
-
-def _taken_off(before: ChoiceCounts, after: ChoiceCounts, now: Tables, then: Tables) -> Tables:
+def _taken_off(before: ChoiceCounts, after: ChoiceCounts, common: Assortments, tallies: Vec) -> Vec:
     """What came after the first snapshot."""
     if before.forgets or after.forgets:
         raise ValueError("Counts that forget lack their earlier choices: compare periods that share no choices.")
-    rest: Tables = {}
-    for key in {**now, **then}:
-        new, old = now.get(key, {}), then.get(key, {})
-        left = {item: new.get(item, 0.0) - old.get(item, 0.0) for item in new or old}
-        if min(left.values()) < 0.0:
-            raise ValueError(f"{tuple(left)!r} has fewer choices after than before: after must include before.")
-        if max(left.values()) > 0.0:
-            rest[key] = left
-    return rest
+    left: Vec = tallies[1] - tallies[0]
+    if left.min() < 0.0:
+        offer = common.offers[common.owner[left.argmin()]]
+        raise ValueError(f"{offer!r} has fewer choices after than before: after must include before.")
+    return left
 
 
 def _homogeneity(pair: Vec) -> tuple[float, int, float]:

@@ -138,11 +138,7 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
         first.setdefault(frozenset(whole.offers[number]), number)
     if len(first) == len(shown):
         return counts if len(shown) == whole.n_offers else restrict(counts, shown)
-    merged = ChoiceCounts(Assortments([whole.offers[number] for number in first.values()], whole.items, whole.order))
-    for number in shown:
-        where = [merged.assortments.coordinate(whole.offers[number], item) for item in whole.offers[number]]
-        merged.observe_coordinates(where, counts.tallies[whole.indptr[number] : whole.indptr[number + 1]])
-    return merged
+    return _recount(restrict(counts, shown), some_offers(whole, list(first.values()))[0])
 
 
 def impossible_choices(offers: Assortments, amounts: Vec) -> Codes:

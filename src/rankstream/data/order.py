@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
@@ -196,29 +197,18 @@ def refuse_order(order: Pairs, name: str, instead: str) -> None:
 
 def _sorted(after: list[set[int]], labels: list[Label]) -> list[int]:
     """All items in an order that respects the pairs, the least codes first; a cycle is a ValueError."""
-    waiting = [0] * len(after)
-    for others in after:
+    sorter = TopologicalSorter(dict.fromkeys(range(len(after)), ()))
+    for item, others in enumerate(after):
         for other in others:
-            waiting[other] += 1
-    ready = [item for item in range(len(after)) if not waiting[item]][::-1]
-    sequence: list[int] = []
-    while ready:
+            sorter.add(other, item)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = " before ".join(repr(labels[item]) for item in error.args[1])
+        raise ValueError(f"The order has a cycle, {circle}: remove one of these pairs.") from None
+    sequence, ready = list[int](), list[int]()
+    while sorter.is_active():
+        ready += sorted(sorter.get_ready(), reverse=True)
         sequence.append(ready.pop())
-        for other in sorted(after[sequence[-1]], reverse=True):
-            waiting[other] -= 1
-            if not waiting[other]:
-                ready.append(other)
-    if len(sequence) < len(after):
-        circle = " before ".join(repr(labels[item]) for item in _cycle(after, {i for i, n in enumerate(waiting) if n}))
-        raise ValueError(f"The order has a cycle, {circle}: remove one of these pairs.")
+        sorter.done(sequence[-1])
     return sequence
-
-
-def _cycle(after: list[set[int]], stuck: set[int]) -> list[int]:
-    """A circle among items that all wait for another."""
-    before = {other: item for item in stuck for other in after[item] if other in stuck}
-    walk = [min(before)]
-    while before[walk[-1]] not in walk:
-        walk.append(before[walk[-1]])
-    circle = walk[walk.index(before[walk[-1]]) :]
-    return [*circle[::-1], circle[-1]]

@@ -8,7 +8,6 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ MOST_LEVELS = 12
 PRICE_ROUNDING = 1e-9  # a price this part beyond the lowest or highest one counts as that one
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PriceLevels:
     """The price levels of items, cheapest first; items without a price, such as "nothing", have no entry.
 
@@ -39,6 +38,8 @@ class PriceLevels:
     bins : mapping from items to prices, optional
         The ends of an item's bins, one more than there are levels, ascending.
 
+    Examples
+    --------
     >>> levels = PriceLevels({"tea": [3.5, 3], "cake": [4]})
     >>> levels.label("tea", 3.4), levels.of("tea @ 3.50"), levels.of("nothing")
     ('tea @ 3.50', ('tea', 3.5), ('nothing', None))
@@ -46,7 +47,6 @@ class PriceLevels:
     ('tea @ 3.00', 'cake @ 4.00', 'nothing')
     >>> levels.order
     (('tea @ 3.00', 'tea @ 3.50'),)
-
     """
 
     levels: Mapping[Any, Sequence[float]]
@@ -63,18 +63,14 @@ class PriceLevels:
             within = zip(bins, prices, bins[1:], strict=False)
             if len(bins) != len(prices) + 1 or not prices or not all(a <= price <= b for a, price, b in within):
                 raise ValueError(f"The bins {bins} of {item!r} do not enclose its levels {prices}: give their ends.")
-        object.__setattr__(self, "levels", MappingProxyType(given))
-        object.__setattr__(self, "bins", MappingProxyType(ends))
+        object.__setattr__(self, "levels", given)
+        object.__setattr__(self, "bins", ends)
         if len(self._labels) < sum(map(len, given.values())):
             raise ValueError(f"Two of the items {list(given)} have the same text: give them different names.")
 
     @classmethod
     def occurring(cls, prices: Mapping[Any, Iterable[Any]], most: int = MOST_LEVELS) -> "PriceLevels":
-        """Return a level for every price that occurs; of an item, there may be at most ``most``.
-
-        >>> PriceLevels.occurring({"tea": [3, 3.5, 3, 3.5]})
-        PriceLevels(tea: 3.00, 3.50)
-        """
+        """Return a level for every price that occurs; of an item, there may be at most ``most``."""
         levels = {item: sorted(set(values)) for item, values in _seen(prices).items()}
         for item, found in levels.items():
             if len(found) > whole_number("most", most, least=1):
@@ -90,6 +86,8 @@ class PriceLevels:
 
         A level is the median of its bin, a price that occurred. Equal prices are never in two bins.
 
+        Examples
+        --------
         >>> PriceLevels.quantiles({"tea": [2.8, 3, 3.1, 3.4, 3.5, 3.5], "cake": [4, 4]}, 2)
         PriceLevels(tea: 3.00, 3.50; cake: 4.00)
         """
@@ -111,11 +109,7 @@ class PriceLevels:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> "PriceLevels | None":
-        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does.
-
-        >>> PriceLevels.from_labels(["tea @ 3.50", "nothing", "tea @ 3.00"])
-        PriceLevels(tea: 3.00, 3.50)
-        """
+        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does."""
         levels: dict[Label, list[float]] = {}
         for label in labels:
             item, price = split_label(label)
@@ -132,7 +126,8 @@ class PriceLevels:
     def _labels(self) -> dict[str, tuple[Label, float]]:
         texts = {}
         for item, prices in self.levels.items():
-            decimals = max(MIN_DECIMALS, *(_decimals(price) for price in prices))
+            exponents = [int(Decimal(repr(price)).normalize().as_tuple().exponent) for price in prices]
+            decimals = max(MIN_DECIMALS, -min(exponents))
             texts.update({f"{item}{AT}{price:.{decimals}f}": (item, price) for price in prices})
         return texts
 
@@ -201,16 +196,8 @@ class PriceLevels:
         rows = list(content)
         return cls({item: prices for item, prices, _ in rows}, {item: bins for item, _, bins in rows if bins})
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PriceLevels):
-            return NotImplemented
-        return dict(self.levels) == dict(other.levels) and dict(self.bins) == dict(other.bins)
-
     def __hash__(self) -> int:
         return hash((frozenset(self.levels.items()), frozenset(self.bins.items())))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PriceLevels, (dict(self.levels), dict(self.bins))
 
     def __repr__(self) -> str:
         texts = {
@@ -272,7 +259,3 @@ def _parts(values: list[float], n: int) -> list[list[float]]:
         free = [place for place in between[: len(between) - (n - 1 - k)] if place > cuts[-1]]
         cuts.append(min(free, key=lambda place: abs(place - k * len(values) / n)))
     return [values[a:b] for a, b in pairwise([*cuts, len(values)])]
-
-
-def _decimals(price: float) -> int:
-    return max(0, -int(Decimal(repr(price)).normalize().as_tuple().exponent))

@@ -66,12 +66,7 @@ class Market:
             yield counts
 
     def blocks(self, per_round: int = 200, first: int = 2000, rounds: int = 256) -> Iterator[tuple[Vec, Vec]]:
-        """Yield the same stream, many rounds at a time: a row of frequencies each, and their observations.
-
-        >>> frequencies, observations = next(market(seed=1).blocks(rounds=3))
-        >>> observations.tolist()
-        [2000.0, 2200.0, 2400.0]
-        """
+        """Yield the same stream, many rounds at a time: a row of frequencies each, and their observations."""
         indptr, owner = self.assortments.indptr[:-1], self.assortments.owner
         before = np.zeros(self.assortments.n_coordinates, dtype=np.int64)
         for tallies in self._draws(per_round, first, rounds):
@@ -130,12 +125,13 @@ def market(
     unseen : bool
         Whether test offers are never among those to learn from; the paper draws both independently.
 
+    Examples
+    --------
     >>> example = market(seed=1)
     >>> example.assortments.n_offers, example.assortments.n_items, example.test.n_offers
     (20, 11, 100)
     >>> next(example.stream()).observations
     2000
-
     """
     labels = tuple(f"item {number + 1}" for number in range(n_items)) if items is None else tuple(items)
     if len(labels) != n_items:
@@ -189,7 +185,6 @@ def random_offers(
         Offers not to draw, written with "nothing".
     largest : int, optional
         The most items of an offer; half of all without it.
-
     """
     most = max(1, len(items) // 2) if largest is None else min(largest, len(items))
     excluded = {frozenset(offer) for offer in exclude}

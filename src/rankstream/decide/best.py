@@ -1,13 +1,11 @@
 """best_offer: which offer to make, by any model and under any of the constraints."""
 
 from dataclasses import replace
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import Deadline, Watch, seconds_left, until, unwatched
+from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until, unwatched
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import context_of
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_TOP = 1000
 PART_FOR_SEARCH = 0.5
-"""The part of the budget for the search where refits for intervals follow."""
+"""The part of the budget for the search where refits for intervals follow; no benchmark chose it."""
 
 
 @constrained
@@ -45,47 +43,56 @@ def best_offer(
     Parameters
     ----------
     model : RankingModel, EntropyModel, LogitModel, LatentClassModel, MarkovChainModel or any ChoiceModel
-        Who chooses what.
+        Predicts what customers choose.
     margins : dict, Series or number
         What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
     costs : dict, Series or number, optional
-        Of a model with price levels, instead of margins: what a sale of each item costs, so that it earns the price
-        less that. Items without a price still need a margin.
-    at_most, at_least : int, optional
-        How many items an offer may have, the no-choice item not counted.
-    must, never : items
-        What has to be, and cannot be, in the offer.
+        Instead of margins, for a model with price levels: what a sale of each item costs. It earns the price less
+        this cost. Items without a price still need a margin.
+    at_most : int, optional
+        The most items of an offer, the no-choice item not counted.
+    at_least : int, optional
+        The fewest items of an offer, the no-choice item not counted.
+    must : items
+        Items that have to be in the offer.
+    never : items
+        Items that cannot be in the offer.
     requires : pairs of items
         ``(a, b)``: a only with b.
     excludes : pairs of items
         ``(a, b)``: not both.
     listing_costs : dict, Series or number, optional
         What showing an item costs per customer.
-    space, capacity : dict, Series or number, and float, optional
-        What items fill (0 where nothing is said), and how much there is.
+    space : dict, Series or number, optional
+        The space that each item takes; 0 if it has no entry.
+    capacity : float, optional
+        The total space.
     ladders : tuples of items
         ``("small", "large")``: where both are on offer, the first costs at most as much as the second.
-    present, changes : offer and int, optional
-        What is on offer now, as items or as ``{"tea": 3.5}``, which the decision is compared with, and how many items
-        may come, go or change their price.
+    present : offer, optional
+        Today's offer, as items or as ``{"tea": 3.5}``. The decision is compared with it.
+    changes : int, optional
+        The most items to add, drop or reprice, compared with ``present``.
     no_choice : item, optional
-        What is always on offer and earns 0; without it, the model's own. Where there is none, the empty offer is
-        infeasible.
+        The no-purchase option, which is always available and earns 0. By default that of the model. Without one, the
+        empty offer is infeasible.
     top : int
         How many of the best offers: the best one and ``top - 1`` runners-up.
     budget : float
-        Processor seconds for everything: the search, its runners-up and sizes, single changes and the refits behind
-        intervals. What is not proven by then is given with its bound; too few refits by then give no intervals.
+        CPU seconds for everything: the search, its runners-up and sizes, single changes and the refits behind
+        intervals. An unfinished search returns the best offer so far with its bound; too few refits, no intervals.
     counts : ChoiceCounts or Bootstrap, optional
-        The data behind the model: the decision then has intervals of its value, lead and gain, and ``context`` tells
-        how near it is to offers in the data. Without ``present``, the most frequent offer counts as the present one.
+        The data behind the model: adds intervals of value, lead and gain, and how near the offer is to offers in the
+        data (``context``). Without ``present``, the most frequent offer counts as the present one.
     interval : float or None
-        How often those intervals are to cover; None leaves them out.
+        Confidence level of the intervals; None skips them.
     seed : int
-        What is drawn at random: starts of searches, samples, simulated choices.
+        Random seed of searches, samples and simulated choices.
     watch : callable, optional
-        Called with what is going on; may end the search, or the refits of an interval, by returning True.
+        Called with the progress; returning True ends the search, or the refits of an interval.
 
+    Examples
+    --------
     >>> from rankstream import RankingModel
     >>> rankings = [("tea", "pie", "no", "cake"), ("cake", "tea", "no", "pie"), ("pie", "cake", "tea", "no")]
     >>> model = RankingModel(["tea", "pie", "cake", "no"], rankings, [0.5, 0.3, 0.2], no_choice_code=3)
@@ -102,7 +109,6 @@ def best_offer(
     >>> found = best_offer(model, costs={"tea": 1.0})
     >>> found.offer, found.prices, round(found.value, 2), found.shares
     (('tea @ 4.00',), {'tea': 4.0}, 2.4, {'tea': 0.8, 'no': 0.2})
-
     """
     problem = make_problem(model, margins, **constraints)
     if whole_number("top", top, least=1) > MAX_TOP:
@@ -146,7 +152,7 @@ class Budget:
     """A watch that has had enough after so many processor seconds of the process, or when another one has."""
 
     def __init__(self, seconds: float, watch: Watch) -> None:
-        self.clock, self.watch = Deadline(seconds, clock=process_time), watch
+        self.clock, self.watch = Deadline(seconds, clock=process_seconds), watch
 
     def __call__(self, text: str, share: float = 1.0) -> bool:
         """As ``Watch`` says."""
@@ -158,7 +164,7 @@ class Budget:
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
-    offers = [tuple(problem.items[code] for code in np.flatnonzero(held)) for held in answer.offers]
+    offers = [problem.offer(held) for held in answer.offers]
     menu = problem.labels(answer.offers[0])
     found = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
     shares = problem.by_item(dict(zip(menu, found, strict=True)))

@@ -37,7 +37,6 @@ class Nearness:
         The number of items in the offer.
     fewest, most : int
         How many items offers in the data had.
-
     """
 
     shown: float
@@ -56,6 +55,8 @@ class Nearness:
     def words(self) -> str:
         """The result in one sentence.
 
+        Examples
+        --------
         >>> Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words
         'Never shown: the nearest offer in the data differs in 3 items. It has 6 items; offers in the data had 8 to 12.'
         >>> Nearness(312, ("tea",), 0, 1, 1, 3).words
@@ -90,7 +91,6 @@ class Context:
         How near the decision is to offers in the data; None without counts.
     refits : int
         How many refits the intervals come from; 0 without intervals.
-
     """
 
     present: tuple[Label, ...] | None = None
@@ -128,7 +128,7 @@ def context_of(problem: OfferProblem, held: Mask, value: float, counts: ChoiceCo
         return Context(nearness=near)
     now = float(values(problem, [present])[0])
     changes = best_of_each_kind(single_changes(problem, present, now, watch))
-    offer = tuple(problem.items[code] for code in np.flatnonzero(present))
+    offer = problem.offer(present)
     return Context(offer, now, shown, value - now, None, tuple(changes), near)
 
 

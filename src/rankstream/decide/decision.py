@@ -72,7 +72,6 @@ class Decision:
         Whether that callable is quick.
     context : Context or None
         The present offer, what the decision gains on it, single changes to it, and how near offers in the data are.
-
     """
 
     offer: tuple[Label, ...]
@@ -164,6 +163,8 @@ def named(items: tuple[Label, ...]) -> str:
 class Units:
     """How sentences give values: per so many customers, in a currency.
 
+    Examples
+    --------
     >>> Units(currency="EUR").amount(0.65437), Units(1).per(0.65437), Units().change(-0.0123)
     ('65.44 EUR', '0.6544 per customer', '-1.23')
     """

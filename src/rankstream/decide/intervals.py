@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import Context
 from rankstream.decide.decision import Decision, Lead
@@ -14,34 +14,18 @@ from rankstream.decide.moves import mask_of
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.parametric.falling_demand import FallingClassModel
-from rankstream.models.parametric.latent_class import LatentClassModel
-from rankstream.models.parametric.markov_chain import MarkovChainModel
-from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.parametric.price_logit import PricedModel
-from rankstream.models.rankings import RankingModel
+from rankstream.models.entropy.soft_lattice import shared_programs
+from rankstream.models.files import method_of
 
 MIN_REPLICATES, REPLICATES = 5, 20
-"""How many refits an interval needs, and how many it gets where there is time; Student's quantile is for few."""
-METHODS: dict[type, str] = {
-    RankingModel: "nearest",
-    EntropyModel: "max-entropy",
-    LogitModel: "mnl",
-    LatentClassModel: "latent-class",
-    MarkovChainModel: "markov-chain",
-    PricedModel: "latent-class-price",
-    FallingClassModel: "max-entropy",
-}
-"""How a model of each kind is fitted again, unless it was noted how it was fitted."""
+"""Refits that an interval needs, and gets where there is time, by no benchmark; Student's quantile is for few."""
+PART_FOR_REFITS = 0.8
+"""The part of the time after which no refit begins: what offers are worth by each refit comes after all of them."""
 
 
 def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
     """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
-    method, noted = METHODS.get(type(model)), getattr(model, "about", {}).get("method")
-    if isinstance(model, RankingModel | PricedModel) and isinstance(noted, str):
-        method = noted  # the only kinds that several methods make
-    if method is None:
+    if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     if watch("refits"):  # the first one takes seconds, and is not interrupted
@@ -54,7 +38,7 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
         return enough
 
     try:
-        return Bootstrap(counts, method, REPLICATES, seed, model=model, watch=asked)
+        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=asked)
     except _EnoughError:
         return None
 
@@ -80,17 +64,22 @@ def with_interval(
     from scipy.special import stdtrit
 
     problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
-    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, watch)
+    part = until(watch, PART_FOR_REFITS)
+    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
     if many is None:
         return replace(found, runners_up=kept)
     check_items(problem, many.model)
-    wide = float(stdtrit(len(many.models) - 1, 0.5 + 0.5 * interval))
     offers = [found.offer, *(runner.offer for runner in found.runners_up[:1])]
     around = found.context or Context()
     if around.present is not None:
         offers += [around.present, *(change.offer for change in around.changes)]
     masks = [mask_of(problem, offer) for offer in offers]
-    table = many.table(lambda model: values(problem, masks, model))
+    rows: list[Vec] = []
+    with shared_programs():  # refits are of the same offers, and are asked the same
+        for model in many.models:
+            if len(rows) < MIN_REPLICATES or not watch("values"):
+                rows.append(values(problem, masks, model))
+    table, wide = np.array(rows), float(stdtrit(len(rows) - 1, 0.5 + 0.5 * interval))
     worth = dict(zip(offers, zip(values(problem, masks).tolist(), table.T, strict=True), strict=True))
 
     def ends(offer: tuple[Label, ...], base: tuple[Label, ...] | None) -> tuple[float, float, float]:
@@ -104,7 +93,7 @@ def with_interval(
         changes = [replace(change, interval=ends(change.offer, around.present)[1:]) for change in around.changes]
         gain = ends(found.offer, around.present)[1:]
         around = replace(around, changes=tuple(changes), gain_interval=gain)
-    around = replace(around, refits=len(many.models))
+    around = replace(around, refits=len(rows))
     return replace(found, interval=ends(found.offer, None)[1:], lead=lead, runners_up=kept, context=around)
 
 

@@ -12,9 +12,9 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers.account import Account, Exposure
 from rankstream.decide.intervals import bootstrap_of
-from rankstream.decide.problem.margins import Numbers, as_mapping, margin_vector
+from rankstream.decide.problem.item_names import names_of
+from rankstream.decide.problem.margins import Numbers, margin_vector
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.prices import levels_of
 
 
 class ItemLoss(NamedTuple):
@@ -92,6 +92,8 @@ def lost_sales(
     seed : int
         Seed of the refits.
 
+    Examples
+    --------
     >>> import pandas, rankstream as rs
     >>> hours = [f"2026-01-01 {hour:02}:00" for hour in range(8, 18)]
     >>> rows = [(hours[0], "tea", 9), (hours[0], "pie", 9), (hours[5], "tea", 0)]
@@ -102,7 +104,6 @@ def lost_sales(
     >>> found = lost_sales(rs.estimate(reading.counts, method="mnl").model, reading.account, {"tea": 2, "pie": 1})
     >>> found.met, found.customers, found.total.money > 0
     (18.0, 40.0, True)
-
     """
     nothing = account.no_choice or getattr(model, "no_choice", None)
     if nothing not in model.items:
@@ -112,7 +113,7 @@ def lost_sales(
         raise ValueError(f"The account has no customers of the market {market!r}: give one of Reading.groups.")
     met = [one for one in exposures if one.missing]
     customers, met_customers = (sum(one.customers for one in some) for some in (exposures, met))
-    gains = _margins(model, margins, costs, nothing)
+    gains = margin_vector(model.items, names_of(model, nothing).margins(margins, costs), nothing)
     if not met:
         return LostSales(ItemLoss(0.0, 0.0), {}, met_customers, customers)
     items = list(dict.fromkeys(item for one in met for item in one.missing))
@@ -151,18 +152,3 @@ def _losses(met: Sequence[Exposure], items: Sequence[Label], gains: Vec, nothing
             sold = shares[asked.coordinate(asked.offers[full], item)]
             found[items.index(item)] += one.customers * np.array([sold, money[place] - money[present]])
     return found.ravel()
-
-
-def _margins(model: Any, margins: Numbers | None, costs: Numbers | None, nothing: Label) -> Vec:
-    """What a sale of each item of the model earns; of priced items, the price less the cost."""
-    levels = levels_of(model)
-    if (margins is None) == (costs is None) or (levels is None and costs is not None):
-        raise ValueError("Give margins, or for a model with price levels costs, and not both.")
-    if costs is None or levels is None:
-        return margin_vector(model.items, margins, nothing)
-    known = as_mapping("cost", levels.items, costs, list(levels.items))
-    prices = [levels.of(label) for label in model.items]
-    lacking = [item for item, price in prices if price is not None and item not in known]
-    if lacking:
-        raise ValueError(f"The item {lacking[0]!r} has no cost: give what a unit of it costs.")
-    return np.array([0.0 if price is None else price - known[item] for item, price in prices])

@@ -34,7 +34,6 @@ class OfferChange:
         What that offer is worth, and how much more than the offer before.
     interval : pair of floats or None
         The ends of an interval of the gain, where counts were given.
-
     """
 
     kind: Kind
@@ -81,7 +80,7 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
         worths = values(problem, [after for *_, after in batch]).tolist()
         for (kind, comes, goes, after), worth in zip(batch, worths, strict=True):
             new, gone = (None if code < 0 else problem.items[code] for code in (comes, goes))
-            offer = tuple(problem.items[code] for code in np.flatnonzero(after))
+            offer = problem.offer(after)
             found.append(OfferChange(kind, new, gone, offer, worth, worth - value))
         batch.clear()
 

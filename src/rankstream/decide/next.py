@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -14,11 +15,10 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import contradiction, observed
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision
-from rankstream.decide.engines.milp import some_offer
 from rankstream.decide.engines.tables import most_decided, scan, table_of
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.margins import Numbers
-from rankstream.decide.problem.offers import Constraints, OfferProblem, constrained, make_problem
+from rankstream.decide.problem.offers import Constraints, OfferProblem, constrained, make_problem, some_offer
 from rankstream.decide.verification import tolerance_of, verify_feasible, verify_order
 from rankstream.estimation.methods import Method, make
 from rankstream.estimation.task import Task
@@ -27,7 +27,7 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 
 How = Literal["thompson", "greedy", "ucb"]
 FIT_GAP_NATS = 1e-2
-"""How exactly a model is fitted, in nats: far below the noise of the counts."""
+"""How exactly a model is fitted, in nats: far below the noise of the counts; an estimate."""
 PSEUDO_CHOICES = 0.5
 """Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys's prior."""
 
@@ -48,7 +48,6 @@ class NextOffer:
         The fitted guides of the prior, for the next call.
     fit : EntropyFit or None
         The last fit by maximum entropy, for the next call.
-
     """
 
     offer: tuple[Label, ...]
@@ -117,12 +116,13 @@ def next_offer(
     watch : callable, optional
         Called with what is going on; may end fits and search by returning True: the offer is then the best so far.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [90, 10, 20, 80])
     >>> found = next_offer(counts, {"tea": 1.0, "pie": 3.0}, "greedy", at_most=1)
     >>> found.menu
     ('tea', 'no')
-
     """
     if how not in ("thompson", "greedy", "ucb"):
         raise ValueError(f"Unknown way {how!r} to choose the next offer: use 'thompson', 'greedy' or 'ucb'.")
@@ -133,7 +133,8 @@ def next_offer(
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
     offers = held.assortments
     everywhere = None if offers.no_choice_code is None else offers.items[offers.no_choice_code]
-    problem = make_problem(_Known(offers.items, everywhere), margins, **constraints)
+    items = SimpleNamespace(items=offers.items, no_choice=everywhere)  # before there is a model
+    problem = make_problem(items, margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
     if not held.observations:
         return _at_random(problem, random)
@@ -145,14 +146,6 @@ def next_offer(
     model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
     found = decide(replace(problem, model=model), 1, budget, seed, watch)
     return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The items before there is a model."""
-
-    items: tuple[Label, ...]
-    no_choice: Label | None
 
 
 def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
@@ -228,7 +221,7 @@ def _optimistic(
     verify_feasible(problem, [held], "ucb")
     plain = float(values(fitted, [held])[0])
     verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
-    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    own = problem.offer(held)
     found = decide(fitted, 1, budget, learner.seed, learner.watch)
     return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
 
@@ -242,5 +235,5 @@ def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
         if problem.is_feasible(more):
             held = more
     verify_feasible(problem, [held], "a first offer at random")
-    own = tuple(problem.items[code] for code in np.flatnonzero(held))
+    own = problem.offer(held)
     return NextOffer(own, problem.labels(held), "at random, before any data")

@@ -13,7 +13,7 @@ from rankstream.decide.problem.margins import Numbers, margin_vector, number_vec
 from rankstream.decide.problem.offers import OfferProblem
 
 OFFERS_AT_ONCE = 500
-"""How many offers are valued at a time."""
+"""How many offers are valued at a time: limits memory; no benchmark chose it."""
 
 
 def value(
@@ -43,6 +43,8 @@ def value(
     no_choice : item, optional
         What is always on offer and earns 0; without it, the model's own.
 
+    Examples
+    --------
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("pie", "no", "tea")], [0.6, 0.4],
     ...                      no_choice_code=2)
@@ -50,7 +52,6 @@ def value(
               offer  earned  listing  value
     0        (tea,)     1.2      0.1    1.1
     1    (tea, pie)     2.4      0.2    2.2
-
     """
     names = names_of(model, no_choice)
     items, nothing = names.items, names.leave

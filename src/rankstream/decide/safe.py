@@ -49,7 +49,6 @@ class SafeOffer:
         The worst case of that.
     feasible : bool
         False where no ranking model is in the region; the nearest ones then count.
-
     """
 
     offer: tuple[Label, ...]
@@ -131,12 +130,13 @@ def safe_offer(
     watch : callable, optional
         Called with what is going on; may end the search by returning True.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "no"), ("pie", "no"), ("tea", "pie", "no")])
     >>> found = safe_offer(ChoiceCounts(offers, [90, 10, 30, 70, 80, 15, 5]), {"tea": 1.0, "pie": 1.5})
     >>> found.offer, found.proven, found.low <= found.expected
     (('tea', 'pie'), True, True)
-
     """
     number_between("accuracy", accuracy, 1e-9)
     number_between("tolerance", tolerance, 0.0)
@@ -196,7 +196,7 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
         if bound <= kept[0] + close or cases.watch(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
             break
     expected = float(values(problem, [kept[1]])[0])
-    items = tuple(problem.items[code] for code in np.flatnonzero(kept[1]))
+    items = problem.offer(kept[1])
     _verify(problem, kept, bound, close)
     bound = max(bound, kept[0])  # rounding alone, as was just verified
     return SafeOffer(

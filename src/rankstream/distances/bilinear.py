@@ -158,9 +158,9 @@ class Bilinear(ABC):
         """The support function of the dual domain at B (p - p')."""
         return self.largest(self.lift(frequencies - other), 0.0)
 
-    def trivial_dual(self) -> Vec | None:
-        """A dual that treats all models alike, whose value no model's distance is below; None if none is known."""
-        return None
+    def trivial_dual(self) -> Vec:
+        """A dual that treats all models alike, whose value no model's distance is below: that of the start."""
+        return self.start()
 
     @property
     @abstractmethod
@@ -191,14 +191,6 @@ class Bilinear(ABC):
     @abstractmethod
     def largest(self, lifted: Vec, smoothing: float) -> float:
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
-
-
-class TrivialStart(Bilinear):
-    """Distances whose dual of least potential treats all models alike."""
-
-    def trivial_dual(self) -> Vec:
-        """The dual that the rounds start from, by which all models pay the same."""
-        return self.start()
 
 
 class HalfSquare(ABC):

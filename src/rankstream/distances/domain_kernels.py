@@ -1,9 +1,12 @@
-"""The built-in distances in compiled code: what ``chunk_kernels`` asks of a dual domain, by its number."""
+"""Dual domains in compiled code: projections onto them, and the softmax of offers.
+
+What ``chunk_kernels`` asks of the built-in distances comes first, by the number of their domain.
+"""
 
 import numpy as np
 
-from rankstream._core.compilation import inner
-from rankstream._core.types import Vec
+from rankstream._core.compilation import compiled, inner
+from rankstream._core.types import Codes, Vec
 
 BALL, BOX, SIMPLEX = 0, 1, 2
 
@@ -92,3 +95,102 @@ def lift(domain: int, point: Vec, frequencies: Vec, scale: Vec, out: Vec) -> Non
         out[k] = scale[k] * (point[k] - frequencies[k])
         if domain == SIMPLEX:
             out[size + k] = -out[k]
+
+
+@compiled
+def project_onto_power_ball(point: Vec, power: float, out: Vec) -> None:
+    """The Euclidean projection onto the unit ball of the l_power norm, power > 2, to machine precision.
+
+    Solves y_i + multiplier * y_i^(power - 1) = |point_i| for every i, and log(sum of y_i^power) = 0 for the multiplier,
+    by Newton steps in its logarithm, where the equation is nearly straight for large multipliers. A Newton step from 0
+    and the multiplier at which the y_i without their first term would do are the first bracket.
+    """
+    q = power / (power - 1.0)
+    total, slope, high = 0.0, 0.0, 0.0
+    for i in range(point.size):
+        size = abs(point[i])
+        out[i] = size
+        total += size**power
+        slope += power * size ** (2.0 * power - 2.0)
+        high += size**q
+    if total > 1.0:
+        high = high ** (1.0 / q)
+        # a point so far out that its powers overflow has no Newton step from multiplier 0
+        low = total * np.log(total) / slope if slope < np.inf else 0.0
+        multiplier = low if 0.0 < low < high else high
+        low = 0.0
+        for _ in range(100):
+            total, slope = 0.0, 0.0
+            for i in range(point.size):
+                y = shrink(abs(point[i]), multiplier, power)
+                out[i] = y
+                if y > 0.0:
+                    inner = y ** (power - 2.0)
+                    total += inner * y * y
+                    slope += power * inner * inner * y * y / (1.0 + multiplier * (power - 1.0) * inner)
+            excess = np.log(total)
+            # still outside the ball: the multiplier is too low
+            if excess > 0.0:
+                low = multiplier
+            else:
+                high = multiplier
+            if abs(excess) <= 1e-15 or high - low <= 1e-16 * high:
+                break
+            # the step in log multiplier, cut so that exp cannot overflow
+            multiplier *= np.exp(min(50.0, excess * total / (multiplier * slope)))
+            if not low < multiplier < high:
+                # outside the bracket: its middle on the scale of logarithms
+                multiplier = np.sqrt(low * high) if low > 0.0 else 0.01 * high
+    for i in range(point.size):
+        if point[i] < 0.0:
+            out[i] = -out[i]
+
+
+@compiled
+def shrink(size: float, multiplier: float, power: float) -> float:
+    """The y >= 0 with y + multiplier * y^(power - 1) = size: by Newton's method from above, where it always falls."""
+    if size == 0.0 or multiplier == 0.0:
+        return size
+    y = min(size, (size / multiplier) ** (1.0 / (power - 1.0)))
+    for _ in range(100):
+        curved = multiplier * y ** (power - 2.0)
+        step = (y + curved * y - size) / (1.0 + (power - 1.0) * curved)
+        y -= step
+        if abs(step) <= 4e-16 * y:
+            break
+    return float(y)
+
+
+@compiled
+def softmax_by_offer(scores: Vec, factor: float, indptr: Codes, out: Vec) -> None:
+    """On every offer, positive numbers that sum to 1, proportional to exp(factor * score)."""
+    for offer in range(indptr.size - 1):
+        top = -np.inf
+        for k in range(indptr[offer], indptr[offer + 1]):
+            top = max(top, factor * scores[k])
+        total = 0.0
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] = np.exp(factor * scores[k] - top)
+            total += out[k]
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] /= total
+
+
+@compiled
+def project_onto_simplices(point: Vec, indptr: Codes, out: Vec) -> None:
+    """On every offer, the nearest probabilities: subtract the level at which what stays positive sums to 1."""
+    for offer in range(indptr.size - 1):
+        # one more than all and no level: the first pass takes everything in
+        count, level = indptr[offer + 1] - indptr[offer] + 1, -np.inf
+        while True:
+            total, kept = 0.0, 0
+            for k in range(indptr[offer], indptr[offer + 1]):
+                if point[k] > level:
+                    total += point[k]
+                    kept += 1
+            # levels only rise, so what has fallen below stays there: no fewer than before means that none fell
+            if kept >= count or kept == 0:
+                break
+            count, level = kept, (total - 1.0) / kept
+        for k in range(indptr[offer], indptr[offer + 1]):
+            out[k] = max(0.0, point[k] - level)

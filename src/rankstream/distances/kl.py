@@ -22,6 +22,8 @@ class KL(HalfSquare):
     floor below the smallest frequency that matters. Its wide dual domain makes mirror descent slow; follow-the-leader
     (Frank-Wolfe) is quicker, though no regret bound is known for it here.
 
+    Examples
+    --------
     >>> distance = KL(Assortments([("tea", "nothing")]))
     >>> round(distance.value(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 4)
     0.1308

@@ -7,18 +7,20 @@ from typing import Literal
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
-from rankstream.distances import projection_kernels as kernels
-from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, TrivialStart
+from rankstream.distances import domain_kernels as kernels
+from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, Bilinear
 
 Kind = Literal["entropy", "euclidean"]
 
 
 @dataclass(frozen=True)
-class MaxDifference(TrivialStart):
+class MaxDifference(Bilinear):
     """The sum over offers of max_i (x_ij - p_ij): the dual domain is a product of simplices, one per offer.
 
     It is not symmetric, yet x = p is optimal wherever p is the work of rankings.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> distance = MaxDifference(Assortments([("tea", "pie", "nothing")]))
     >>> distance.value(np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5]))

@@ -6,11 +6,11 @@ from math import log
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
-from rankstream.distances import projection_kernels as kernels
+from rankstream.distances import domain_kernels as kernels
 from rankstream.distances.bilinear import (
     MIN_LOG_ARGUMENT,
+    Bilinear,
     EuclideanPotential,
-    TrivialStart,
     norm_direction,
     norm_of,
     softmax,
@@ -18,7 +18,7 @@ from rankstream.distances.bilinear import (
 
 
 @dataclass(frozen=True)
-class LInf(TrivialStart):
+class LInf(Bilinear):
     """The largest absolute error: B is the stack [I; -I], the dual domain the 2N-simplex with its entropy.
 
     Smoothed, it is smoothing * log(sum of 2 cosh(residual / smoothing)).
@@ -116,9 +116,11 @@ class LInf(TrivialStart):
 
 
 @dataclass(frozen=True)
-class L1(EuclideanPotential, TrivialStart):
+class L1(EuclideanPotential):
     """The sum of absolute errors: the dual domain is a box; smoothed, Huber's function of every coordinate.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> round(L1(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.6
@@ -147,7 +149,7 @@ class L1(EuclideanPotential, TrivialStart):
 
 
 @dataclass(frozen=True)
-class LowNorm(EuclideanPotential, TrivialStart):
+class LowNorm(EuclideanPotential):
     """The l_q norm for 1 < q < 2: the dual domain is the ball of the l_r norm, r = q / (q - 1) > 2.
 
     Neither the projection nor the smoothed distance has a closed form; the projection is solved to machine precision.
@@ -190,7 +192,7 @@ class LowNorm(EuclideanPotential, TrivialStart):
 
 
 @dataclass(frozen=True)
-class HighNorm(TrivialStart):
+class HighNorm(Bilinear):
     """The l_q norm for 2 <= q < infinity: a ball of the l_r norm, r = q / (q - 1), potential (q - 1) / 2 * |y|_r^2.
 
     Smoothed, it is Huber's function of the norm.
@@ -208,7 +210,6 @@ class HighNorm(TrivialStart):
     squared : bool
         Whether it is |x - p|_q^2 / 2: the ball then is wide enough for every residual, and the smoothing is
         1 / (q - 1), which need not be given.
-
     """
 
     q: float = 2.0
@@ -311,6 +312,8 @@ class L2(HighNorm):
 
     The parameters are those of ``HighNorm``; leave ``q`` at 2. ``squared`` makes it |x - p|^2 / 2, smoothed by 1.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> round(L2(Assortments([("tea", "nothing")])).value(np.array([0.8, 0.2]), np.array([0.5, 0.5])), 4)
     0.4243

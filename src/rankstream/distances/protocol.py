@@ -8,8 +8,8 @@ from rankstream._core.types import Mask, Vec
 class Distance(Protocol):
     """A distance D(x, p) = max over duals y of payoff(x, y; p), convex in x (paper, equation 5 and Remark 1).
 
-    The payoff is <costs(y), x> - offset(y, p), concave in y. The paper's own family has the offset
-    <costs(y), p> + smoothing * potential(y); any other convex distance comes through its conjugate as the offset.
+    The payoff is ``<costs(y), x> - offset(y, p)``, concave in y. The paper's own family has the offset
+    ``<costs(y), p> + smoothing * potential(y)``; any other convex distance comes through its conjugate as the offset.
     """
 
     @property
@@ -57,7 +57,7 @@ class Distance(Protocol):
         """The gradient of the potential."""
 
     def prox(self, slope: Vec) -> Vec:
-        """The dual that minimises <slope, y> + potential(y)."""
+        """The dual that minimises ``<slope, y> + potential(y)``."""
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
         """The mirror of dual = prox(slope), up to what prox does not see; from the slope, where that loses less."""
@@ -66,7 +66,7 @@ class Distance(Protocol):
         """What the oracle is asked: linear in the dual."""
 
     def offset(self, dual: Vec, frequencies: Vec) -> float:
-        """The part of the payoff that no ranking can change, taken off <costs(y), x>."""
+        """The part of the payoff that no ranking can change, taken off ``<costs(y), x>``."""
 
     def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:
         """The payoff's gradient in the dual, without the potential's part; the whole is pull - smoothing * mirror."""

@@ -20,12 +20,7 @@ Weights = tuple[float, ...] | None
 
 
 def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
-    """A distance by its name, or the object itself.
-
-    >>> offers = Assortments([("tea", "pie")])
-    >>> make("l3", offers).width, make("squared-l2", offers).smoothing
-    (1.0, 1.0)
-    """
+    """A distance by its name, or the object itself."""
     if not isinstance(name, str):
         if isinstance(name, type) or not hasattr(name, "respond"):
             raise ValueError(f"{name!r} is neither the name of a distance nor a distance: see distances.make.")
@@ -67,9 +62,6 @@ def optimal_smoothing(distance: Distance, horizon: int) -> float:
     """The smoothing that makes the bound of Theorem "s-FTL" on the plain norm smallest after ``horizon`` rounds.
 
     It minimises 2 G^2 / (smoothing * (T + 1)) + smoothing * max |potential| (Table "smoothed rates").
-
-    >>> round(optimal_smoothing(L2(Assortments([("tea", "pie")])), 799), 4)
-    0.1
     """
     whole_number("horizon", horizon, least=1)
     if distance.largest_potential == 0.0:  # the dual domain is a single point

@@ -4,28 +4,23 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import fields, replace
 from math import inf
-from time import thread_time
 from typing import Any
-
-import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.old_names import old_keywords
-from rankstream._core.watch import Deadline, Progress, interrupts
-from rankstream.columns.corrective import Goal, is_slow, search_and_prove
+from rankstream._core.watch import Deadline, Progress, interrupts, thread_seconds
+from rankstream.columns.corrective import is_slow
 from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target
-from rankstream.distances import L2
+from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.errors import store_errors
 from rankstream.estimation.estimate import run_task
 from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, Nearest, PrimalDual, make, pick
 from rankstream.estimation.task import Task
 from rankstream.models.base import Model
-from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.solver.runs import Estimate
 
 DEFAULT_SECONDS, DEFAULT_SLOW_SECONDS = 600.0, 60.0
-"""CPU seconds of ``nearest`` and ``primal-dual`` where no budget is given; the second where oracles are slow."""
+"""CPU seconds of ``nearest`` and ``primal-dual`` without a budget, the second where oracles are slow; not tuned."""
 
 
 @old_keywords(seconds="budget")
@@ -36,11 +31,15 @@ def fit_within(
     tolerance: float | None = None,
     seed: int = 0,
     watch: Progress | None = None,
-    clock: Callable[[], float] = thread_time,
+    clock: Callable[[], float] = thread_seconds,
     timeout: float | None = None,
     errors: bool = False,
 ) -> Estimate[Any]:
     """Run ``estimate`` for about ``budget`` CPU seconds. Ctrl-C stops early, with the model so far.
+
+    The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
+    where that is another). It holds for whatever model there is. The same seed gives the same model unless the fit is
+    cut short: where it stops then depends on the machine. ``Estimate.cut_short`` and ``model.about`` say so.
 
     Parameters
     ----------
@@ -64,12 +63,6 @@ def fit_within(
         Seconds on the wall after which the fit ends as well.
     errors : bool
         Whether a model by maximum entropy remembers standard errors (``StoredErrors``); none where time is over.
-
-    The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
-    where that is another), and holds for whatever model there is. The same seed gives the same model unless the fit was
-    cut short: where it ends then depends on the machine. ``Estimate.cut_short`` says so, and ``model.about``, which
-    is saved with the model.
-
     """
     most, longest = (
         inf if value is None else number_between(name, value, 0.0)
@@ -81,9 +74,7 @@ def fit_within(
         task = Task(counts.assortments, counts, seed, deadline, proving)
         chosen = make(method, tolerance) or pick(task, tolerance, budget)
         slow = is_slow(task.oracle)
-        late = compile_first(chosen, clock, slow)
         for part in (deadline, proving):
-            part.start += late
             if budget is None and isinstance(chosen, Nearest | PrimalDual):
                 part.seconds = DEFAULT_SLOW_SECONDS if slow else DEFAULT_SECONDS
         found = run_task(task, chosen)
@@ -94,25 +85,17 @@ def fit_within(
         return replace(found, converged=found.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 
-def compile_first(method: Method, clock: Callable[[], float] = thread_time, slow: bool = False) -> float:
-    """Fit a market of three items first, so that what has to be compiled or loaded is; returns how long that took.
+def compile_first(method: Method) -> None:
+    """Fit a market of three items, so that what has to be compiled is in the cache that all workers load from.
 
-    Where oracles are ``slow``, that is also what searches and proves.
-
-    So a budget buys the same model with an empty compilation cache as with a full one. Objects among the settings, such
-    as an oracle or a prior, are for other offers and left out; methods of other people's making are not tried at all.
+    Objects among the settings, such as an oracle or a prior, are for other offers and left out; methods of other
+    people's making are not tried at all.
     """
-    began = clock()
     kind: Any = (METHODS | WITH_PRICES).get(method.name)
     if kind is None or not isinstance(method, kind):
-        return clock() - began
+        return
     values = {field.name: getattr(method, field.name) for field in fields(kind)}
     plain = {name: value for name, value in values.items() if isinstance(value, str | int | float | tuple)}
     one, two, three = ("a @ 1.00", "b @ 1.00", "b @ 2.00") if method.name in WITH_PRICES else "abc"
     offers = Assortments([(one, two, "none"), (one, three, "none"), (two, three, "none")])
     kind(**plain).model(Task(offers, ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3])))
-    if slow:
-        unlike = Target(np.array([0.9, 0.1, 0.0, 0.0, 0.1, 0.9, 0.9, 0.0, 0.1]))  # so that there is something to prove
-        search_and_prove(L2(offers), unlike, SearchOracle(offers), Goal("gap", 0.0), 2)
-        DenseOracle(offers, precision="single").cheapest(unlike.frequencies)
-    return clock() - began

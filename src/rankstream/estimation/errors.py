@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def describe_errors(many: Bootstrap) -> dict[str, Any]:
     sizes, types, variance = many.type_shares(lambda model: moves[id(model)], no_choice)
     rows = [offer.index(item) for item in gone]
     shares = wider * many.errors(Assortments([offer], many.model.items))
-    parts = wider * many.errors_of(lambda model: moves[id(model)].shares[rows], many.misfit.of_parts)
+    variance_of_parts = partial(many.misfit.of_parts, buyers=moves[id(many.model)].before[rows, np.newaxis])
+    parts = wider * many.errors_of(lambda model: moves[id(model)].shares[rows], variance_of_parts)
     sized = wider * many.errors_of(sizes, variance)
     return {
         "replicates": len(many.models),

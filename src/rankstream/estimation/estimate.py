@@ -34,6 +34,10 @@ def estimate(
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
 
+    Counts leave offers that nobody has seen out of distance, error and certificate, and weigh the others by their
+    observations. Frequencies without counts are taken as exact. Choices that contradict an order of the items cannot be
+    predicted by any ranking model: a warning says how many there are, and ``model.about["contradiction"]`` keeps it.
+
     Parameters
     ----------
     assortments : ChoiceCounts or Assortments
@@ -49,10 +53,8 @@ def estimate(
     **settings
         Settings of a method that is given by its name, such as ``gap=1e-6``.
 
-    Counts leave offers that nobody has seen out of distance, error and certificate, and weigh the others by their
-    observations. Frequencies without counts are taken as exact. Choices that contradict an order of the items cannot be
-    predicted by any ranking model: a warning says how many there are, and ``model.about["contradiction"]`` keeps it.
-
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "nothing"), ("pie", "nothing")]), [50, 50, 25, 75])
     >>> fit = estimate(counts)
     >>> fit.method.name, round(fit.model.predict(("tea", "pie", "nothing"))["nothing"], 1)
@@ -60,7 +62,6 @@ def estimate(
     >>> sparse = estimate(counts, method="nearest", gap=1e-3)
     >>> len(sparse.model.rankings), sparse.certificate.gap <= 1e-3
     (3, True)
-
     """
     return run_task(make_task(assortments, data, seed), method, **settings)
 

@@ -29,7 +29,7 @@ from rankstream.estimation.task import Task
 from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.runs.offer_weights import catch_up
+from rankstream.streams.runs.endless import catch_up
 
 
 class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
@@ -67,10 +67,11 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     memory : int
         What all earlier rounds count for at most, so that the model follows data that change.
 
+    Examples
+    --------
     >>> X, y = [[1, 1, 0], [1, 1, 0], [0, 1, 1], [0, 1, 1]], [0, 1, 1, 1]
     >>> RankingEstimator(method="nearest").fit(X, y).predict_proba([[1, 1, 0]]).round(2)
     array([[0.5, 0.5, 0. ]])
-
     """
 
     n_features_in_: int

@@ -39,7 +39,7 @@ from rankstream.models.protocol import ChoiceModel
 
 Variance = Callable[[Vec, Vec], Vec]
 GAP = 1e-2
-"""How exactly a replicate is fitted: far below its own sampling noise."""
+"""How exactly a replicate is fitted: far below its own sampling noise (``benchmarks/intervals.py`` for coverage)."""
 
 
 class Share(NamedTuple):
@@ -53,17 +53,14 @@ class Share(NamedTuple):
 class Bootstrap:
     """Bootstrap refits of a model, for standard errors and intervals of its predictions.
 
-    Every replicate draws as many choices from each offer as were counted (of counts that forget: as many as make its
-    frequencies as certain, ``effective_totals``) with the model's own probabilities, and is
-    fitted by the same method as the model: by maximum entropy with its prior fitted anew, both from where the first fit
-    ended, or by any other with ties broken by another seed. An interval is share -+ z * sqrt(se^2 + shift^2 + misfit),
-    cut to [0, 1]: ``se`` is the standard deviation of the replicates' shares, ``shift`` the distance of their mean from
-    the share, a bias that the bootstrap sees. What no replicate can show, that the truth is unlike the prior where no
-    data are, is measured on offers that were held out, for maximum entropy with its usual prior: ``misfit``
-    (the benchmarks say how often intervals cover). For other methods and priors it is 0, and intervals cover
-    sampling noise, the estimation of the prior and, for rankings, the choice among models that fit equally well. That
-    tastes moved while choices were remembered is in none of these: intervals of counts that forget are about the
-    average over what they remember.
+    Every replicate draws as many choices from each offer as were counted (``effective_totals`` of counts that forget),
+    with the model's own probabilities. The same method refits it: maximum entropy from where the first fit ended, with
+    its prior fitted anew, any other with another seed for ties. An interval is share -+ z * sqrt(se^2 + shift^2 +
+    misfit), cut to [0, 1]. ``se`` is the standard deviation of the replicates' shares, and ``shift`` the distance of
+    their mean from the share. ``misfit`` is what no replicate can show: that the truth is unlike the prior where there
+    are no data. It is measured on held-out offers, for maximum entropy with its usual prior, and is 0 for other methods
+    and priors. Their intervals cover sampling noise and, for rankings, the choice among models that fit equally well.
+    Intervals of counts that forget are about the average over what they remember, not about tastes that changed.
 
     Parameters
     ----------
@@ -89,11 +86,12 @@ class Bootstrap:
     first : EntropyFit, optional
         Of maximum entropy, the fit that refits begin from (``Estimate.details``); without it, one is made here.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
     >>> 0.5 < found.low < found.share < found.high < 0.9
     True
-
     """
 
     def __init__(
@@ -180,12 +178,13 @@ class Bootstrap:
             From the numbers and the squared spread of their replicates to their squared standard errors, as of
             ``misfit``; without it, ``misfit.stretched``.
 
+        Examples
+        --------
         >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
         >>> ahead = lambda model: np.array([model.predict(("tea", "no"))["tea"] - model.predict(("pie", "no"))["pie"]])
         >>> value, *ends = Bootstrap(counts, "mnl", replicates=20).bounds_of(ahead, low=-1.0)
         >>> float(ends[0][0]) < float(value[0]) < float(ends[1][0])
         True
-
         """
         value, reach = measure(self.model), _quantile(interval) * self.errors_of(measure, variance)
         return value, np.maximum(low, value - reach), np.minimum(high, value + reach)
@@ -201,6 +200,8 @@ class Bootstrap:
     ) -> Substitution:
         """Return what each item's buyers take when it is gone, with intervals.
 
+        Examples
+        --------
         >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
         >>> moves = Bootstrap(counts, "mnl", replicates=20).substitution()
         >>> bool((moves.low <= moves.shares).all() and (moves.shares <= moves.high).all())
@@ -208,10 +209,11 @@ class Bootstrap:
         """
         whole = as_offer("The offer", everything(self.model) if offer is None else offer)
         rows = None if gone is None else tuple(gone)
-        parts = self.misfit.of_parts
+        own = substitution(self.model, whole, rows)
+        parts = partial(self.misfit.of_parts, buyers=own.before[:, np.newaxis])
         _, low, high = self.bounds_of(lambda model: substitution(model, whole, rows).shares, interval, variance=parts)
         name = interval_words(getattr(self.model, "about", {}), interval)
-        return replace(substitution(self.model, whole, rows), low=low, high=high, interval_name=name)
+        return replace(own, low=low, high=high, interval_name=name)
 
     def favourites(
         self,
@@ -235,7 +237,6 @@ class Bootstrap:
             How often an interval should cover.
         gone : optional
             Only types that like one of these best.
-
         """
         rows = None if gone is None else tuple(gone)
         whole = everything(self.model)
@@ -327,11 +328,12 @@ def predict_interval(
     seed : int
         The simulated choices, and what the method draws.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [70, 30, 40, 60])
     >>> tea = predict_interval(counts, ("tea", "no"), method="mnl", replicates=20)["tea"]
     >>> 0.5 < tea.low < tea.share < tea.high < 0.9
     True
-
     """
     number_between("interval", interval, 1e-6, 1.0 - 1e-6)
     return Bootstrap(counts, method, replicates, seed).predict(offer, interval)
@@ -376,10 +378,7 @@ class _Dense:
     ) -> None:  # fmt: skip
         self.method, self.seed, self.warm = method, seed, warm
         self.refit_prior = refit_prior and not isinstance(method.prior, RankingLaw)
-        self.first = first or fit_max_entropy(
-            counts, method.prior, trust=method.trust, tolerance=method.tolerance_nats,
-            max_rounds=method.max_rounds, seed=seed, watch=watch,
-        )  # fmt: skip
+        self.first = first or method.entropy_fit(Task(counts.assortments, counts, seed, watch))
         self.curvature = self.first.curvature(counts, seed) if warm else None
 
     def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:

@@ -11,8 +11,10 @@ from rankstream.distances import observation_weights
 from rankstream.models.protocol import ChoiceModel
 
 HALF = 0.5
-PART_FACTOR, TYPE_FACTOR = 2.0, 1.5
-"""For parts of an item's buyers and for customer types: chosen by ``benchmarks/errors.py`` on other seeds."""
+PART_FACTOR, TYPE_FACTOR, MIN_BUYERS = 0.5, 1.5, 0.01
+"""For parts of an item's buyers and for customer types: chosen by ``benchmarks/errors.py`` on other seeds. Parts of
+fewer buyers than the last count as if there were as many.
+"""
 
 
 def resample(counts: ChoiceCounts, shares: Vec, random: np.random.Generator, sizes: Vec | None = None) -> ChoiceCounts:
@@ -88,9 +90,13 @@ class Misfit:
         """The same for numbers that are not shares, all in proportion to their replicates' spread."""
         return spread * (1.0 + (self.unseen + self.doubt) * self.scale)
 
-    def of_parts(self, part: Vec, spread: Vec) -> Vec:
-        """The same for the parts of an item's buyers that take another instead."""
-        return self.stretched(spread) + PART_FACTOR * (self.unseen + self.doubt) * part * (1.0 - part)
+    def of_parts(self, part: Vec, spread: Vec, buyers: Vec) -> Vec:
+        """The same for the parts of an item's buyers that take another instead; ``buyers`` is that item's share.
+
+        A part is a difference of shares over the share of the item that is gone: errors are larger for rare items.
+        """
+        beyond = PART_FACTOR * (self.unseen + self.doubt) / np.maximum(buyers, MIN_BUYERS)
+        return self.stretched(spread) + beyond * part * (1.0 - part)
 
     def of_types(self, share: Vec, spread: Vec, first: Vec) -> Vec:
         """The same for types by their first two choices; ``first`` is the share of all types with the same first one.
@@ -127,7 +133,6 @@ def measure_misfit(
         The misfit of offers held out, by the choices that were counted.
     sizes : array, optional
         For each offer, how many choices of equal weight are as certain; without it, all that were counted.
-
     """
     noise = share * (1.0 - share)
     total = float(noise.sum())

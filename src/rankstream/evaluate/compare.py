@@ -79,12 +79,13 @@ def compare(
     watch : callable, optional
         Called before every fit with the model's name and the fraction of all fits that are done.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
     'No model clearly beats a uniform guess. markov-chain is ahead, but not significantly ahead of mnl (0.00...'
-
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
     fits = {} if models is None else fits_of(models, seed)

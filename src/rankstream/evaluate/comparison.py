@@ -80,12 +80,30 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Which model wins, by how much, and whether that is more than noise."""
-        return _verdict(self.rows)
+        best, *others = self.rows
+        if not others:
+            return f"{best.name} is the only model: there is nothing to compare it with."
+        near = [row for row in others if row.within_noise]
+        far = [row for row in others if not row.within_noise]
+        guess = best.name == "uniform"
+        if not near:
+            sentence = "A uniform guess" if guess else best.name
+            return f"{sentence} predicts significantly better than {_listed(far)}."
+        if guess:
+            are = "is" if len(near) == 1 else "are"
+            sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
+        else:
+            warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
+            sentence = f"{warning}{best.name} is ahead, but not significantly ahead of {_listed(near)}."
+        return sentence + (f" Significantly behind: {_listed(far)}." if far else "")
 
     def table(self) -> str:
         """The ranked table as text, with the verdict below."""
         first = max(WIDTHS[0], *(len(row.name) for row in self.rows))
-        lines = [_line(cells, first) for cells in (HEADINGS, *map(_cells, self.rows))]
+        lines = [
+            f"{name:<{first}}" + "".join(f"{cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True))
+            for name, *others in (HEADINGS, *map(_cells, self.rows))
+        ]
         choices = f"{round(self.observations, 1):,.12g} choices"  # an assumed share makes parts of choices
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
@@ -171,30 +189,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.seconds:.3f}",
         f"{row.mean('size'):.0f} {row.unit}" if row.unit else "-",
     )
-
-
-def _line(cells: Sequence[str], first: int) -> str:
-    name, *others = cells
-    return f"{name:<{first}}" + "".join(f"{cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True))
-
-
-def _verdict(rows: Sequence[Row]) -> str:
-    best, *others = rows
-    if not others:
-        return f"{best.name} is the only model: there is nothing to compare it with."
-    near = [row for row in others if row.within_noise]
-    far = [row for row in others if not row.within_noise]
-    guess = best.name == "uniform"
-    if not near:
-        sentence = "A uniform guess" if guess else best.name
-        return f"{sentence} predicts significantly better than {_listed(far)}."
-    if guess:
-        are = "is" if len(near) == 1 else "are"
-        sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
-    else:
-        warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
-        sentence = f"{warning}{best.name} is ahead, but not significantly ahead of {_listed(near)}."
-    return sentence + (f" Significantly behind: {_listed(far)}." if far else "")
 
 
 def _listed(rows: Sequence[Row]) -> str:

@@ -1,19 +1,21 @@
 """Customer types that came and went between two models."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments
-from rankstream.models.answers import first_two, most_chosen, substitution
+from rankstream.models.answers import favourites, most_chosen, substitution
 from rankstream.models.prices import everything
 from rankstream.models.protocol import Predicts
 from rankstream.models.rankings import RankingModel
 
-NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new
+NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new; a convention, not tuned
+LISTS = ("appeared", "vanished", "grew", "shrank")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,16 @@ class TypeChanges:
     shrank: tuple[TypeChange, ...]
     least: float
 
+    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the types of each list, as JSON has them."""
+        return {
+            word: [asdict(one) | {"ranking": [str(item) for item in one.ranking]} for one in getattr(self, word)]
+            for word in LISTS
+        }
+
     def __str__(self) -> str:
         lines = []
-        for word in ("appeared", "vanished", "grew", "shrank"):
+        for word in LISTS:
             for one in getattr(self, word):
                 ranking = " > ".join(map(str, one.ranking))
                 lines.append(f"{word}: {ranking}, {100 * one.before:.1f} % to {100 * one.after:.1f} %")
@@ -58,6 +67,8 @@ def type_changes(
     describes the two models; it is not a test. Many mixtures of types give the same choice probabilities, so types can
     change where the data do not: ``drift_report`` is about the data.
 
+    Examples
+    --------
     >>> items = ["tea", "pie", "nothing"]
     >>> before = RankingModel(items, [("tea", "nothing", "pie"), ("nothing", "tea", "pie")], [0.6, 0.4])
     >>> after = RankingModel(items, [("tea", "pie", "nothing"), ("nothing", "pie", "tea")], [0.6, 0.4])
@@ -98,23 +109,21 @@ def favourite_changes(
         Only types whose first favourite is among the ``most`` items that either model chooses most often from
         everything: with thousands of items, all of them take long.
 
+    Examples
+    --------
     >>> items = ["tea", "pie", "no"]
     >>> before = RankingModel(items, [("tea", "no", "pie"), ("no", "tea", "pie")], [0.6, 0.4])
     >>> after = RankingModel(items, [("tea", "pie", "no"), ("no", "pie", "tea")], [0.6, 0.4])
     >>> print(favourite_changes(before, after, "no"))
     appeared: tea > pie, 0.0 % to 60.0 %
     vanished: tea, 60.0 % to 0.0 %
-
     """
     number_between("least", least, 0.0, 1.0)
     shared = [item for item in everything(before) if item in set(after.items)]
     if len(shared) < 2:
         raise ValueError(f"The models share {len(shared)} items: compare models with the same items.")
     gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}
-    then, now = (
-        {one.ranking: one.share for one in first_two(substitution(model, shared, gone), no_choice)}
-        for model in (before, after)
-    )
+    then, now = (favourites(substitution(model, shared, gone), no_choice) for model in (before, after))
     return _sorted([TypeChange(key, then.get(key, 0.0), now.get(key, 0.0)) for key in {**now, **then}], least)
 
 

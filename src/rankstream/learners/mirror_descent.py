@@ -38,8 +38,8 @@ def prox_step(distance: Distance, state: Moved, played: Round, step: float) -> M
 class _Stepper(PowerWeights):
     """A learner whose state has the dual to play."""
 
-    def play(self, state: Moved) -> Vec:
-        """The current dual."""
+    def play(self, state: "Moved | Averaged") -> Vec:
+        """The current dual; of dual averaging, the leader so far."""
         return state.dual
 
 
@@ -126,10 +126,10 @@ class Averaged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAveraging(PowerWeights):
+class DualAveraging(_Stepper):
     """Follow the regularised leader, for streams without an end: no horizon, and a bound at every round.
 
-    y_{t+1} minimises -<sum of weighted pulls, y> + (smoothing * total_weight + firmness_t) * potential(y) with
+    y_{t+1} minimises ``-<weighted pulls, y> + (smoothing * total_weight + firmness_t) * potential(y)`` with
     firmness_t = scale * G * sqrt(sum of squared weights up to t + 1) / sqrt(width). After every t the dual regret is at
     most (scale + 1 / scale) * G * sqrt(width * sum of squared weights) / total_weight: with scale 1, sqrt(2) times the
     bound of mirror descent tuned to t. Unlike mirror descent with falling steps it needs only the width of the
@@ -148,10 +148,6 @@ class DualAveraging(PowerWeights):
         """The dual of least potential."""
         start = distance.start()
         return Averaged(start, np.zeros_like(start), self.round_weight(1) ** 2)
-
-    def play(self, state: Averaged) -> Vec:
-        """The leader so far."""
-        return state.dual
 
     def update(self, distance: Distance, state: Averaged, played: Round) -> Averaged:
         """Add the round's pull and find the new leader."""

@@ -32,11 +32,7 @@ PAPER_METHODS: dict[str, tuple[str, str]] = {
 
 
 def make(name: str | Learner[Any], horizon: int) -> Learner[Any]:
-    """A learner by its name with the horizon set where it needs one, or the object itself.
-
-    >>> make("mirror-descent", 500)
-    MirrorDescent(power=0.0, horizon=500, step=None)
-    """
+    """A learner by its name with the horizon set where it needs one, or the object itself."""
     if not isinstance(name, str):
         if isinstance(name, type) or not hasattr(name, "play"):
             raise ValueError(f"{name!r} is neither the name of a learner nor a learner: see learners.make.")
@@ -72,10 +68,11 @@ def match(
     weights : tuple of floats, optional
         One per offer, for a named distance.
 
+    Examples
+    --------
     >>> distance, _ = match("l2", "follow-the-leader", Assortments([("tea", "pie")]), horizon=799)
     >>> round(distance.smoothing, 3)
     0.1
-
     """
     player = make(learner, horizon)
     if not isinstance(distance, str):
@@ -95,6 +92,8 @@ def paper_method(
 
     "F-W" is what FW_naive and FW_dyn both are in the static setting. Squares exist for l_q with 2 <= q < infinity.
 
+    Examples
+    --------
     >>> distance, learner = paper_method("MD_smth", Assortments([("tea", "pie")]), horizon=799)
     >>> round(distance.smoothing, 3), learner
     (0.1, StronglyConvexMirrorDescent(power=1.0))

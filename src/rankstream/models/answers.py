@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.models.fit_warnings import fit_warnings
 from rankstream.models.prices import everything, nearby_offers
@@ -36,7 +36,6 @@ class Substitution:
         The ends of intervals of the shares, where ``Bootstrap.substitution`` made it.
     interval_name : str
         What to call these intervals, such as "95 % intervals" (``interval_words``).
-
     """
 
     items: tuple[Label, ...]
@@ -113,7 +112,6 @@ def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label
         What was asked.
     shares : mapping
         The answer: shares, or shares with the ends of their intervals.
-
     """
     asked = offer if isinstance(offer, Mapping) else tuple(offer)
     content: dict[str, Any] = {
@@ -187,88 +185,20 @@ class Segment:
     share: float
 
 
-def segments(
-    items: tuple[Label, ...],
-    orders: Codes,
-    weights: Vec,
-    no_choice_code: int | None,
-    top: int | None = None,
-    offer: Iterable[Label] | None = None,
-) -> list[Segment]:
-    """Types of customers, largest first; rankings that differ only below the no-choice item are one type.
+def favourites(moves: Substitution, no_choice: Label | None, places: int = 2) -> dict[tuple[Label, ...], float]:
+    """Shares of customer types by their first two choices, largest first: exactly, as a second choice is a substitute.
 
-    Parameters
-    ----------
-    items : tuple of items
-        What the codes stand for.
-    orders : array
-        Rankings of codes, one in each row.
-    weights : array
-        Their shares.
-    no_choice_code : int or None
-        The item that ends a ranking.
-    top : int, optional
-        The most types.
-    offer : items, optional
-        The items that types are about; without it, all.
-
-    """
-    merged: dict[tuple[int, ...], float] = {}
-    asked = None if offer is None else {items.index(item) for item in offer}
-    for order, weight in zip(orders.tolist(), weights.tolist(), strict=True):
-        ranked = order if no_choice_code is None else order[: order.index(no_choice_code)]
-        wanted = tuple(ranked if asked is None else [code for code in ranked if code in asked])
-        merged[wanted] = merged.get(wanted, 0.0) + weight
-    found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
-    return [Segment(tuple(items[code] for code in wanted), share) for wanted, share in found]
-
-
-def first_two(moves: Substitution, no_choice: Label | None) -> list[Segment]:
-    """Types of customers by their first two choices, largest first: exactly, as a second choice is a substitute.
-
-    Who takes nothing first or second has a shorter ranking; ``no_choice`` is None where no item stands for that.
+    Who takes nothing first or second has a shorter ranking; ``no_choice`` is None where no item stands for that. With
+    one of the ``places``, types are those of first choices.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
-    >>> first_two(model.substitution(), "no")
-    [Segment(ranking=('tea', 'pie'), share=0.75), Segment(ranking=('tea',), share=0.25)]
+    >>> favourites(model.substitution(), "no"), favourites(model.substitution(), "no", places=1)
+    ({('tea', 'pie'): 0.75, ('tea',): 0.25}, {('tea',): 1.0})
     """
     merged: dict[tuple[Label, ...], float] = {}
     for first, second in zip(*np.nonzero(moves.shares > 1e-12), strict=True):
         pair = (moves.items[first], moves.items[second])
-        wanted = pair if no_choice is None or no_choice not in pair else pair[: pair.index(no_choice)]
+        wanted = (pair if no_choice is None or no_choice not in pair else pair[: pair.index(no_choice)])[:places]
         merged[wanted] = merged.get(wanted, 0.0) + float(moves.before[first] * moves.shares[first, second])
-    found = sorted(merged.items(), key=lambda pair: -pair[1])
-    return [Segment(wanted, share) for wanted, share in found]
-
-
-def favourites(moves: Substitution, no_choice: Label | None, places: int = 2) -> dict[tuple[Label, ...], float]:
-    """The shares of the types of ``first_two``, largest first; with one place, those of first choices.
-
-    >>> from rankstream import RankingModel
-    >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
-    >>> favourites(model.substitution(), "no", places=1)
-    {('tea',): 1.0}
-    """
-    merged: dict[tuple[Label, ...], float] = {}
-    for segment in first_two(moves, no_choice):
-        first = segment.ranking[:places]
-        merged[first] = merged.get(first, 0.0) + segment.share
     return dict(sorted(merged.items(), key=lambda pair: -pair[1]))
-
-
-def preflib(items: tuple[Label, ...], orders: Codes, weights: Vec, voters: int) -> str:
-    """Rankings in PrefLib's format of strict orders, weights as numbers out of ``voters`` (by largest remainder)."""
-    exact = weights * voters
-    counts = np.floor(exact).astype(np.int64)
-    for row in np.argsort(counts - exact, kind="stable")[: voters - int(counts.sum())]:
-        counts[row] += 1
-    kept = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
-    head = [
-        f"# NUMBER ALTERNATIVES: {len(items)}",
-        f"# NUMBER VOTERS: {voters}",
-        f"# NUMBER UNIQUE ORDERS: {len(kept)}",
-        *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(items, start=1)),
-    ]
-    lines = [f"{counts[row]}: {','.join(str(code + 1) for code in orders[row].tolist())}" for row in kept]
-    return "\n".join([*head, *lines]) + "\n"

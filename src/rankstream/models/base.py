@@ -78,6 +78,8 @@ class Model(ABC):
         predicted by the others. It predicts better where no ranking model explains the choices (``rationality``), but
         it is none itself. Models of ``estimate`` and ``fit_within`` know these choices, also from their files.
 
+        Examples
+        --------
         >>> from rankstream import RankingModel
         >>> model = RankingModel(["tea", "no"], [("tea", "no"), ("no", "tea")], [0.75, 0.25], no_choice_code=1)
         >>> model.predict(["tea"]), model.predict(["tea"], forced=True)
@@ -119,6 +121,8 @@ class Model(ABC):
     def demand(self, item: Label, others: Mapping[Any, Any]) -> dict[float, float]:
         """Return a demand curve: the share of an item at each of its price levels, beside other items at their prices.
 
+        Examples
+        --------
         >>> from rankstream import RankingModel
         >>> rankings = [("tea @ 3.00", "no", "tea @ 4.00"), ("tea @ 3.00", "tea @ 4.00", "no")]
         >>> model = RankingModel(["tea @ 3.00", "tea @ 4.00", "no"], rankings, [0.25, 0.75])

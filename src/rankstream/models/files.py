@@ -80,6 +80,8 @@ def is_model(path: str | os.PathLike[str]) -> bool:
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a model that any ``save`` wrote.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from rankstream import RankingModel
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,20 +1,20 @@
 """NearestMixture: the mixture of known rankings nearest to a target in a weighted l2 norm, by Wolfe's method."""
 
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
 
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.models.wolfe_kernels import correct, winners
 from rankstream.oracles.bounds import corral_kernels as kernels
+from rankstream.oracles.bounds.corral_kernels import empty_corral
 
 
 def winning_coordinates(assortments: Assortments, rankings: Codes) -> Words:
     """The coordinate that each ranking, a row of codes, chooses from each offer."""
     columns = np.empty((len(rankings), assortments.n_offers), dtype=np.uint32)
-    winners(rankings, assortments.indptr, assortments.members, columns)
+    kernels.winners(rankings, assortments.indptr, assortments.members, columns)
     return columns
 
 
@@ -32,25 +32,28 @@ class NearestMixture:
     """
 
     def __init__(self, assortments: Assortments, target: Vec, squares: Vec) -> None:
-        self.assortments, self.count = assortments, 0
+        self.assortments = assortments
         self.squares = np.ascontiguousarray(squares, dtype=np.float64)
         self._scale = self.squares[assortments.owner]
         self.target = np.where(self._scale > 0.0, target, 0.0)
         self.point: Vec = np.zeros(assortments.n_coordinates)
-        self._slots = np.zeros(0, dtype=np.int64)
-        self._chosen = np.zeros((0, assortments.n_offers), dtype=np.uint32)
+        self._corral = empty_corral(self.squares, 0)
         self._orders = np.zeros((0, assortments.n_items), dtype=np.int64)
-        self._weights, self._factor, self._sides = np.zeros(0), np.zeros((0, 0)), np.zeros((2, 0))
+
+    @property
+    def count(self) -> int:
+        """How many rankings have weight."""
+        return int(self._corral.known[0])
 
     @property
     def orders(self) -> Codes:
         """The rankings with positive weight, one row of codes each."""
-        return self._orders[self._slots[: self.count]]
+        return self._orders[self._corral.slots[: self.count]]
 
     @property
     def weights(self) -> Vec:
         """Their weights."""
-        return self._weights[: self.count].copy()
+        return self._corral.weights[: self.count].copy()
 
     @property
     def squared_distance(self) -> float:
@@ -63,17 +66,15 @@ class NearestMixture:
         columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
-        held: Any = (self._slots, self._chosen, self._orders, self._weights, self._factor, self._sides, self.point)
-        target, squares, owner = self.target, self.squares, self.assortments.owner
-        self.count = correct(self.count, columns, rankings, target, squares, owner, *held)
+        target, owner = self.target, self.assortments.owner
+        kernels.correct(self._corral, columns, rankings, target, owner, self._orders, self.point)
         return self.squared_distance < before
 
     def drop(self, row: int) -> None:
         """Take a ranking out, and settle the weights of the others."""
-        kernels.remove(self.count, row, self._slots, self._weights, self._factor, self._sides)
-        self.count -= 1
-        self._weights[: self.count] /= self._weights[: self.count].sum()
-        self._settle()
+        kernels.remove(self._corral, row)
+        self._corral.weights[: self.count] /= self._corral.weights[: self.count].sum()
+        kernels.settle(self._corral, self.point)
 
     def aimed_at(self, target: Vec) -> "NearestMixture":
         """Another mixture of these rankings, or of some of them, that is nearest to another target.
@@ -87,31 +88,22 @@ class NearestMixture:
         """
         other = copy(self)
         other.target, other.point = np.where(self._scale > 0.0, target, 0.0), self.point.copy()
-        other._slots, other._chosen, other._orders = self._slots.copy(), self._chosen.copy(), self._orders.copy()
-        other._weights, other._factor, other._sides = self._weights.copy(), self._factor.copy(), self._sides.copy()
-        held = (other._slots, other._chosen, other._factor, other._sides)
-        kernels.retarget(self.count, other.target, self.squares, *held)
-        other._settle()
+        other._corral, other._orders = deepcopy((self._corral, self._orders))
+        kernels.retarget(other._corral, other.target)
+        kernels.settle(other._corral, other.point)
         return other
-
-    def _settle(self) -> None:
-        self.count = kernels.settle(self.count, self._slots, self._weights, self._factor, self._sides)
-        kernels.mixture(self.count, self._slots, self._chosen, self._weights, self.point)
 
     def refresh(self) -> None:
         """Rid the factor of the rounding it has gathered, and settle the weights once more."""
-        held = (self._slots, self._chosen, self._weights, self._factor, self._sides)
-        self.count = kernels.refactor(self.count, self.target, self.squares, *held)
-        self._settle()
+        kernels.refactor(self._corral, self.target)
+        kernels.settle(self._corral, self.point)
 
     def _make_room(self, wanted: int) -> None:
-        have = self._slots.size
-        if wanted <= have:
-            return
-        more = max(wanted, 2 * have, 64) - have
-        self._slots = np.append(self._slots, np.arange(have, have + more))
-        self._chosen = np.pad(self._chosen, ((0, more), (0, 0)))
-        self._orders = np.pad(self._orders, ((0, more), (0, 0)))
-        self._weights = np.pad(self._weights, (0, more))
-        self._sides = np.pad(self._sides, ((0, 0), (0, more)))
-        self._factor = np.pad(self._factor, ((0, more), (0, more)))
+        have = self._corral.slots.size
+        if wanted > have:
+            grown = empty_corral(self.squares, max(wanted, 2 * have, 64))
+            pairs: Any = zip(self._corral[:-1], grown[:-1], strict=True)  # all but the squares
+            for old, new in pairs:
+                new[tuple(slice(side) for side in old.shape)] = old
+            self._corral = grown
+            self._orders = np.pad(self._orders, ((0, grown.slots.size - have), (0, 0)))

@@ -35,7 +35,6 @@ class Elasticities:
         share at either.
     intervals : dict or None
         The ends of the intervals, where ``Bootstrap.elasticities`` made it.
-
     """
 
     steps: dict[Label, Ends]

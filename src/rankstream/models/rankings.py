@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import optional, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments, plain
-from rankstream.models.answers import Segment, preflib, segments
+from rankstream.models.answers import Segment
 from rankstream.models.base import Model
 from rankstream.models.prices import everything
 
@@ -24,6 +24,8 @@ class RankingModel(Model):
     Offered a set of items, a customer with a ranking takes the best ranked one. ``no_choice_code`` is the number of the
     item that ends a ranking, if there is one; ``predict`` adds it to offers that lack it.
 
+    Examples
+    --------
     >>> rankings = [("tea", "nothing", "pie"), ("pie", "tea", "nothing")]
     >>> model = RankingModel(["tea", "pie", "nothing"], rankings, weights=[0.6, 0.4])
     >>> model.predict(["tea", "pie"])
@@ -113,6 +115,8 @@ class RankingModel(Model):
     def describe(self, top: int = 10) -> list[str]:
         """Return the heaviest rankings as readable lines, cut after the no-choice item.
 
+        Examples
+        --------
         >>> RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice_code=1).describe()
         ['100.0 %  tea > (nothing)']
         """
@@ -133,8 +137,14 @@ class RankingModel(Model):
         They are about the items of ``offer``; without it about all, of which those with prices are at usual ones.
         """
         whole = everything(self) if offer is None else tuple(offer)
-        asked = None if len(whole) == len(self.items) else whole
-        return segments(self.items, self.orders, self.weights, self.no_choice_code, top, asked)
+        asked = {self.items.index(item) for item in whole}
+        merged: dict[tuple[int, ...], float] = {}
+        for order, weight in zip(self.orders.tolist(), self.weights.tolist(), strict=True):
+            ranked = order if self.no_choice_code is None else order[: order.index(self.no_choice_code)]
+            wanted = tuple(code for code in ranked if code in asked)
+            merged[wanted] = merged.get(wanted, 0.0) + weight
+        found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+        return [Segment(tuple(self.items[code] for code in wanted), share) for wanted, share in found]
 
     def to_frame(self) -> Any:
         """Return a pandas data frame, a row per ranking: its weight, and the items by place."""
@@ -144,7 +154,19 @@ class RankingModel(Model):
 
     def to_preflib(self, voters: int = 1_000_000) -> str:
         """Return the model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
-        return preflib(self.items, self.orders, self.weights, whole_number("voters", voters, least=1))
+        exact = self.weights * whole_number("voters", voters, least=1)
+        counts = np.floor(exact).astype(np.int64)
+        for row in np.argsort(counts - exact, kind="stable")[: voters - int(counts.sum())]:  # by largest remainder
+            counts[row] += 1
+        kept = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
+        head = [
+            f"# NUMBER ALTERNATIVES: {len(self.items)}",
+            f"# NUMBER VOTERS: {voters}",
+            f"# NUMBER UNIQUE ORDERS: {len(kept)}",
+            *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(self.items, start=1)),
+        ]
+        lines = [f"{counts[row]}: {','.join(str(code + 1) for code in self.orders[row].tolist())}" for row in kept]
+        return "\n".join([*head, *lines]) + "\n"
 
     def frontier(self, assortments: Assortments | None = None) -> "Frontier":
         """How accurate fewer of the rankings can be: sizes, errors and mixtures, as a table when printed.
@@ -166,6 +188,8 @@ class RankingModel(Model):
 
         The error is that of ``frontier``; with both limits the number of rankings comes first.
 
+        Examples
+        --------
         >>> rankings = [("tea", "pie", "rum"), ("tea", "rum", "pie"), ("pie", "tea", "rum")]
         >>> RankingModel(["tea", "pie", "rum"], rankings, [0.59, 0.01, 0.4]).sparsify(max_rankings=2).describe()
         [' 60.0 %  tea > pie > rum', ' 40.0 %  pie > tea > rum']

@@ -34,6 +34,8 @@ class MilpOracle:
     dynamic programs cannot take. The order of the assortments is kept, too. "Exact" is up to 1e-9 times the sum of the
     absolute costs, whatever their scale.
 
+    Examples
+    --------
     >>> oracle = MilpOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
     >>> answer = oracle.cheapest([0.0, 1.0, 1.0, 0.0])
     >>> answer.ranking, answer.value

@@ -37,11 +37,11 @@ class TieRule:
         self.assortments, self.ties, self.seed = assortments, ties, seed
         self._universal = -1 if assortments.no_choice_code is None else assortments.no_choice_code
         self._shape = assortments.indptr, assortments.members
+        self._rule = kernels.TieBreak(self._universal, TIE_RULES[ties], seed, assortments.precedence.pairs)
 
     def keep(self, costs: Vec, ranking: Codes) -> float:
         """Replace a ranking, in place, by the one that is kept of its vertex; return what it costs."""
-        rule, pairs = (self._universal, TIE_RULES[self.ties], self.seed), self.assortments.precedence.pairs
-        return kernels.keep_by_rule(costs, *self._shape, *rule, True, pairs, ranking)
+        return kernels.keep_by_rule(costs, *self._shape, self._rule, True, ranking)
 
     def kept(self, orders: Codes) -> Codes:
         """The rankings, one per row, that are kept of the same vertices; they must respect the order of the items."""
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 class Oracle(Protocol):
-    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of <costs, a(ranking)>.
+    """The combinatorial subproblem of the paper's Section 4.3: min over rankings of ``<costs, a(ranking)>``.
 
     An oracle belongs to one thread: most keep tables, pools or counts between calls. Copies (pickled) are independent.
     """
@@ -113,11 +113,11 @@ class TableOracle(TieRule, ABC):
         self, first: list[tuple[int, ...]], costs: Vec, above_end: Vec, table: WalkTable
     ) -> list[tuple[Codes, float]]:
         """Read the best completion of every beginning off a table that was filled with costs above no-choice."""
-        shape = above_end, *self._shape, self._universal, self.assortments.precedence.pairs, table
+        shape = above_end, *self._shape, self._rule, table
         found = []
         for beginning in first:
             ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, dtype=np.int64)
-            value = read_ranking(costs, *shape, forced, TIE_RULES[self.ties], self.seed, ranking)
+            value = read_ranking(costs, *shape, forced, ranking)
             found.append((ranking, value))
         return found
 
@@ -165,13 +165,7 @@ def meet(bound: float, value: float, costs: Vec) -> float:
 
 
 class CountingOracle:
-    """Counts the calls of another oracle and the seconds they took.
-
-    >>> from rankstream import Assortments, oracles
-    >>> oracle = CountingOracle(oracles.auto(Assortments([("tea", "pie")])))
-    >>> oracle.cheapest(np.array([1.0, 0.0])).value, oracle.calls
-    (0.0, 1)
-    """
+    """Counts the calls of another oracle and the seconds they took."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle

@@ -104,6 +104,8 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0, memory:
     yourself where that must not be. Of an order that is made of chains, such as price levels, the table is one of how
     far each chain has come, of at most 2**25 states.
 
+    Examples
+    --------
     >>> oracle = auto(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     >>> oracle.explain()
     'exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family)'
@@ -114,6 +116,8 @@ def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0, memory:
 def explain(assortments: Assortments) -> str:
     """Say which oracle ``auto`` picks for these assortments, and why.
 
+    Examples
+    --------
     >>> explain(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing"), ("tea", "nothing")]))
     'LatticeOracle: exact, by 5 unions of offers (3 of 3 offers matter; 3 items; general family).
     A table of the unions of offers is the quickest: there are at most 131,072.'

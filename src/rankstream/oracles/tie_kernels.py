@@ -1,11 +1,25 @@
 """The compiled tie rule: which of the rankings that choose alike is kept, and the hash that draws it."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec
 
 FIRST, LAST, RANDOM = 0, 1, 2
+
+
+class TieBreak(NamedTuple):
+    """The no-choice item (-1: none), the rule for ties and its seed, and the pairs of the order, first before second.
+
+    ``before`` has no rows where every ranking is admissible.
+    """
+
+    universal: int
+    ties: int
+    seed: int
+    before: Codes
 
 
 @compiled
@@ -24,23 +38,14 @@ def hashed(state: np.uint64, word: np.uint64) -> np.uint64:
 
 @inner
 def complete(
-    chosen: Codes,
-    indptr: Codes,
-    members: Codes,
-    universal: int,
-    ties: int,
-    seed: np.uint64,
-    before: Codes,
-    ranking: Codes,
-    space: Codes,
+    chosen: Codes, indptr: Codes, members: Codes, rule: TieBreak, seed: np.uint64, ranking: Codes, space: Codes
 ) -> None:
     """A ranking in which every offer has its chosen coordinate's item on top, the rest ordered by the tie rule.
 
     An item can be ranked once every offer with it has its winner ranked, or is won by it: it waits for as many
-    items as win an offer with it, or must come before it (``before`` has a row for each such pair). ``space`` has two
-    rows more than there are items.
+    items as win an offer with it, or must come before it. ``space`` has two rows more than there are items.
     """
-    n_items = ranking.size
+    n_items, universal = ranking.size, rule.universal
     waiting, free, held = space[0], space[1], space[2:]  # held[w]: the items that wait for w
     for winner in range(n_items):
         # one too many for no-choice: it is never among the free in their order, but comes after them
@@ -53,8 +58,8 @@ def complete(
             # a mark, not a count: however many offers a winner takes from an item, it waits once
             held[winner, members[k]] = 1
         held[winner, winner] = 0
-    for pair in range(before.shape[0]):
-        held[before[pair, 0], before[pair, 1]] = 1
+    for pair in range(rule.before.shape[0]):
+        held[rule.before[pair, 0], rule.before[pair, 1]] = 1
     for winner in range(n_items):
         for item in range(n_items):
             waiting[item] += held[winner, item]
@@ -69,9 +74,9 @@ def complete(
             free[n_free] = universal
             n_free += 1
         pick = 0
-        if ties == LAST:
+        if rule.ties == LAST:
             pick = n_free - 1
-        elif ties == RANDOM and n_free > 1:
+        elif rule.ties == RANDOM and n_free > 1:
             pick = int(np.int64(state % np.uint64(n_free)))
         winner = free[pick]
         ranking[place] = winner
@@ -84,28 +89,18 @@ def complete(
 
 @inner
 def keep_within(
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    universal: int,
-    ties: int,
-    seed: int,
-    redraw: bool,
-    before: Codes,
-    ranking: Codes,
-    space: Codes,
+    costs: Vec, indptr: Codes, members: Codes, rule: TieBreak, redraw: bool, ranking: Codes, space: Codes
 ) -> float:
     """What a ranking costs; with ``redraw`` it is replaced by the one that the tie rule keeps of its vertex.
 
     Random completions are seeded by a hash of the vertex: equal vertices get equal rankings, which keeps models sparse,
     and different vertices independent ones. ``space`` has five rows more than there are items, as long as there are
-    items or offers; its first row is left with the coordinate that every offer chooses. ``before`` are the pairs of the
-    order, which the ranking respects.
+    items or offers; its first row is left with the coordinate that every offer chooses. The ranking respects the order.
     """
     chosen, position = space[0], space[1]
     for place in range(ranking.size):
         position[ranking[place]] = place
-    draw, value = np.uint64(seed), 0.0
+    draw, value = np.uint64(rule.seed), 0.0
     for offer in range(indptr.size - 1):
         best = indptr[offer]
         top = position[members[best]]
@@ -117,23 +112,13 @@ def keep_within(
         value += costs[best]
         draw = hashed(draw, np.uint64(best))
     if redraw:
-        draw = draw if ties == RANDOM else np.uint64(seed)
-        complete(chosen, indptr, members, universal, ties, draw, before, ranking, space[1:])
+        draw = draw if rule.ties == RANDOM else np.uint64(rule.seed)
+        complete(chosen, indptr, members, rule, draw, ranking, space[1:])
     return value
 
 
 @compiled
-def keep_by_rule(
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    universal: int,
-    ties: int,
-    seed: int,
-    redraw: bool,
-    before: Codes,
-    ranking: Codes,
-) -> float:
-    """``keep_within`` space of its own; ``before`` has no rows where every ranking is admissible."""
+def keep_by_rule(costs: Vec, indptr: Codes, members: Codes, rule: TieBreak, redraw: bool, ranking: Codes) -> float:
+    """``keep_within`` space of its own."""
     space = np.empty((5 + ranking.size, max(ranking.size, indptr.size)), dtype=np.int64)
-    return keep_within(costs, indptr, members, universal, ties, seed, redraw, before, ranking, space)
+    return keep_within(costs, indptr, members, rule, redraw, ranking, space)

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.oracles.tie_kernels import LAST, keep_by_rule
+from rankstream.oracles.tie_kernels import LAST, TieBreak, keep_by_rule
 
 TIE_TOLERANCE = 1e-15  # ways to go on tie when they cost more than the cheapest by at most this times its size
 
@@ -72,23 +72,13 @@ def next_item(waits: Codes, chain_of: Codes, universal: int, last: bool, reach: 
 
 @compiled
 def read_ranking(
-    raw_costs: Vec,
-    costs: Vec,
-    indptr: Codes,
-    members: Codes,
-    universal: int,
-    pairs: Codes,
-    table: WalkTable,
-    forced: Codes,
-    ties: int,
-    seed: int,
-    ranking: Codes,
+    raw: Vec, costs: Vec, indptr: Codes, members: Codes, rule: TieBreak, table: WalkTable, forced: Codes, ranking: Codes
 ) -> float:
-    """Write a cheapest ranking that begins with ``forced`` and return what it really costs.
+    """Write a cheapest ranking that begins with ``forced`` and return what it really costs, by the ``raw`` costs.
 
     From the table's last state on; once no-choice is ranked, no other item wins anything.
     """
-    n_items, n_still = ranking.size, indptr.size - 1
+    n_items, n_still, universal, pairs = ranking.size, indptr.size - 1, rule.universal, rule.before
     left, still = np.ones(n_items, dtype=np.bool_), np.arange(n_still)
     waits, free, reach = np.zeros(n_items, dtype=np.int64), table.chain_of.copy(), np.empty(n_items)
     for pair in range(pairs.shape[0]):
@@ -100,7 +90,7 @@ def read_ranking(
             if free[item] >= 0:
                 turn = digits[free[item]] == table.rest[item]
                 reach[item] += table.to_go[s - table.stride[free[item]]] if turn else np.inf
-        item = forced[place] if place < forced.size else next_item(waits, free, universal, ties == LAST, reach)
+        item = forced[place] if place < forced.size else next_item(waits, free, universal, rule.ties == LAST, reach)
         ranking[place] = item
         left[item] = False
         # too many ever to be free again
@@ -117,4 +107,4 @@ def read_ranking(
                     free[other] = -1
             s -= table.stride[chain]
             digits[chain] -= 1
-    return keep_by_rule(raw_costs, indptr, members, universal, ties, seed, forced.size == 0, pairs, ranking)
+    return keep_by_rule(raw, indptr, members, rule, forced.size == 0, ranking)

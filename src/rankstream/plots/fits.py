@@ -97,12 +97,11 @@ def shares_over_time(
         A model of each period.
     order : sequence, optional
         Items in the order of their colours, where pictures of several offers stand side by side; others are left out.
-
     """
     from matplotlib import colormaps
 
     across = np.arange(1.0, len(periods) + 1.0) if times is None else np.asarray(times, dtype=np.float64)
-    shares, low, high = _shares(periods, tuple(offer))
+    shares, low, high = period_shares(periods, tuple(offer))
     colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
     known = list(offer if order is None else order)
@@ -135,8 +134,8 @@ def _legend(axes: "Axes", entries: int) -> None:
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), ncols=columns, fontsize=size)
 
 
-def _shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec, Vec]:
-    """A row of shares for each period, and the ends of their intervals."""
+def period_shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec, Vec]:
+    """A row of the shares of an offer for each period, NaN where it was not made, and the ends of their intervals."""
     shares, sizes = np.full((len(periods), len(offer)), np.nan), np.ones((len(periods), 1))
     for row, counts in enumerate(periods):
         places = [counts.assortments.coordinate(offer, item) for item in offer]

@@ -110,7 +110,6 @@ def segments(
         How many of their favourites types differ by.
     ends : mapping, optional
         For types, the ends of the intervals of their shares, as of ``Bootstrap.favourites``: error bars.
-
     """
     whole_number("places", places, least=1)
     nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
@@ -125,11 +124,16 @@ def segments(
     shown = found[: whole_number("top", top, least=1)]
     shares = [100 * share for _, share in shown]
     names, last = short_names(model.items), places if nothing is None else places - 1
-    sides = None if ends is None else _sides([(100 * share, *ends[key]) for key, share in shown])
+    rows = [] if ends is None else [(share - ends[key][0], ends[key][1] - share) for key, share in shown]
+    sides = None if ends is None else np.maximum(0.0, 100 * np.transpose(rows))
     bars = axes.barh(range(len(shown)), shares, color=BLUE, xerr=sides, capsize=3, ecolor=ORANGE)
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.margins(y=0.02)
-    labels = [_ranking(ranking, names, nothing, last) for ranking, _ in shown]
+    alone = [] if nothing is None else [f"({names[nothing]})"]  # who would rather take none of the others
+    labels = [
+        " > ".join([*(names[item] for item in ranking), *(alone if len(ranking) <= last else [])])
+        for ranking, _ in shown
+    ]
     axes.set_yticks(range(len(shown)), labels)
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
@@ -141,14 +145,6 @@ def segments(
     axes.set_axisbelow(True)
     title, limits = f"Customer types by {what}{prices}{others}", (0, room * furthest)
     return finish(axes, "x", xlabel=f"share of customers, %{known}", title=title, xlim=limits)
-
-
-def _sides(rows: "list[tuple[float, float, float]]") -> "list[list[float]]":
-    """How far error bars go to the left and to the right, from shares in percent and ends in parts of 1."""
-    return [
-        [max(0.0, share - 100 * low) for share, low, _ in rows],
-        [max(0.0, 100 * high - share) for share, _, high in rows],
-    ]
 
 
 def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
@@ -223,12 +219,6 @@ def _apart(texts: list[str], alike: int = 0) -> list[str]:
     return names
 
 
-def _ranking(ranking: tuple[Label, ...], names: dict[Label, str], nothing: Label | None, last: int) -> str:
-    """The items, and who would rather take none of the others: the no-choice item in brackets."""
-    shown = [names[item] for item in ranking]
-    return " > ".join(shown if nothing is None or len(ranking) > last else [*shown, f"({names[nothing]})"])
-
-
 def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
     """The share of each item by its own price, as ``model.demand`` or ``Bootstrap.demand`` gave it.
 
@@ -237,7 +227,8 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
     names = short_names(curves)
     for number, (item, curve) in enumerate(curves.items()):
         prices = sorted(curve)
-        rows = [_row(curve[price]) for price in prices]
+        shares = [curve[price] for price in prices]
+        rows = [share if isinstance(share, Sequence) else (share,) for share in shares]
         colour = COLOURS[(number + 1) % len(COLOURS)]
         axes.plot(prices, [100.0 * row[0] for row in rows], "o-", color=colour, label=names[item])
         if all(len(row) == 3 for row in rows):
@@ -249,7 +240,3 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
         axes.legend(frameon=False)
     title = "Demand by price" if len(curves) > 1 else f"Demand for {next(iter(names.values()))} by its price"
     return finish(axes, xlabel="price", ylabel="share, %", title=title)
-
-
-def _row(value: float | Sequence[float]) -> Sequence[float]:
-    return value if isinstance(value, Sequence) else (value,)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import isolated, visible
+from rankstream._core.terminal import isolated, shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -69,24 +69,10 @@ def table(
 ) -> TableBlock:
     """A table of at most ``most`` rows, with a note of how many there are where some were left out.
 
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    heads : sequence of str
-        The heading of each column.
-    rows : rows
-        The cells, which are shown as text.
-    numbers : int
-        The first column of numbers.
-    most : int
-        The most rows.
-    which : str
-        Which those are, in a word.
+    Numbers begin at the column ``numbers``; ``which`` says in a word which rows are shown.
 
     >>> table("Shares", ["item", "share"], [("tea", "60.0 %"), ("pie", "40.0 %")], most=1).note
     'These are the first 1 of 2.'
-
     """
     every = [tuple(str(cell) for cell in row) for row in rows]
     note = f"These are the {which} {most:,} of {len(every):,}." if len(every) > most else ""
@@ -99,7 +85,7 @@ def label(value: Any) -> str:
     >>> label("tea\u202e")
     'tea\\u202e'
     """
-    return isolated(visible(str(value), keep=""))
+    return isolated(shown(value))
 
 
 def brief(value: Any, most: int = 40) -> str:
@@ -110,6 +96,11 @@ def brief(value: Any, most: int = 40) -> str:
     """
     text = str(value)
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def share_and_ends(share: Any) -> tuple[float, tuple[float, float] | None]:
+    """A share, and the ends of its interval where it has any."""
+    return (share.share, (share.low, share.high)) if hasattr(share, "low") else (float(share), None)
 
 
 def percent(share: float, ends: Sequence[float] | None = None) -> str:
@@ -139,12 +130,6 @@ def static(name: str) -> str:
     return (files(__package__) / "static" / name).read_text(encoding="utf-8")
 
 
-def inline_files() -> dict[str, str]:
-    """Return what a report has within it: the style, the charting library, and what draws with it."""
-    library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
-    return {"style": static("style.css"), "library": library, "charts": static("charts.js")}
-
-
 @cache
 def templates(*packages: str) -> "Environment":
     """Return the templates of this package, behind those of the given ones; whatever they are given is escaped."""
@@ -156,7 +141,8 @@ def templates(*packages: str) -> "Environment":
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"label": label, "brief": brief, "ago": ago, "presented": presented}
-    texts = inline_files()
+    library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
+    texts = {"style": static("style.css"), "library": library, "charts": static("charts.js")}  # within every report
     digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in texts.items()}
     environment.globals |= {"digests": digests, **{name: Markup(text) for name, text in texts.items()}}
     return environment

@@ -1,4 +1,4 @@
-"""What was learned beyond the model, section by section: drift, a comparison with rivals, and the best offer."""
+"""What is known beyond the model, section by section: the data, drift, a comparison with rivals, the best offer."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,17 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.types import Label
+from rankstream._core.terminal import as_time, plural
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
+from rankstream.data.prices import split_label
+from rankstream.data.readers.reading import Reading
 from rankstream.decide.decision import Decision, explanation, named, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, percent, table
+from rankstream.reports.origin import items_in
+from rankstream.reports.overview import offers_table
 from rankstream.reports.sections import joined
 
 MOST_LINES = 10
-"""Items whose shares are drawn over time."""
+"""Items whose gains and losses are drawn."""
+MAX_TREND_LINES = 6
+"""Items whose shares are drawn over time: more lines than that cannot be told apart."""
+MIN_OFFER_SHARE = 0.5
+"""Of all choices that must be from one offer, if shares over time are to be of that offer."""
 DATES = 1e8
 """Seconds since 1970 from which on numbers are taken for times: before that, for numbers."""
 REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or follow the change."
@@ -32,21 +40,10 @@ def drift_section(
     across: str = "time",
     alarms: Sequence[float] = (),
 ) -> Section:
-    """What changed between two halves, and the shares of the most frequent offer, period by period.
+    """What changed between two halves, and shares period by period.
 
-    Parameters
-    ----------
-    report : DriftReport
-        The later half against the earlier one.
-    periods, times : sequences
-        Counts over the same offers, and the first and last time of each.
-    remedy : str
-        What to do where something changed.
-    across : str
-        What times are where they are no dates.
-    alarms : sequence of float
-        When changes were noticed, as times are.
-
+    ``periods`` are counts over the same offers, ``times`` the first and last time of each, and ``alarms`` when changes
+    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates.
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:
@@ -75,46 +72,46 @@ def drift_section(
 
 
 def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: str, alarms: Sequence[float]) -> Chart:
-    """The shares of the offer that was made most often; of a large one, those of its most chosen items."""
-    totals = np.sum([counts.totals for counts in periods], axis=0)
-    offers = periods[0].assortments
-    place = int(np.argmax(totals))
-    offer, ends = offers.offers[place], slice(int(offers.indptr[place]), int(offers.indptr[place + 1]))
-    tallies = np.array([counts.tallies[ends] for counts in periods])
-    lines = [offer[at] for at in np.sort(np.argsort(-tallies.sum(axis=0), kind="stable")[:MOST_LINES]).tolist()]
+    """The shares of the most chosen items, in the most frequent offer, or in all choices where few are from it."""
+    totals = np.array([counts.totals for counts in periods])
+    offers, place = periods[0].assortments, int(np.argmax(totals.sum(axis=0)))
+    tallies, sizes = np.array([counts.tallies for counts in periods]), totals.sum(axis=1)
+    if totals[:, place].sum() >= MIN_OFFER_SHARE * totals.sum():
+        names = [str(item) for item in offers.offers[place]]
+        tallies, sizes = tallies[:, int(offers.indptr[place]) : int(offers.indptr[place + 1])], totals[:, place]
+        what, title = f"the most frequent offer ({joined(offers.offers[place])})", "Shares of the most frequent offer"
+    else:
+        labels = [str(split_label(offers.items[code])[0]) for code in offers.members.tolist()]
+        names = list(dict.fromkeys(labels))
+        owner = np.array([names.index(name) for name in labels])
+        tallies = np.array([np.bincount(owner, row, len(names)) for row in tallies])
+        what, title = "all choices, whatever was on offer", "Share of all choices"
+    lines = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_TREND_LINES].tolist()
     dated = times[0][0] >= DATES
-    middle = [round((first + last) / 2.0) for first, last in times]
-    rows = [_row(counts, span, offer, lines, dated) for counts, span in zip(periods, times, strict=True)]
-    some = "" if len(lines) == len(offer) else f", {len(lines)} of its {len(offer):,} items"
-    caption = f"Shares of the most frequent offer ({joined(offer)}){some} over time, with 95 % intervals"
-    shown = table(caption, ("from", "choices", *map(str, lines)), [row for row in rows if row[1] != "0"])
-
+    began = [datetime.fromtimestamp(one, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{one:g}" for one, _ in times]
+    shares = [[_share(row[at], size) for at in lines] for row, size in zip(tallies, sizes, strict=True)]
+    rows = [
+        (start, f"{size:,.12g}", *(percent(one[0], (one[1], one[2])) for one in found if one is not None))
+        for start, size, found in zip(began, sizes, shares, strict=True)
+        if size
+    ]
+    some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
+    heads = ("from", "choices", *(names[at] for at in lines))
+    shown = table(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
-        "dated": dated, "across": across, "at": middle, "alarms": list(alarms),
-        "items": [
-            {"item": str(item), "shares": [_share(counts, offer, item) for counts in periods]} for item in lines
-        ],
+        "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
+        "alarms": list(alarms),
+        "items": [{"item": names[at], "shares": [found[n] for found in shares]} for n, at in enumerate(lines)],
     }  # fmt: skip
-    return Chart("trend", f"Shares of the most frequent offer{some} over time", values, shown)
+    return Chart("trend", f"{title} over time{some}", values, shown)
 
 
-def _share(counts: ChoiceCounts, offer: tuple[Label, ...], item: Label) -> list[float] | None:
-    """The share of an item in a period, and the ends of its interval; None where the offer was not made."""
-    place = counts.assortments.coordinate(offer, item)
-    total = float(counts.totals[counts.assortments.owner[place]])
+def _share(number: float, total: float) -> tuple[float, float, float] | None:
+    """The share of an item in a period, and the ends of its interval; None where there was no choice."""
     if not total:
         return None
-    share = np.array([counts.tallies[place] / total])
-    return [float(part[0]) for part in (share, *wilson(share, np.array([total])))]
-
-
-def _row(
-    counts: ChoiceCounts, span: Span, offer: tuple[Label, ...], lines: Sequence[Label], dated: bool
-) -> tuple[str, ...]:
-    total = float(counts.totals[counts.assortments.owner[counts.assortments.coordinate(offer, lines[0])]])
-    began = datetime.fromtimestamp(span[0], UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{span[0]:g}"
-    shares = [_share(counts, offer, item) for item in lines]
-    return (began, f"{total:,.12g}", *("" if one is None else percent(one[0], one[1:]) for one in shares))
+    low, high = wilson(np.array([number / total]), np.array([total]))
+    return float(number / total), float(low[0]), float(high[0])
 
 
 def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
@@ -170,3 +167,28 @@ def offer_section(found: Decision) -> Section:
     )  # fmt: skip
     words = (*summary(found), *explanation(found)[1:])
     return Section("offer", "Best offer", words, (*parts, shares))
+
+
+def read_section(found: Reading, name: str) -> Section:
+    """What was read, and what was skipped."""
+    counts, offers = found.counts, found.counts.assortments
+    span = "" if found.times is None else f", from {as_time(found.times[0])} to {as_time(found.times[1])}"
+    good = found.rows - found.problems.total
+    words = [
+        f"{name} has {plural(found.rows, 'record')}, read as {found.format}{span}: "
+        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} "
+        f"of {items_in(offers)}.",
+        f"{good:,} records were used, and {found.problems.total:,} were skipped."
+        if found.problems.total
+        else "Nothing was skipped.",
+    ]
+    words += [] if found.account is None else [found.account.summary()]
+    words += [*found.notes, *(column.sentence for column in found.unused)]
+    parts = []
+    if found.problems.total:
+        first = {one.kind: str(one) for one in reversed(found.problems.first)}
+        rows = [(kind, f"{number:,}", first.get(kind, "")) for kind, number in found.problems.by_kind.most_common()]
+        parts.append(table("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
+    usual, made = offers_table(counts, "The most frequent offers", most=10)
+    words.append(f"The most frequent offer is {joined(usual, 100)}.")
+    return Section("read", "Data", tuple(words), (*parts, made))

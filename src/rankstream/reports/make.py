@@ -15,7 +15,7 @@ from rankstream.data.drift import DriftReport, drift_report
 from rankstream.data.observations import observed
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.best import best_offer
-from rankstream.decide.decision import Decision, Units
+from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.saved_fit import saved_fit
@@ -24,7 +24,7 @@ from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, overview, sections
 from rankstream.reports.answers import Answers
 from rankstream.reports.blocks import Section, render, table
-from rankstream.reports.words import proven, read_section
+from rankstream.reports.origin import proven
 
 if TYPE_CHECKING:
     from rankstream.evaluate.compare import Fit
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SUBSTITUTED_ITEMS = 30
 """Items whose substitutes are asked for: the most chosen ones."""
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
-NO_TIMES = "The choices have no time column with different times: add one to see what changed."
+NO_TIMES = "The choices have no column of times, or all the same time: add times to see what changed."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
 KEPT_WEIGHTS = "Each time, the model's base models were fitted anew, and kept the weights of the fit to all choices."
 
@@ -118,21 +118,27 @@ def report(
     **constraints
         What ``best_offer`` takes: ``costs``, ``at_most``, ``present`` and so on.
 
+    Examples
+    --------
     >>> import rankstream as rs
     >>> counts = rs.read_counts("examples/cafe.csv")
     >>> page = report(rs.estimate(counts).model, counts, margins={"tea": 2, "cake": 1.5, "pie": 1}, rivals=None)
     >>> [section.title for section in page.sections][:3]
     ['What to do', 'What you should know', 'What changed']
-
     """
     if len(model.items) < 2:
         raise ValueError("The model has only one item, so there is nothing to report: fit it to offers with several.")
     reading = counts if isinstance(counts, Reading) else None
     choices = counts.counts if isinstance(counts, Reading) else counts
-    given = {"margins": margins, **constraints}
     answers = Answers.of(model, intervals, MAX_SUBSTITUTED_ITEMS)
     curves = answers.curves()
-    decision = _decision(model, choices, given, intervals, budget, seed, watch)
+    decision = None
+    if margins is not None or constraints.get("costs") is not None:
+        data = intervals if isinstance(intervals, Bootstrap) else choices
+        level = None if isinstance(intervals, str) else 0.95
+        decision = best_offer(
+            model, margins, top=3, budget=budget, counts=data, interval=level, seed=seed, watch=watch, **constraints
+        )
     drift, reason = _drift(reading)
     units, warnings = Units(currency=currency), fit_warnings(model.about)
     compared = _compared(model, choices, rivals, folds, seed, progress)
@@ -158,7 +164,7 @@ def report(
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:
-        made.append(read_section(reading, "The file of choices"))
+        made.append(findings.read_section(reading, "The file of choices"))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),
@@ -183,23 +189,6 @@ def combine(reports: Mapping[str, Report], title: str) -> str:
         rows.append((name, one.period.rpartition(" · ")[2], "" if gain is None else f"{100 * gain:+.3g}"))
     index = table("Markets", ("market", "visits", "best gain per 100 visits"), rows)
     return render("report.html", pages=list(reports.values()), title=title, index=index)
-
-
-def _decision(
-    model: Any,
-    choices: ChoiceCounts,
-    given: dict[str, Any],
-    intervals: Bootstrap | str | None,
-    budget: float,
-    seed: int,
-    watch: Watch | None,
-) -> Decision | None:
-    """The best offer against today's, where it is known what items earn."""
-    if given["margins"] is None and given.get("costs") is None:
-        return None
-    data = intervals if isinstance(intervals, Bootstrap) else choices
-    level = None if isinstance(intervals, str) else 0.95
-    return best_offer(model, top=3, budget=budget, counts=data, interval=level, seed=seed, watch=watch, **given)
 
 
 def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:

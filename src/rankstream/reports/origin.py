@@ -1,9 +1,18 @@
 """Where a model comes from, and what its predictions rest on, in sentences; a file may say anything or nothing."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rankstream._core.terminal import plural, visible
+from rankstream._core.terminal import plural, shown
+from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import fit_warnings
+
+if TYPE_CHECKING:
+    from rankstream.models.files import Model
+
+NEW_KEYS = {
+    "held_out_nats": "held_out_log_likelihood", "trust": "adjustment", "held_out_by_trust": "held_out_by_adjustment"
+}  # fmt: skip
+"""What files of 0.3 call the notes about a prediction, and what they are called now."""
 
 
 def origin_lines(about: dict[str, Any]) -> list[str]:
@@ -20,8 +29,8 @@ def warning_lines(about: dict[str, Any]) -> list[str]:
 
 def prediction_lines(about: dict[str, Any]) -> list[str]:
     """What a model by maximum entropy predicts with where its choices say nothing, and how that was decided."""
-    found = _table(about, "prediction")
-    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_nats"))
+    found = {NEW_KEYS.get(key, key): value for key, value in _table(about, "prediction").items()}
+    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_log_likelihood"))
     lines: list[str] = []
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
@@ -40,17 +49,17 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
         )
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    return [*lines, *_trust(found)]
+    return [*lines, *_adjustment(found)]
 
 
-def _trust(found: dict[str, Any]) -> list[str]:
-    if "trust" not in found:
+def _adjustment(found: dict[str, Any]) -> list[str]:
+    if "adjustment" not in found:
         return []
-    trust, tried = found["trust"], _numbers(found.get("held_out_by_trust"))
-    if trust is None:
-        what = "Adjustment to your data: none, which predicts held-out offers best"
-    elif isinstance(trust, int | float):
-        what = f"Adjustment to your data: {trust:g} (3 = follows them closely, 300 = hardly at all)"
+    adjustment, tried = found["adjustment"], _numbers(found.get("held_out_by_adjustment"))
+    if adjustment is None:
+        what = "Adjustment to your data: none"
+    elif isinstance(adjustment, int | float):
+        what = f"Adjustment to your data: {adjustment:g} (3 = follows them closely, 300 = hardly at all)"
     else:
         return []
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)
@@ -126,6 +135,27 @@ def _numbers(found: Any) -> dict[str, float]:
     }
 
 
-def shown(item: Any) -> str:
-    """Return how an item reads in a line."""
-    return visible(str(item), keep="")
+def items_in(whole: Any) -> str:
+    """How many items a model or offers have, each counted once, whatever its prices."""
+    from rankstream.models.prices import levels_of, own_items
+
+    if levels_of(whole) is None:
+        return plural(len(whole.items), "item")
+    return f"{plural(len(own_items(whole)), 'item')} at price levels"
+
+
+def proven(model: "Model", intervals: str) -> list[str]:
+    """Return where the model comes from, and what is proven about it, in plain words."""
+    rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
+    words = [f"A model of {items_in(model)}: {words_of(kind_of(model), rankings)}.", *origin_lines(model.about)]
+    noted = model.about.get("certificate")
+    numbers = noted if isinstance(noted, dict) else {}
+    distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
+    if not isinstance(distance, int | float) or not isinstance(least, int | float):
+        words.append("The model file has no certificate: `rankstream fit` writes one.")
+    elif distance <= 1e-9:
+        words.append("In plain words: it fits the observed shares exactly.")
+    else:
+        part = 100 * max(0.0, min(1.0, least / distance))
+        words.append(f"In plain words: at least {part:.0f} % of this distance remains with any ranking model (proven).")
+    return [*words, *prediction_lines(model.about), intervals]

@@ -15,7 +15,8 @@ from rankstream.decide.decision import Decision, Units, named
 from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Section, percent, table
+from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
+from rankstream.reports.sections import gained
 
 MIN_PRICE_EFFECT = 0.05
 """Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
@@ -40,25 +41,9 @@ def findings_section(
 ) -> Section:
     """Return three to five findings in the language of a shop, each with its uncertainty.
 
-    Parameters
-    ----------
-    model : model
-        Who chooses what.
-    counts : ChoiceCounts
-        The choices that it was fitted to.
-    moves : Substitution
-        Where buyers go when an item is missing; with intervals if they are known.
-    curves : dict
-        The share of each item by its own price; empty without prices.
-    interval : str
-        What the intervals are called.
-
+    ``curves`` are the shares of items by their own prices, empty without prices; ``interval`` says what brackets are.
     """
-    sentences = [
-        *_sales(model, counts),
-        *_missing(model, moves),
-        *_prices(curves),
-    ]
+    sentences = [*_sales(model, counts), *_missing(model, moves), *_prices(curves)]
     known = moves.low is not None
     sentences.append(f"Brackets are {interval}." if known else "Brackets are 95 % intervals of observed shares.")
     return Section("findings", "What you should know", tuple(sentences))
@@ -98,17 +83,11 @@ def _missing(model: Any, moves: Substitution) -> list[str]:
     if not rows:
         return []
     row = max(rows, key=lambda place: moves.before[place] * moves.shares[place, column])
-
-    def share(to: int) -> str:
-        if moves.low is None or moves.high is None:
-            return percent(float(moves.shares[row, to]))
-        return percent(float(moves.shares[row, to]), (float(moves.low[row, to]), float(moves.high[row, to])))
-
     rest = [place for place in range(len(moves.items)) if place not in (row, column)]
-    text = f"When {moves.items[row]} is out of stock, {share(column)} of its buyers leave without buying"
+    text = f"When {moves.items[row]} is out of stock, {gained(moves, row, column)} of its buyers leave without buying"
     if rest:
         to = max(rest, key=lambda place: moves.shares[row, place])
-        text += f"; {share(to)} take {moves.items[to]} instead"
+        text += f"; {gained(moves, row, to)} take {moves.items[to]} instead"
         if moves.low is not None and moves.low[row, to] <= 0.0:
             text += ", which the data barely support"
     return [f"{text}."]
@@ -119,18 +98,13 @@ def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
     falls: list[tuple[float, str]] = []
     for item, curve in curves.items():
         low, high = min(curve), max(curve)
-        cheap, dear = (float(getattr(share, "share", share)) for share in (curve[low], curve[high]))
+        cheap, dear = (share_and_ends(curve[price])[0] for price in (low, high))
         if cheap > 0.0 and low < high:
-            ends = (_ends(curve[price]) for price in (low, high))
-            shares = " instead of ".join(reversed([*ends]))
+            shares = " instead of ".join(percent(*share_and_ends(curve[price])) for price in (high, low))
             text = f"At {high:g} instead of {low:g}, {item} is bought in {shares} of visits"
             falls.append((1.0 - dear / cheap, f"{text}, other prices unchanged."))
     best = max(falls, default=(0.0, ""))
     return [best[1]] if best[0] >= MIN_PRICE_EFFECT else []
-
-
-def _ends(share: Any) -> str:
-    return percent(share.share, (share.low, share.high)) if hasattr(share, "low") else percent(float(share))
 
 
 def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()) -> Section:
@@ -178,6 +152,19 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
         if item in before and price != before[item]
     ]
     return "; ".join(parts)
+
+
+def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[Label, ...], TableBlock]:
+    """Return the most frequent offer, and a table of what differs from it in others, the most frequent first."""
+    offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
+    usual = offers[order[0]]
+    rows = [
+        (differences(usual, offers[place]) or "the most frequent offer", f"{round(counts.totals[place], 1):,.12g}")
+        for place in order
+        if counts.totals[place] > 0.0
+    ]
+    heads = ("what differs from the most frequent offer", "choices")
+    return usual, table(caption, heads, rows, most=most, which="most frequent")
 
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:

@@ -13,7 +13,7 @@ from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends, table
 
 MOST_DOTS = 1500
 """Pairs of offer and item in a chart: more would make a page of megabytes."""
@@ -22,6 +22,7 @@ MOST_DRAWN = 20
 MATRIX = 12
 """Items up to which the table of who gains has a column for each."""
 MOST_LINES, MOST_CURVES = 8, 30
+MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
 """Items in the chart and in the table of demand by price."""
 NAMED = 5
 """Substitutes that a row names where there are more."""
@@ -77,21 +78,15 @@ def types_section(
 ) -> Section:
     """The customer types by their first two choices, and the largest whole rankings where they are known.
 
-    Parameters
-    ----------
-    model : model
-        Whose they are.
-    shares : mapping
-        Of each type: its share, or the share and the ends of its interval.
-    rankings : sequence of dicts
-        Whole rankings with their shares.
-    top : int
-        The most types.
-
+    ``shares`` has of each type its share, or the share and the ends of its interval.
     """
     nothing = model.no_choice
-    found = {key: _ends(share) for key, share in shares.items()}
-    rows = [(type_words(key, nothing), percent(share, ends)) for key, (share, ends) in found.items()]
+    found = {key: share_and_ends(share) for key, share in shares.items()}
+    alone = [] if nothing is None else [f"({nothing})"]  # marks who takes nothing first or second
+    rows = [
+        (" > ".join([*map(str, key), *(alone if len(key) < 2 else [])]), percent(share, ends))
+        for key, (share, ends) in found.items()
+    ]
     known = all(ends is not None for _, ends in found.values())
     caption = "Customer types by their first two choices"
     caption += f", with {interval_words(model.about)}" if known and found else ""
@@ -118,7 +113,8 @@ def at_usual(model: Any) -> list[str]:
     if levels is None:
         return []
     priced = [label for label in everything(model) if levels.of(label)[1] is not None]
-    return [f"Every item that has prices is at its usual (most frequent) one: {joined(priced)}."]
+    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ", which its name shows"
+    return [f"Every item that has prices is at its usual (most frequent) one{listed}."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:
@@ -149,22 +145,26 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
 
 
-def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] | None) -> TableBlock:
-    def cell(row: int, column: int) -> str:
-        pair = None
-        if moves.low is not None and moves.high is not None:
-            pair = float(moves.low[row, column]), float(moves.high[row, column])
-        return percent(float(moves.shares[row, column]), pair)
+def gained(moves: Substitution, row: int, column: int) -> str:
+    """Which share of the buyers of one item takes another, with its interval where that is known."""
+    ends = None if moves.low is None or moves.high is None else (moves.low[row, column], moves.high[row, column])
+    return percent(moves.shares[row, column], ends)
 
+
+def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] | None) -> TableBlock:
     rows = []
     for row in asked:
         item = moves.items[row]
-        share = percent(float(moves.before[row]), None if ends is None else _ends(ends[item])[1])
+        share = percent(float(moves.before[row]), None if ends is None else share_and_ends(ends[item])[1])
         if len(moves.items) <= MATRIX:
-            cells = ["" if column == row else cell(row, column) for column in range(len(moves.items))]
+            cells = ["" if column == row else gained(moves, row, column) for column in range(len(moves.items))]
         else:
             others = [moves.items.index(other) for other in list(moves.gains(item))[:NAMED]]
-            named = [f"{moves.items[other]} {cell(row, other)}" for other in others if moves.shares[row, other] > 0.0]
+            named = [
+                f"{moves.items[other]} {gained(moves, row, other)}"
+                for other in others
+                if moves.shares[row, other] > 0.0
+            ]
             cells = ["; ".join(named)]
         rows.append((item, share, *cells))
     known = "" if moves.low is None else f", with {moves.interval_name}"
@@ -176,11 +176,13 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
 
 def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     """The share of each item by its own price, beside the others at usual prices; of many items, the most chosen."""
-    largest = sorted(curves, key=lambda item: -max(_ends(share)[0] for share in curves[item].values()))
+    largest = sorted(curves, key=lambda item: -max(share_and_ends(share)[0] for share in curves[item].values()))
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
     drawn = {item: curves[item] for item in listed if item in set(largest[:MOST_LINES])}
     rows = [
-        (item, f"{price:g}", percent(*_ends(curves[item][price]))) for item in listed for price in sorted(curves[item])
+        (item, f"{price:g}", percent(*share_and_ends(curves[item][price])))
+        for item in listed
+        for price in sorted(curves[item])
     ]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
     points = [(item, price, share) for item, curve in drawn.items() for price, share in sorted(curve.items())]
@@ -195,7 +197,7 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
 
 def _point(share: Any, **names: Any) -> dict[str, Any]:
     """A share for a chart, with the ends of its interval where there are any."""
-    value, ends = _ends(share)
+    value, ends = share_and_ends(share)
     return names | {"share": value} | ({} if ends is None else {"low": ends[0], "high": ends[1]})
 
 
@@ -204,24 +206,13 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
     rows = []
     for item in items:
         low, high = min(curves[item]), max(curves[item])
-        cheap, dear = (_ends(curves[item][price])[0] for price in (low, high))
-        best = max(curves[item], key=lambda price: price * _ends(curves[item][price])[0])
+        cheap, dear = (share_and_ends(curves[item][price])[0] for price in (low, high))
+        best = max(curves[item], key=lambda price: price * share_and_ends(curves[item][price])[0])
         known = 0.0 < low < high and min(cheap, dear) > 0.0
         elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
         rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
     return table("Price elasticity: the change of demand, in %, for 1 % more of its own price", heads, rows)
-
-
-def _ends(share: Any) -> tuple[float, tuple[float, float] | None]:
-    """A share, and the ends of its interval where there are any."""
-    return (share.share, (share.low, share.high)) if hasattr(share, "low") else (float(share), None)
-
-
-def type_words(key: Sequence[Label], nothing: Label | None) -> str:
-    """A customer type by its first two choices; who takes nothing first or second is marked by that in brackets."""
-    names = [str(item) for item in key]
-    return " > ".join(names if nothing is None or len(names) > 1 else [*names, f"({nothing})"])
 
 
 def _whole(ranking: Sequence[str], nothing: Label | None, most: int = 12) -> str:

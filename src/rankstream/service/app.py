@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from html import escape
 from typing import Any
 
@@ -21,6 +21,7 @@ from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import Pages
 from rankstream.service.page.routes import HEADERS, header_of, page_routes, part_routes
+from rankstream.service.page.uploads import upload_routes
 
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000
@@ -31,8 +32,18 @@ COLLECTED_BYTES = 100_000
 def make_app(service: Service) -> FastAPI:
     """An application over a service; whoever made the service closes it."""
     pages = Pages(service)
+
+    @asynccontextmanager
+    async def sweeping(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(service.sweep_forever())
+        gc.freeze()  # so that collecting what a request leaves looks at that alone
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
     app = FastAPI(
-        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=_lifespan(service),
+        title="rankstream", version=VERSION, docs_url=None, redoc_url=None, lifespan=sweeping,
         description="Choices in, a current model with its certificate out.",
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
@@ -40,6 +51,7 @@ def make_app(service: Service) -> FastAPI:
     for routes in (writing_routes(service), answering, watching_routes(service), page_routes(pages)):
         app.include_router(routes)
     app.include_router(part_routes(pages))
+    app.include_router(upload_routes(service))
     app.include_router(answering_routes(service, pages.intervals, "/page", header_of))
     app.add_api_route(
         "/docs", lambda: HTMLResponse(_endpoints(app.openapi()), headers=HEADERS), include_in_schema=False
@@ -65,25 +77,6 @@ def _endpoints(content: dict[str, Any]) -> str:
     )
 
 
-def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    @asynccontextmanager
-    async def sweeping(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(service.sweep_forever())
-        gc.freeze()  # so that collecting what a request leaves looks at that alone
-        yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    return sweeping
-
-
-def size_of(request: Request) -> int:
-    """Return how many bytes a request says that it has; 0 where it says nothing."""
-    size = request.headers.get("content-length", "")
-    return int(size) if size.isdecimal() else 0
-
-
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RefusedError)
     return refusal(error)
@@ -91,8 +84,8 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if size_of(request) > COLLECTED_BYTES:
+    first, size = error.errors()[0], request.headers.get("content-length", "")
+    if size.isdecimal() and int(size) > COLLECTED_BYTES:
         gc.collect()  # the error and its traceback hold each other, and with them the whole parsed body
     where, sentence = ".".join(str(part)[:50] for part in first["loc"]), first["msg"].removeprefix("Value error, ")
     if where == "path.market" and first["type"] == "value_error":

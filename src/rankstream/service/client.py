@@ -22,28 +22,22 @@ Choice = Record | Mapping[str, Any]
 class Client:
     """A client of a service that ``rankstream serve run`` has started.
 
-    What cannot be reached, and what answers that it is busy, is tried again, after a while that grows; batches carry a
-    key, so that they count once however often they are sent. What is refused is a ValueError with the service's own
-    sentence. Several threads may share one client.
+    It retries requests that do not get through or get a busy answer, with growing delays. Batches carry a key, so each
+    counts once however often it is sent. A refused request raises a ValueError with the service's message. Several
+    threads may share one client.
 
     Parameters
     ----------
     url : str
         The address that ``serve run`` printed.
     token : str, optional
-        What ``serve token create`` printed; a service on this machine without tokens needs none.
+        The token that ``serve token create`` printed. A service on this machine without tokens needs none.
     timeout : float
         Seconds to wait for an answer.
     retries : int
-        How often something is tried again.
+        How often a request is retried.
     transport : httpx.BaseTransport, optional
-        Another way to the service, for tests.
-
-    >>> client = Client("http://127.0.0.1:8000")
-    >>> client.url
-    'http://127.0.0.1:8000'
-    >>> client.close()
-
+        Another transport, for tests.
     """
 
     def __init__(

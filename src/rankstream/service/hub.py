@@ -1,4 +1,4 @@
-"""The service without its face: the log, what was learned, who asks, and the processes that do the work."""
+"""The service without its face: the log, what was learned, who asks, the processes that do the work, and its health."""
 
 import asyncio
 import json
@@ -6,13 +6,14 @@ import pickle
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, TypeVar
 
-from rankstream.service.health import Health
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.metrics import Metrics
 from rankstream.service.processes.batch_reader import check_lines, records_in
@@ -21,7 +22,7 @@ from rankstream.service.processes.worker import Worker
 from rankstream.service.settings import PreferenceStore
 from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
 from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
-from rankstream.service.storage.publication import MarketFacts, Published, PublishedFacts, provisional_reason
+from rankstream.service.storage.publication import MarketAnswer, Published, PublishedAnswer, provisional_reason
 from rankstream.service.storage.states import PublishedModel
 from rankstream.service.storage.tokens import PageLink, Tokens
 from rankstream.service.storage.writer import Work, Writer
@@ -30,7 +31,12 @@ R = TypeVar("R")
 SWEEP_SECONDS = 60.0
 QUESTION_SECONDS = 60.0  # seconds after which a question is given up
 REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+NO_ANSWER = "The answer could not be computed: try again later."
+UPLOAD_TIMES = (QUESTION_SECONDS, None)  # seconds to look at a file that was uploaded, and to import what was looked at
 CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
+PROBE_SECONDS = 5.0  # seconds for which the outcome of a write is remembered
+PROBE_TIMEOUT = 5.0  # seconds after which a write that hangs has failed
+PROBE_BYTES = 8192
 MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
 
 
@@ -45,6 +51,16 @@ class Options:
     seed: int = 0  # of markets that are made
     learns: bool = True  # whether a learner follows the log; markets made of files need none
     link: PageLink | None = None  # a link that opens the page once
+
+
+def probe(connection: sqlite3.Connection) -> None:
+    """Write what a batch writes, and take it back: new pages, the ends of tables and indexes, all markets."""
+    connection.execute(
+        "INSERT INTO batches (market, position, records, arrived, body) VALUES (0, 0, 0, 0, zeroblob(?))",
+        (PROBE_BYTES,),
+    )
+    connection.execute("DELETE FROM batches WHERE market = 0")
+    connection.execute("UPDATE markets SET records = records")
 
 
 class Service:
@@ -64,10 +80,15 @@ class Service:
                 raise ValueError(f"The log in {folder} is damaged: restore a backup.") from None
             raise
         self.supervisor = Supervisor(folder)
-        self.health = Health(self.writer, self.published, self.supervisor)
+        self.read_damage = False  # whether reading the log has shown that it is damaged
+        self._probe: Future[None] | None = None  # the last write that was tried, and when
+        self._probed = 0.0
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
         self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
+        self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=one) for one in UPLOAD_TIMES)
+        self.fitting = Worker(beside=self.importing)
+        rmtree(self.uploads, ignore_errors=True)  # those of a server that was killed
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
         self.listeners, self.preferences = 0, PreferenceStore(folder)
@@ -78,16 +99,47 @@ class Service:
     def close(self) -> None:
         """Write what waits, let the learner save, and let go of everything."""
         self.is_closing = True
-        for worker in (self.quick, self.slow, self.refitting, self.reading_large):
+        workers = (self.quick, self.slow, self.refitting, self.reading_large, self.looking, self.importing)
+        for worker in (*workers, self.fitting):
             worker.close()
+        rmtree(self.uploads, ignore_errors=True)
         self.writer.close()
         self.supervisor.end()
         for one in (self.reading, self.published, self.tokens):
             one.close()
 
+    def check_log(self) -> None:
+        """Refuse everything while the log is damaged: neither writes nor answers can be relied on."""
+        problem = None
+        with suppress(RefusedError):  # what was learned is another matter
+            problem = self.published.problem(None)
+        if self.read_damage or self.writer.is_damaged or problem is not None:
+            raise RefusedError(503, DAMAGED)
+
+    async def check_ready(self) -> None:
+        """Refuse unless choices can be written and all markets are learned."""
+        self.check_log()
+        if not self.supervisor.is_alive:
+            raise RefusedError(503, "The learner is not running: try again in a moment.", Retry_After="1")
+        if self._probe is None or (time.monotonic() - self._probed >= PROBE_SECONDS and self._probe.done()):
+            self._probe, self._probed = self.writer.submit(probe), time.monotonic()
+        try:
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._probe)), PROBE_TIMEOUT)
+        except TimeoutError:
+            raise RefusedError(503, "The log takes too long to write: try again later.", Retry_After="5") from None
+        if self.writer.failure is not None:  # a batch, after the last probe
+            raise self.writer.failure
+        if self.published.any_problem():
+            raise RefusedError(503, "A market cannot be learned: see /metrics, or the page of each market.")
+
+    @property
+    def uploads(self) -> Path:
+        """Where files are that were uploaded and are not imported yet."""
+        return self.folder / "uploads"
+
     async def write(self, work: Work[R]) -> R:
         """Have something written to the log, and wait until it is on disk."""
-        self.health.check_log()
+        self.check_log()
         self.limits.check("waiting", self.writer.waiting + 1)
         return await asyncio.wrap_future(self.writer.submit(work))
 
@@ -99,13 +151,8 @@ class Service:
             return
         check_lines(body, lines, self.limits)
         async with self._turn:
-            try:
-                question = body, lines, self.limits
-                status, content = await asyncio.wrap_future(self.reading_large.submit(question))
-            except ChildProcessError:
-                raise RefusedError(503, "The batch could not be read: send it again later.", Retry_After="1") from None
-            if status != 200:
-                raise RefusedError(status, content)
+            question = body, lines, self.limits
+            content = await self.ask(self.reading_large, question, "The batch could not be read: send it again later.")
             records: list[Any] = []
             for part in content:
                 records += pickle.loads(part)
@@ -121,11 +168,11 @@ class Service:
 
     def _from_log(self, read: Callable[[], R]) -> R:
         """Read the log, unless it is damaged."""
-        self.health.check_log()
+        self.check_log()
         try:
             return read()
         except DamagedLogError:
-            self.health.read_damage = True
+            self.read_damage = True
             raise RefusedError(503, DAMAGED) from None
         except sqlite3.Error:
             raise RefusedError(503, "The log cannot be read: try again later.", Retry_After="5") from None
@@ -141,51 +188,57 @@ class Service:
             raise RefusedError(409, "The market has no model yet: send more choices.")
         return found
 
-    def about(self, row: MarketRow, published: PublishedModel) -> PublishedFacts:
+    def about(self, row: MarketRow, published: PublishedModel) -> PublishedAnswer:
         """What every answer says of the model behind it."""
-        return PublishedFacts(
-            position=published.facts["position"],
+        return PublishedAnswer(
+            **{name: published.facts[name] for name in ("position", "kind", "gap")},
             records=row.records,
             learned=self.published.learned(row),
             age=age_of(published),
-            kind=published.facts["kind"],
-            gap=published.facts["gap"],
             provisional=bool(provisional_reason(row, published.facts)),
         )
 
-    def markets(self) -> list[MarketFacts]:
+    def markets(self) -> list[MarketAnswer]:
         """All markets."""
-        return [self.facts(row) for row in self._from_log(lambda: market_rows(self.reading))]
+        return [self.facts(row) for row in self.rows()]
 
-    def facts(self, row: MarketRow) -> MarketFacts:
+    def rows(self) -> list[MarketRow]:
+        """The rows of all markets in the log."""
+        return self._from_log(lambda: market_rows(self.reading))
+
+    def facts(self, row: MarketRow) -> MarketAnswer:
         """Progress of one market: records received, processed and dropped."""
         published = self.published.of(row)
         known: dict[str, Any] = {"offers": 0, "items": 0, "kind": None} if published is None else published.facts
-        return MarketFacts(
+        return MarketAnswer(
             market=row.name,
             records=row.records,
             learned=self.published.learned(row),
             dropped=row.dropped,
-            offers=known["offers"],
-            items=known["items"],
+            **{name: known[name] for name in ("offers", "items", "kind")},
             model_age=None if published is None else age_of(published),
-            kind=known["kind"],
             problem=self.published.problem(row),
         )
 
-    def _look(self) -> tuple[list[MarketFacts], int, int, int]:
-        markets: list[MarketFacts] = []
+    def last_arrival(self, row: MarketRow) -> float | None:
+        """When the last batch of a market arrived; None where the log has none."""
+        which = "SELECT arrived FROM batches WHERE market = ? ORDER BY position DESC LIMIT 1"
+        found = self._from_log(lambda: self.reading.execute(which, (row.id,)).fetchone())
+        return None if found is None else float(found[0])
+
+    def _look(self) -> tuple[list[MarketAnswer], int, int, int]:
+        markets: list[MarketAnswer] = []
         with suppress(RefusedError):  # a damaged log: the other figures are still there
             markets = self.markets()
         return markets, self.supervisor.restarts, self.writer.waiting, self.listeners
 
-    async def ask(self, worker: Worker, question: dict[str, Any]) -> Any:
-        """Ask a process that can compute, and wait for the answer."""
+    async def ask(self, worker: Worker, question: Any, sentence: str = NO_ANSWER) -> Any:
+        """Ask a process that can compute, and wait for the answer; the ``sentence`` is said where it dies over it."""
         self.limits.check("questions", worker.waiting + 1)
         try:
             status, content = await asyncio.wrap_future(worker.submit(question))
         except ChildProcessError:
-            raise RefusedError(503, "The answer could not be computed: try again later.", Retry_After="1") from None
+            raise RefusedError(503, sentence, Retry_After="1") from None
         if status != 200:
             raise RefusedError(status, content)
         return content

@@ -21,6 +21,7 @@ REFUSALS: dict[str, tuple[Any, ...]] = {
     "events": (429, "{most:,} clients are already listening to events: close one, or try later.", 10),
     "asked": (413, "The request has {number:,} offers and may have {most:,}: split it."),
     "login": (413, "The form is larger than {most:,} bytes: use the form of the page."),
+    "upload": (413, "The file is larger than {most:,} bytes: use 'rankstream open', or raise the limit 'upload'."),
     "questions": (429, "{most:,} requests are waiting for an answer: try again later.", 5),
 }  # fmt: skip
 """For each limit the status of HTTP, the sentence, and in how many seconds to try again."""
@@ -53,6 +54,7 @@ class ServiceLimits:
     question: int = 1_000_000  # bytes of a request that is not a batch of choices
     connections: int = 500  # open connections
     cache: int = 32_000_000  # bytes of predictions that need not be computed again
+    upload: int = 100_000_000  # bytes of a file that is uploaded on the page
     bodies: int = 32_000_000  # bytes of large request bodies in memory at once
     login = 10_000  # bytes of the form to log in, which nobody needs to change
 

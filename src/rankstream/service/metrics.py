@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from rankstream.service.storage.publication import MarketFacts
+from rankstream.service.storage.publication import MarketAnswer
 
-Look = Callable[[], tuple[list[MarketFacts], int, int, int]]
+Look = Callable[[], tuple[list[MarketAnswer], int, int, int]]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 

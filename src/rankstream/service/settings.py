@@ -25,19 +25,20 @@ PROBE = Assortments([("an item", "another")])
 
 
 def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
-    """All settings, those that were given in their places; or what is wrong with them.
+    """All settings, those that were given in their places; or what is wrong with them that a schema cannot tell.
 
     >>> checked({"half_life": "7d"})["half_life"], checked({})["served"]
     ('7d', 'max-entropy')
     """
-    unknown = [name for name in content if name not in DEFAULTS]
-    if unknown:
-        raise RefusedError(422, f"Unknown setting {unknown[0][:50]!r}: choose among {', '.join(DEFAULTS)}.")
     settings = {**DEFAULTS, **content}
     settings["seed"] = seed if settings["seed"] is None else settings["seed"]
-    settings["no_choice"] = _item(settings["no_choice"])
-    if not isinstance(settings["detect"], bool):
-        raise RefusedError(422, "detect must be true or false.")
+    try:
+        if settings["no_choice"] is not None:  # as the items of records are read: without blanks around it
+            settings["no_choice"] = text(settings["no_choice"])
+    except BadRecordError as error:
+        raise RefusedError(422, f"no_choice is not the name of an item: {error}") from None
+    if settings["no_choice"] == "":
+        raise RefusedError(422, "no_choice must be a name or null.")
     try:
         if settings["price_levels"] is not None:
             settings["price_levels"] = as_json(settings["price_levels"])
@@ -57,16 +58,6 @@ def as_json(levels: Any) -> dict[str, list[float]]:
     found = checked_levels(PriceLevels(levels))
     assert isinstance(found, PriceLevels)
     return {str(item): list(prices) for item, prices in found.levels.items()}
-
-
-def _item(nothing: Any) -> str | None:
-    """The item that a choice of nothing means, as the items of records are read: without blanks around it."""
-    try:
-        if nothing is None or (isinstance(nothing, str) and text(nothing)):
-            return None if nothing is None else text(nothing)
-    except BadRecordError as error:
-        raise RefusedError(422, f"no_choice is not the name of an item: {error}") from None
-    raise RefusedError(422, "no_choice must be a name or null.")
 
 
 def for_live(settings: dict[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class Solver:
     A solver and its states belong to one thread, because oracles keep tables between calls and ``step`` changes the
     state in place. Give every thread a solver with an oracle of its own.
 
+    Examples
+    --------
     >>> from rankstream import distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> solver = Solver(offers, distances.L2(offers), learners.MirrorDescent(100), oracles.auto(offers))

@@ -180,7 +180,6 @@ class Estimate(Generic[M]):
         Whether a time budget or Ctrl-C ended the fit before it was done.
     details : EntropyFit or None
         Of maximum entropy, what refits begin from.
-
     """
 
     model: M

@@ -8,9 +8,9 @@ from .files.checkpoint import load as load
 from .files.checkpoint import save as save
 from .live import Live as Live
 from .live import Record as Record
+from .runs.endless import catch_up as catch_up
+from .runs.endless import reweigh as reweigh
 from .runs.growth import grow as grow
-from .runs.offer_weights import catch_up as catch_up
-from .runs.offer_weights import reweigh as reweigh
 from .sources.parser import record_of as record_of
 
 __all__: list[str]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from rankstream._core.watch import Deadline
+from rankstream._core.watch import Deadline, process_seconds
 from rankstream.certificate import Certificate
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
@@ -19,6 +19,7 @@ from rankstream.streams.pace import may_serve
 from rankstream.streams.proofs import SERVICE_GROWTH, StreamProof
 
 NOTE = "background"
+QUICK_STATES = 2**11  # of a program made in milliseconds, between two batches (benchmarks/learner_memory.py)
 FRESH_SECONDS = 10.0  # after which a model that is served is refitted, however few the new choices are of all
 REFRESH_SECONDS = 10.0  # of processor time after which a refresh ends with what it has, as other markets wait
 REFRESH_TIMEOUT = 15.0  # seconds by the clock, where the processor is busy with other things: models grow old meanwhile
@@ -54,7 +55,6 @@ class BackgroundLive:
     >>> learning.take(refreshed(job))
     >>> learning.serves, learning.known, learning.job() is None
     ('max-entropy', 2, True)
-
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -183,7 +183,7 @@ class BackgroundLive:
         proven, run, counts = self.live.certificate, self.live.run, self.live.counts
         if self.serves == "sparse" or run is None or counts is None:
             return proven
-        return self.dense.certify(proven, run.solver.distance, counts)
+        return self.dense.certify(proven, run.solver.distance, counts, QUICK_STATES)
 
     def to_bytes(self) -> bytes:
         """Everything, the position with it."""
@@ -216,5 +216,5 @@ class BackgroundLive:
 def refreshed(job: RefreshJob) -> dict[str, Any]:
     """Do a job: the model of its counts as ``EntropyFollower`` describes it, or what there is after 10 CPU seconds."""
     served = EntropyFollower.from_content(job.content, job.seed)
-    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=time.process_time, timeout=REFRESH_TIMEOUT))
+    served.refresh(job.counts, job.how, Deadline(REFRESH_SECONDS, clock=process_seconds, timeout=REFRESH_TIMEOUT))
     return served.to_content()

@@ -18,8 +18,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver, make_solver
 from rankstream.solver.runs import Run
 from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.files.packing import Packed, Parts, pack
-from rankstream.streams.files.validation import check_detector
+from rankstream.streams.files.packing import Packed, check_detector, pack
 from rankstream.streams.live_settings import DetectorSettings
 from rankstream.streams.pace import StreamPace
 from rankstream.streams.runs.endless import advance, endless
@@ -31,8 +30,8 @@ __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 class Alarm:
     """A change that was noticed.
 
-    ``record`` is the number of the choice at which it was, ``since`` the one after which the evidence began to grow,
-    and ``statistic`` the evidence, in nats.
+    ``record`` is the number of the choice at which it was, and ``statistic`` the evidence, in nats. ``since`` is about
+    the choice from which on it grew as fast as in its second half: it may have been a little above 0 for long before.
     """
 
     record: int
@@ -43,16 +42,19 @@ class Alarm:
 class ChangeDetector:
     """A model of all choices since the market last changed, which detects the next change itself.
 
-    A copy of the model forgets fast. Each choice is predicted by both before either has learned from it, and the
-    logarithm of the ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once it
-    passes the threshold, an alarm is told, and the served model and its counts begin again from the copy's. As the copy
-    is then still made of choices from before the change, it may replace the served model again; evidence that begins to
-    grow within a half-life of such a restart belongs to the same change and raises no further alarm. The ratios are
-    likelihood ratios, whatever the copy predicts, so Lorden's bound on false alarms holds for choices that come
-    from the served model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py``
-    does on simulated markets.
+    A second copy of the model forgets fast. Both predict each choice before they learn from it. The logarithm of the
+    ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once the evidence passes
+    the threshold, the detector raises an alarm, and the published model and its counts restart from the copy's. The
+    copy then still contains choices from before the change, so it may replace the published model again. Evidence that
+    begins to grow within a half-life of such a restart belongs to the same change and raises no further alarm.
 
-    For records with offers that are not known beforehand use ``Live(detect=True)``, which has a detector inside.
+    The ratios are likelihood ratios, so Lorden's bound on false alarms holds for choices that come from the published
+    model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py`` does on
+    simulated markets. If offers are not known beforehand, use ``Live(detect=True)``, which has a detector inside.
+
+    ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
+    choice after which it is above 0, ``restarted`` the last choice at which the published model restarted (or None),
+    and ``counts`` the choices that the published model learns from.
 
     Parameters
     ----------
@@ -61,10 +63,8 @@ class ChangeDetector:
     settings : DetectorSettings, optional
         How it works; its fields may also be given by name, as in ``threshold=8.0``.
 
-    ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
-    choice after which it has grown, ``restarted`` the last one at which the served model began again (None before the
-    first), and ``counts`` the choices that the served model learns from.
-
+    Examples
+    --------
     >>> from rankstream.data import simulate
     >>> market, other = simulate.market(seed=1), simulate.market(seed=2)
     >>> detector, random = ChangeDetector(market.assortments), np.random.default_rng(0)
@@ -73,7 +73,6 @@ class ChangeDetector:
     ...     alarms = detector.observe_coordinates(simulate.draw_choices(market.assortments, shares, 10_000, random))
     >>> detector.alarms[0].record - 10_000 < 1000
     True
-
     """
 
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:
@@ -87,7 +86,7 @@ class ChangeDetector:
     def _begin(self, served: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
         """Both models with what they count, before the first choice."""
         self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
-        self.records, self.statistic, self.since = 0, 0.0, 0
+        self.records, self.statistic, self.since, self.halfway = 0, 0.0, 0, 0
         self.alarms: list[Alarm] = []
         self.restarted: int | None = None
         self._pending: list[int] = []
@@ -172,11 +171,13 @@ class ChangeDetector:
 
         One by one, so that it is the same to the last bit however the records come in batches.
         """
-        used, evidence = 0, self.statistic
+        used, evidence, half = 0, self.statistic, 0.5 * self.settings.threshold
         for used, ratio in enumerate(self._log_ratio[where].tolist(), start=1):
             evidence = max(0.0, evidence + ratio)
             if evidence == 0.0:
                 self.since = self.records + used
+            if evidence <= half:
+                self.halfway = self.records + used
             if evidence > self.settings.threshold:
                 break
         self.statistic = evidence
@@ -197,7 +198,8 @@ class ChangeDetector:
     def _restart(self) -> None:
         """Serve the copy, whose weights of the offers come along with its counts; each keeps its own oracle."""
         if self.restarted is None or self.since > self.restarted + self.settings.half_life:
-            self.alarms.append(Alarm(self.records, self.since, self.statistic))
+            since = max(self.since, 2 * self.halfway - self.records)
+            self.alarms.append(Alarm(self.records, since, self.statistic))
         self.restarted = self.records
         self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
         copied = self.fast.solver
@@ -224,7 +226,7 @@ class ChangeDetector:
             "alarms": [asdict(alarm) for alarm in self.alarms],
             "pending": self._pending,
             "pace": asdict(self.pace),
-            **{name: getattr(self, name) for name in ("records", "statistic", "since", "restarted")},
+            **{name: getattr(self, name) for name in ("records", "statistic", "since", "halfway", "restarted")},
         }
         followed = ((self.served, self.counts), (self.fast, self._recent))
         return [pack(run.solver, run.state, counts) for run, counts in followed], more
@@ -232,7 +234,7 @@ class ChangeDetector:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
         """Read what ``save`` wrote."""
-        runs, more = read_runs(path, Parts())
+        runs, more = read_runs(path)
         if "detector" not in more or len(runs) != 2:
             raise ValueError(f"{path} contains a run without a change detector: read it with checkpoint.load.")
         with explained(path):
@@ -253,6 +255,7 @@ class ChangeDetector:
         last = detector.alarms[-1].record if detector.alarms else None  # files of earlier versions do not say
         detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
+        detector.halfway = more.get("halfway", detector.since)
         check_detector(detector)
         detector._compare()
         return detector

@@ -19,12 +19,13 @@ from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.ranking_laws import MAX_STATES
 from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 
-MIN_CHOICES = 50  # choices before the first fit
+MIN_CHOICES = 50  # choices before the first fit; benchmarks/stream_models.py shows what these settings bring
 REWEIGH_GROWTH, REFIT_GROWTH = 2.0, 1.2  # of the choices, after which guides are weighed anew, and fitted again
 REWEIGH_EVERY, REFIT_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
 MAX_SIZES = (400, 64, 4_000)  # offers, items and coordinates of a market that is followed
@@ -92,19 +93,16 @@ class EntropyFollower:
         On one thread of BLAS: the matrices are small, and several threads took 4 to 19 times the processor time.
         """
         with one_blas_thread():
-            self._fit(counts, how, watch)
-
-    def _fit(self, counts: ChoiceCounts, how: Due, watch: Watch) -> None:
-        data, now = observed(counts), (self.choices, float(counts.totals.sum()))
-        stack = None if self.fit is None else self.fit.stack
-        if how == "anew" or self.fit is None or stack is None:
-            self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
-            self.weighed = now
-        else:
-            warm = self.knows(counts.assortments)
-            again = stack.refit(data, self.seed, warm, until(watch, 0.5))
-            self._tilt(data, again, self.fit.trust, watch)
-        self.fitted = now
+            data, now = observed(counts), (self.choices, float(counts.totals.sum()))
+            stack = None if self.fit is None else self.fit.stack
+            if how == "anew" or self.fit is None or stack is None:
+                self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
+                self.weighed = now
+            else:
+                warm = self.knows(counts.assortments)
+                again = stack.refit(data, self.seed, warm, until(watch, 0.5))
+                self._tilt(data, again, self.fit.trust, watch)
+            self.fitted = now
 
     def _due(self, last: tuple[float, float], count: float, growth: float, every: float) -> bool:
         choices, counted = last
@@ -116,10 +114,20 @@ class EntropyFollower:
         if self.fit.approximate:  # sampled rankings are too many to be saved again and again
             self.fit = fit_max_entropy(data, stack, trust=None, **options)
 
-    def certify(self, proven: Certificate, distance: Distance, counts: ChoiceCounts) -> Certificate:
-        """The served model's distance with what the sparse run has proven, both at the counts as they are."""
-        target = counts.target()
-        fitted = self.model.probabilities(counts.assortments)
+    def certify(
+        self, proven: Certificate, distance: Distance, counts: ChoiceCounts, max_states: int = MAX_STATES
+    ) -> Certificate:
+        """The served model's distance with what the sparse run has proven, both at the counts as they are.
+
+        An offer that came after the last refresh, and needs a program of more than ``max_states``, counts as if the
+        model always chose its least frequent item: no answer is further from the data, so the distance is an upper
+        bound until the next refresh.
+        """
+        target, offers = counts.target(), counts.assortments
+        fitted = self.model.exact_probabilities(offers, max_states)
+        for start, end in zip(offers.indptr[:-1].tolist(), offers.indptr[1:].tolist(), strict=True):
+            if np.isnan(fitted[start:end]).any():
+                fitted[start:end] = np.arange(end - start) == np.argmin(target.frequencies[start:end])
         data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
         upper = distance.value(fitted, data)
         return replace(proven, upper=upper, oracle_regret=0.0, dual_regret=upper - proven.lower)
@@ -135,6 +143,7 @@ class EntropyFollower:
             "items": list(offers.items),
             "offers": [[code[item] for item in offer] for offer in offers.offers],
             "duals": self.fit.duals.tolist(),
+            "shares": self.fit.fitted.tolist(),
             "trust": self.fit.trust,
             "trusts": self.fit.trusts,
             "guides": [_guide_content(guide) for guide in stack.guides],
@@ -160,6 +169,8 @@ class EntropyFollower:
         stack = Stack(guides, weights, (), content["scores"], content["misfit"])
         duals, trust = finite_array("duals", content["duals"], (offers.n_coordinates,)), content["trust"]
         model = EntropyModel(stack.prior, offers, duals)
+        if "shares" in content:  # not before 0.4; making the program again takes longer than all the rest
+            model.remember(finite_array("shares", content["shares"], duals.shape))
         served.fit = EntropyFit(
             model, offers, duals, model.probabilities(offers), 0.0, 0, True, False, trust, stack, content["trusts"]
         )

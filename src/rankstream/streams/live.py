@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from threading import RLock
 from typing import Any
 
@@ -14,7 +15,7 @@ from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.decay import ForgettingCounts, make_counts
+from rankstream.data.decay import ForgettingCounts, make_counts, reach_text
 from rankstream.data.prices import PriceLevels
 from rankstream.models.base import Model
 from rankstream.models.prices import most_frequent_prices
@@ -23,7 +24,8 @@ from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.live_file import read_live, write_live
+from rankstream.streams.files.checkpoint import explained, read_runs, write
+from rankstream.streams.files.packing import check_live, pack
 from rankstream.streams.live_settings import LiveSettings, Reach
 from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.proofs import StreamProof
@@ -31,24 +33,24 @@ from rankstream.streams.record import Record, can_wait, check_record
 from rankstream.streams.runs.endless import advance, endless
 
 MEMORY_ROUNDS = 1000.0
+OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # what a file has beside the notes
 __all__ = ["Live", "Record"]
 
 
 class Live:
     """A model that learns from choices as they arrive: batches of records in, an up-to-date model out.
 
-    Offers and items join when a record names them. Offers weigh by how often they were made, as in ``estimate``. Time
-    and memory do not grow with the number of records. ``save`` writes all to a file, from which ``load`` goes on.
+    Offers and items join when a record names them. Offers are weighted by how often they were made, as in ``estimate``.
+    Time and memory do not grow with the number of records. ``save`` writes a file, from which ``load`` continues.
 
-    ``model`` is of maximum entropy, which predicts offers never made best, and follows the choices
-    (``EntropyFollower``). The sparse one of the paper's solver (``sparse``) goes on beside it and proves how near any
-    could be; it is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A
-    market that keeps meeting
-    new things gets less work for each choice, and ``remark`` says so (``StreamPace``).
+    ``model`` is a maximum-entropy model, which predicts unseen offers best. It is refreshed as choices arrive
+    (``EntropyFollower``). The sparse model of the paper's solver (``sparse``) proves how close any model could be. It
+    is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that
+    keeps growing gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
-    Every choice counts for ever, unless there is a half-life, a window, or a change detector, with which the model is
-    of all choices since the market last changed. It learns in blocks, and what does not fill one waits: the model
-    depends on the records and their order alone, however they come in batches.
+    Every choice counts forever, unless there is a half-life, a window or a change detector. With a detector, the model
+    is based on all choices since the last change. It learns in blocks, so some choices wait: the model depends on the
+    records and their order, not on the batches.
 
     Several threads may share one: ``observe``, ``save``, ``model``, ``sparse`` and ``certificate`` wait for each other.
     Hold ``lock`` to read several of them at one moment, or ``counts``, ``run`` and ``detector``, which change in place.
@@ -56,24 +58,26 @@ class Live:
     Parameters
     ----------
     half_life : float, timedelta or str, optional
-        After how many choices one weighs half; or after which time ("7d"), if every record has its own. With ``detect``
-        it is that of the detector's copy, in choices; 500 without it.
+        Number of choices, or time ("7d") if every record has one, after which a choice counts half. With ``detect`` it
+        is that of the detector's copy, in choices (default: 500).
     window : int, timedelta or str, optional
         Use only the latest N choices, or those of the last 7d. Not with ``detect``.
     detect : bool or DetectorSettings
-        Whether to look for changes, and how; what is given here besides takes its place in the settings.
+        Whether to look for changes, and how. Other arguments replace those of the settings.
     threshold : float, optional
-        With ``detect``, the evidence that a change takes, in nats; 15 without it.
+        With ``detect``, the lead in log-likelihood that raises an alarm (default: 15).
     rounds : int, optional
-        Rounds of the solver for each batch, 20 without it; with ``detect`` for each block of 50 choices, 50 without it.
+        Solver rounds for each batch (default: 20); with ``detect`` for each block of 50 choices (default: 50).
     seed : int, optional
-        Seed for ties between rankings and random starts; 0 without it.
+        Seed for ties between rankings and random starts (default: 0).
     served : "max-entropy" or "sparse"
-        What ``model`` is; with "sparse" no time goes into the other.
+        Kind of model to publish as ``model``. With "sparse", no maximum-entropy model is fitted.
     prices : PriceLevels or mapping, optional
-        The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then say prices, and the model is
-        of items at levels, of which none is preferred to a cheaper one of the same item. Other items may join.
+        The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then have prices, and the model is
+        about items at levels: nobody prefers a dearer level of the same item. Other items may join.
 
+    Examples
+    --------
     >>> live = Live(rounds=50)
     >>> live.observe([Record(("tea", "pie"), "tea", 3), Record(("tea", "pie"), "pie")])
     >>> live.observe([Record(("pie", "cake"), "cake")])
@@ -87,7 +91,6 @@ class Live:
     >>> priced.observe([Record({"tea": 3, "no": None}, "tea", 2), Record({"tea": 4, "no": None}, "no")])
     >>> priced.counts.assortments.order, priced.counts.assortments.offers[1]
     ((('tea @ 3.00', 'tea @ 4.00'),), ('tea @ 4.00', 'no'))
-
     """
 
     def __init__(
@@ -168,10 +171,6 @@ class Live:
         """How many items there are so far, each counted once, whatever its prices."""
         known = () if self.counts is None else self.counts.assortments.items
         return len(set(map(self.own_item, known)))
-
-    def check(self, record: Record) -> None:
-        """Refuse what cannot be counted."""
-        check_record(self.at_levels(record), self.timed, self.detect)
 
     def _count_or_wait(self, batch: list[Record]) -> None:
         """Count at once; in a market that has outgrown that, once enough choices have come."""
@@ -301,10 +300,46 @@ class Live:
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
         """Write everything to one file, atomically, with your own JSON ``notes``."""
         self.notes = self.notes if notes is None else notes
-        write_live(self, path)
+        own: dict[str, Any]
+        if self.settings is not None:
+            runs, found = ([], None) if self.detector is None else self.detector.packed()
+            settings = {**asdict(self.settings), "records": self.records}
+            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": found, "served": self.served}}
+        else:
+            runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
+            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
+            own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
+            own |= {"waiting": self._waiting, "pace": asdict(self._pace)}
+        if self.prices is not None:
+            own["prices"] = self.prices.to_content()
+        write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Live":
         """Read what ``save`` wrote, in this version or an earlier one, and resume bit for bit."""
-        live: Live = read_live(cls, path)
+        runs, notes = read_runs(path)
+        plain, watched, dense, waiting, pace, prices = (notes.pop(name, None) for name in OWN)
+        if not isinstance(plain, dict) and not isinstance(watched, dict):
+            raise ValueError(f"{path} is another kind of checkpoint: choose one that 'rankstream stream' wrote.")
+        with explained(path):
+            levels = None if prices is None else PriceLevels.from_content(prices)
+            settings = plain if isinstance(plain, dict) else watched["settings"]
+            records = settings.pop("records")
+            if isinstance(plain, dict):
+                live = cls(**{"served": "sparse", "prices": levels, **plain})  # files of earlier versions do not say
+                for solver, state, counts in runs:
+                    live.run, live.counts = endless(solver, state), counts
+                live._pace = StreamPace.from_content(pace, 1, records)
+                live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
+            else:
+                detect, served = DetectorSettings(**settings), watched.get("served", "sparse")
+                live = cls(detect=detect, served=served, prices=levels)
+                live._waiting = [(tuple(offered), chosen) for offered, chosen in watched["waiting"]]
+                if watched["found"] is not None:
+                    live.detector = ChangeDetector.unpacked(runs, watched["found"])
+                    live.run, live.counts = live.detector.served, live.detector.counts
+            live.records, live.notes = records, notes
+            if dense is not None:
+                live.dense = EntropyFollower.from_content(dense, live.seed)
+            check_live(live)
         return live

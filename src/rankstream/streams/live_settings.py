@@ -25,29 +25,25 @@ class DetectorSettings:
     Parameters
     ----------
     half_life : float
-        After how many choices one weighs half in the fast-forgetting copy. A shorter one reacts faster and sees less:
-        on n coordinates of m offers the copy's own noise costs about (n - m) / (5.8 * half_life) nats per choice, and
-        changes that cost the served model less are noticed late or never.
+        Number of choices after which one counts half in the fast-forgetting copy. A shorter one reacts faster, but
+        misses small changes: with n coordinates of m offers the noise of the copy costs (n - m) / (5.8 * half_life)
+        in log-likelihood per choice. Changes that cost the published model less are noticed late or never.
     threshold : float
-        The evidence that a change takes, in nats. If every choice came from the served model, there would be
-        e^threshold choices on average before a false alarm, or more.
+        Lead in log-likelihood that raises an alarm. If every choice came from the published model, there would be at
+        least e^threshold choices on average before a false alarm.
     epsilon : float
         How much of the uniform choice is mixed into both models when they are scored: no choice is impossible.
     block : int
-        After how many choices both models learn.
+        Number of choices after which both models learn.
     rounds : int
-        How many rounds of the solver are played for each block.
+        Solver rounds for each block.
     memory : int
-        For how many rounds all earlier ones count together.
+        How many rounds all earlier ones count for together, at most.
     distance, learner : str
         By name. Offers weigh by their observations where these allow it: "l1" and "l2", with "mirror-descent" or
         "dual-averaging".
     seed : int
         Ties between rankings.
-
-    >>> DetectorSettings(threshold=8.0).block
-    50
-
     """
 
     half_life: float = 500.0

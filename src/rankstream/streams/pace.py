@@ -13,11 +13,10 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.oracles import Explained, QuickOracle
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower
-from rankstream.streams.files.validation import check_whole
-from rankstream.streams.runs.departures import drop_offers, offers_to_keep
-from rankstream.streams.runs.growth import extend_rankings, grow, tie_rule
+from rankstream.streams.files.packing import check_whole
+from rankstream.streams.runs.growth import drop_offers, extend_rankings, grow, offers_to_keep, tie_rule
 
-MAX_COORDINATES_REFIT = 250  # up to which a maximum-entropy model is fitted whenever an item joins
+MAX_COORDINATES_REFIT = 250  # up to which max-entropy is fitted whenever an item joins; benchmarks/streams.py times all
 SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins
 MAX_PROGRAM_COORDINATES = 10_000  # beyond which they are built no more once offers join
 PROGRAM_BYTES = 16e6  # of a table, which is made in 0.1 s: ten markets grow at once (benchmarks/learner_memory.py)

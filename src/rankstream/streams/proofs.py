@@ -8,7 +8,7 @@ from rankstream.certificate import Certificate
 from rankstream.columns.lower_bound import HalfSpace, is_plain_l2, prove_lower_bound
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.oracles import Oracle, QuickOracle, auto
+from rankstream.oracles import QuickOracle, auto
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import can_follow
 from rankstream.streams.pace import PROGRAM_BYTES
@@ -47,7 +47,9 @@ class StreamProof:
         self.is_owed = due and self.is_paused
         if due and not self.is_paused:
             with one_blas_thread():
-                oracle, gap = _oracle(run, offers), OPEN_SHARE * proven.upper
+                oracle, gap = run.solver.oracle, OPEN_SHARE * proven.upper
+                if isinstance(oracle, QuickOracle):  # a search is not asked where nobody counts the seconds
+                    oracle = auto(offers, *tie_rule(oracle), memory=PROGRAM_BYTES)
                 self._space = prove_lower_bound(distance, target, oracle, gap, rounds=PROOF_ROUNDS)
             self._records, self._offers = records, offers.offers
         space = self._space if self._holds(offers) else None
@@ -59,10 +61,3 @@ class StreamProof:
     def _holds(self, offers: Assortments) -> bool:
         """Whether these offers begin with those that the half-space is of: then it holds their models, too."""
         return offers.offers[: len(self._offers)] == self._offers
-
-
-def _oracle(run: Run, offers: Assortments) -> Oracle:
-    """The oracle of the run, unless it is only quick. (A search is not asked where nobody counts the seconds.)"""
-    oracle = run.solver.oracle
-    quick = isinstance(oracle, QuickOracle)
-    return auto(offers, *tie_rule(oracle), memory=PROGRAM_BYTES) if quick else oracle

@@ -19,9 +19,6 @@ class Record(NamedTuple):
     """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
 
     Where items have prices, what was offered is a mapping from items to prices, None for what has none.
-
-    >>> Record(("tea", "pie", "nothing"), "tea")
-    Record(offered=('tea', 'pie', 'nothing'), chosen='tea', times=1.0, time=None)
     """
 
     offered: Any  # a tuple of items, or a mapping from items to prices

@@ -33,7 +33,8 @@ def ballot_of(
     """
     if isinstance(value, str):
         _check_marks(value, separator, others)
-    tiers = [_tier(part) for part in parts_of(value, separator)]
+    parts = [part if is_list(part) else text(part).split("=") for part in parts_of(value, separator)]
+    tiers = [[text(name) for name in part] for part in parts]
     names = [name for tier in tiers for name in tier]
     if not any(names):
         raise BadRecordError("empty", "the ranking is empty: list at least one candidate.")
@@ -56,12 +57,6 @@ def _check_marks(words: str, separator: str, others: Sequence[str]) -> None:
                 f"the ranking {words!r} contains {mark!r}: set separator={mark!r} if that separates its "
                 f"names, or separator={separator!r} if it does not.",
             )
-
-
-def _tier(part: Any) -> list[str]:
-    if is_list(part):
-        return [text(name) for name in part]
-    return [text(name) for name in text(part).split("=")]
 
 
 def choices_from_ballots(

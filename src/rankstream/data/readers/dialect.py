@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.problems import BadRecordError
@@ -112,19 +112,36 @@ def shapes_of(source: Source, column: str) -> set[str]:
         return {row[0] for row in connection.execute(f"SELECT DISTINCT {shape} FROM {table}").fetchall() if row[0]}
 
 
-def number_columns(layout: Layout) -> set[str]:
+def number_columns(layout: Layout) -> list[str]:
     """The columns that have nothing but prices or counts."""
     n_prices = len(layout.priced) if layout.format == "wide" else int(layout.has_prices and layout.format == "long")
-    return {*layout.raw[len(layout.raw) - n_prices :], *([layout.count] if layout.count else [])}
+    return [*layout.raw[len(layout.raw) - n_prices :], *([layout.count] if layout.count else [])]
 
 
-def offer_rule(source: Source, layout: Layout, separator: str, decimal: str | None) -> str | None:
-    """Return COMMA where the prices within offers, such as ``tea@3,50;cake@4``, have decimal commas."""
-    if not layout.has_prices or layout.format in ("long", "wide") or layout.by_id or layout.always is not None:
-        return None
-    shapes = set() if decimal else shapes_of(source, layout.raw[0])
-    rule = decimal or decimal_rule({price for shape in shapes for price in _prices_in(shape, separator)})
-    return rule if rule == COMMA else None
+def open_dialect(
+    source: Source, layout: Layout, separator: str | None, decimal: str | None, dates: str | None
+) -> tuple[Source, str, tuple[str, ...], str | None, tuple[str, ...]]:
+    """The source with its cells rewritten, and how it is written: as the options say, or else as recognised.
+
+    That is the separator of its offers or rankings, the marks that a ranking must not have, COMMA where prices within
+    offers such as ``tea@3,50;cake@4`` have decimal commas, and sentences on what is read in another way than usual.
+    """
+    mark, others = (separator, ()) if separator else separator_of(source, layout)
+    time, in_offers, long = layout.roles.get("time"), None, None
+    rules = column_rules(source, number_columns(layout), [time] if time else [], decimal, dates)
+    if layout.format == "long":
+        _, item, chosen, *_ = layout.raw
+        rules |= {chosen: POSITIVE} if chosen.strip().lower() == QUANTITY else {}
+        if available := layout.roles.get("available"):
+            rules[available], long = POSITIVE, (available, chosen, item)
+    elif layout.has_prices and layout.format != "wide" and not layout.by_id and layout.always is None:
+        shapes = set() if decimal else shapes_of(source, layout.raw[0])
+        rule = decimal or decimal_rule({price for shape in shapes for price in _prices_in(shape, mark)})
+        in_offers = rule if rule == COMMA else None
+    known = rules | ({} if in_offers is None else {layout.raw[0]: in_offers})
+    notes = tuple(f"{column} is read with {WORDS[rule]}." for column, rule in known.items())
+    data = cast("Source", Rewritten(source, rules, long)) if rules else source
+    return data, mark, others, in_offers, notes
 
 
 def _prices_in(offer: str, separator: str) -> list[str]:
@@ -132,16 +149,6 @@ def _prices_in(offer: str, separator: str) -> list[str]:
     if offer.lstrip().startswith("{"):
         return re.findall(r':\s*"([^"]*)"', offer)
     return [part.rpartition("@")[2] for part in offer.split(separator) if "@" in part]
-
-
-def rules_of(source: Source, layout: Layout, decimal: str | None, dates: str | None) -> dict[str, str]:
-    """The rules for the columns of a layout: as the options say, or else as recognised from each column."""
-    time = layout.roles.get("time")
-    rules = column_rules(source, number_columns(layout), [time] if time else [], decimal, dates)
-    if layout.format == "long":
-        flags = [column for column in (layout.raw[2], layout.roles.get("available")) if column]
-        rules |= {column: POSITIVE for column in flags if column != layout.raw[2] or column.strip().lower() == QUANTITY}
-    return rules
 
 
 def column_rules(
@@ -278,17 +285,16 @@ def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
         return usual, ()
     places = [source.columns.index(column) for column in layout.raw]
     rows = [row.cells for row in source.rows(layout.raw, HEAD_ROWS) if row.wrong is None]
-    records = [[text_or_nothing(cells[place]) for place in places] for cells in rows if _is_joined(cells[places[0]])]
+    joined = [
+        cells for cells in rows if isinstance(cells[places[0]], str) and list_in(cells[places[0]].strip()) is None
+    ]
+    records = [[text_or_nothing(cells[place]) for place in places] for cells in joined]
     if layout.format != "rankings":
         return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
     found = _of_rankings([ranking for (ranking, *_) in records])
     if found is None:
         return usual, SEPARATORS
     return found, MARKS[: MARKS.index(found)]
-
-
-def _is_joined(cell: Any) -> bool:
-    return isinstance(cell, str) and list_in(cell.strip()) is None
 
 
 def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:

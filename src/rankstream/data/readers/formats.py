@@ -4,18 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankstream.data.readers.price_columns import PriceColumns, Prices, price_columns
 from rankstream.data.readers.problems import shown
 from rankstream.data.readers.roles import (
     MARKED,
     NAMES,
     THINGS,
     Columns,
+    PriceColumns,
+    Prices,
     check_names,
     item_name,
     items_of,
     listed_names,
     parsed,
+    price_columns,
     roles_of,
 )
 from rankstream.data.readers.sources.labels import text_or_nothing
@@ -79,8 +81,10 @@ def recognise(
         raise ValueError(f"Unknown format {format!r}: the formats are {', '.join(NEEDED)}.")
     check_names(name, columns)
     named: dict[str, Any] = dict(parsed(given) if isinstance(given, str) else given or {})
+    absent = [role for role, column in named.items() if column is None]
+    named = {role: column for role, column in named.items() if column is not None}
     wanted, always = named.pop("items", None), _always(named)
-    roles, costs = roles_of(name, columns, named), price_columns(name, columns, prices)
+    roles, costs = roles_of(name, columns, named, absent), price_columns(name, columns, prices)
     numbered = "offer_id" in named or ("offer_id" in roles and "offered" not in roles and (by_id or "item" in roles))
     if numbered:
         roles["offered"] = roles["offer_id"]
@@ -90,7 +94,7 @@ def recognise(
     items = items_of(name, columns, wanted, {*(part for part in taken if part.lower() not in THINGS), *others})
     n_items = max(len(items), len(costs.beside(None)) and len(items) + 1)  # as some may have a price alone
     found = _found(name, columns, known, n_items, "transactions" if always and format is None else format)
-    if found == "wide" and not items and not costs.asked:
+    if found == "wide" and not items and not costs.columns:
         raise ValueError(f"{name} has no columns for its items: add one of 0 and 1 for each item.")
     raw = tuple(known[role] for role in NEEDED[found] if role != "count" and known[role])
     by_number = found in ("transactions", "counts") and (numbered or by_id)
@@ -100,7 +104,7 @@ def recognise(
     else:
         layout = Layout(found, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
     closed = wanted is not None or any(map(MARKED.fullmatch, items))
-    return _with_prices(name, layout, costs, closed) if costs.asked else layout
+    return _with_prices(name, layout, costs, closed) if costs.columns else layout
 
 
 def _with_prices(name: str, layout: Layout, prices: PriceColumns, closed: bool) -> Layout:
@@ -141,15 +145,9 @@ def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     return codes
 
 
-def _found(
-    name: str,
-    columns: Sequence[str],
-    roles: Mapping[str, str],
-    n_items: int,
-    format: str | None,  # noqa: A002
-) -> str:
+def _found(name: str, columns: Sequence[str], roles: Mapping[str, str], n_items: int, asked: str | None) -> str:
     fitting = (known for known, needed in NEEDED.items() if _fits(known, needed, roles, n_items))
-    found = format or next(fitting, None)
+    found = asked or next(fitting, None)
     missing = _missing(found, roles)
     if found is not None and not missing:
         return found
@@ -166,8 +164,8 @@ def _found(
     raise ValueError(f"{name} has no column {missing[0]!r} (it has {has}): {remedy}.")
 
 
-def _missing(format: str | None, roles: Mapping[str, str]) -> list[str]:  # noqa: A002
-    return [role for role in NEEDED[format] if role not in roles] if format else []
+def _missing(form: str | None, roles: Mapping[str, str]) -> list[str]:
+    return [role for role in NEEDED[form] if role not in roles] if form else []
 
 
 def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: int) -> bool:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from rankstream.data.readers.contents import with_contents
+import numpy as np
+
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.long import NO_TIME, Alternatives
+from rankstream.data.readers.records import with_contents
 from rankstream.data.readers.sources.database import FETCH_ROWS, Connection, described, double, identifier, unzoned
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.sources.tables import Source
-from rankstream.data.readers.times import Clock, Span, bad_time, is_time, moment_sql, seconds_sql
+from rankstream.data.readers.times import Clock, Span, bad_time, moment_sql, seconds_or_none, seconds_sql, spans_of
 
 ROW = "rankstream_row"
 MAX_SAMPLED_TIMES = 100
@@ -130,29 +132,20 @@ class Records:
             return None
         cells = f"SELECT DISTINCT {identifier(self.clock.column)} FROM {self._table} WHERE {self._time} IS NULL"
         found = self.connection.execute(f"{cells} LIMIT {MAX_SAMPLED_TIMES}").fetchall()
-        return any(not is_time(self.source.decode(cell)) for (cell,) in found) or (None if found else True)
+        return any(seconds_or_none(self.source.decode(cell)) is None for (cell,) in found) or (None if found else True)
 
     def spans(self, slices: int) -> list[Span]:
-        """The first and last time of each of the slices, as ``times.spans_of`` finds them."""
-        sums = f"SELECT t, sum(w) AS w FROM ({self.query}) GROUP BY t"
-        before = "sum(w) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) - w"
-        number = f"least(floor({slices}::DOUBLE * ({before}) / sum(w) OVER ()), {slices - 1})"
-        numbered = f"SELECT t, CASE WHEN sum(w) OVER () > 0 THEN {number} ELSE 0 END AS number FROM sums {self.kept}"
-        found = self.connection.execute(
-            f"WITH sums AS MATERIALIZED ({sums}) "  # or else a time would be read once more, to be filtered
-            f"SELECT min(t), max(t) FROM ({numbered}) GROUP BY number ORDER BY number"
-        )
-        return [(first, last) for first, last in found.fetchall()]
+        """The first and last time of each of the slices."""
+        sums = f"SELECT t, CAST(sum(w) AS DOUBLE) AS w FROM ({self.query}) {self.kept} GROUP BY t"
+        found = self.connection.execute(sums).fetchnumpy()
+        return spans_of(np.asarray(found["t"]), np.asarray(found["w"]), slices)
 
     def groups(self, spans: Sequence[Span], latest: float) -> Iterator[Group]:
         """The distinct records, kept apart by slices of time if there are any."""
         query, half_life = self.query, None if self.clock is None else self.clock.half_life
         if self.split.parts is not None:
-            query = f"SELECT * FROM ({query}) {self.kept}"
-            total = self.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
-            if self.pairs or self.kept:  # there are gaps in the numbers
-                query = f"SELECT * REPLACE (row_number() OVER (ORDER BY k0) - 1 AS k0) FROM ({query})"
-            query = f"SELECT * REPLACE ({_part(total, self.split.parts)} AS k0) FROM ({query})"
+            part = f"ntile({self.split.parts}) OVER (ORDER BY k0) - 1"
+            query = f"SELECT * REPLACE ({part} AS k0) FROM ({query}) {self.kept}"
         cells = ", ".join([*self.names, *self.keys, "slice"])
         later = [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
         later = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] * bool(self.kept) + later
@@ -203,11 +196,3 @@ class Records:
         cells = [f"{cell} AS r{place}" for place, cell in enumerate(raw)]
         cells += [f"{column} AS k{place}" for place, column in enumerate(key)]
         return f"SELECT {', '.join(cells)}, {time or NO_TIME} AS t, {weight} AS w, {good} AS good FROM {table}"
-
-
-def _part(total: int, parts: int) -> str:
-    """The part that row k0 of all falls into, the first parts being longer by one where it does not divide."""
-    size, longer = divmod(total, parts)
-    edge = longer * (size + 1)
-    late = f"{longer} + (k0 - {edge}) // {max(size, 1)}"
-    return f"CASE WHEN k0 < {edge} THEN k0 // {size + 1} ELSE {late} END"

@@ -1,38 +1,117 @@
 """One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import nan
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
+from rankstream._core.types import Codes, Vec
 from rankstream.data.readers.ballots import ballot_of
-from rankstream.data.readers.contents import own_contents
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.groups import Records, Split
+from rankstream.data.readers.long import names_items
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
-from rankstream.data.readers.records import Choices, weight_of
-from rankstream.data.readers.rows import (
-    COUNTED,
-    FADED,
-    SQUARED,
-    ColumnPlaces,
-    Key,
-    ReadResult,
-    RecordBuffer,
-    check_groups,
-    new_tally,
-    observations,
-)
+from rankstream.data.readers.records import Choices, own_contents, weight_of
+from rankstream.data.readers.results import COUNTED, FADED, SQUARED, Key, ReadResult, Tally, check_groups, new_tally
 from rankstream.data.readers.sources.database import own_database
+from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Source
-from rankstream.data.readers.times import Clock, seconds_of
+from rankstream.data.readers.times import Clock, seconds_of, seconds_or_none, slice_numbers, spans_of
 
 FIRST_MEMORY_LIMIT = "100MB"
 HEAD_ROWS = 200_000
 TEXT = {str}
+
+
+class ColumnPlaces:
+    """At which places of a row its parts are, and whether the choices of a long table name an item."""
+
+    def __init__(self, job: "Job") -> None:
+        at = {column: place for place, column in enumerate(job.source.columns)}
+        self.raw, self.key = ([at[column] for column in columns] for columns in (job.layout.raw, job.split.columns))
+        self.count = None if job.layout.count is None else at[job.layout.count]
+        self.time = None if job.clock is None else at[job.clock.column]
+        self.naming = job.layout.naming
+        self.rest = self.key + ([] if self.count is None else [self.count])  # of an observation as a whole
+        self.pick: Callable[[Sequence[Any]], tuple[Any, ...]] = (
+            itemgetter(*self.raw) if len(self.raw) > 1 else lambda cells: (cells[self.raw[0]],)
+        )
+
+
+@dataclass
+class RecordBuffer:
+    """All good records in their order, as numbers, for what is known only in the end: parts, slices and ages."""
+
+    outcomes: dict[Any, int] = field(default_factory=dict)
+    groups: dict[Key, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._outcome, self._group, self._weight, self._time = array("q"), array("q"), array("d"), array("d")
+
+    def add(self, outcome: Any, group: Key, weight: float, time: float) -> None:
+        """Remember a record."""
+        self._outcome.append(self.outcomes.setdefault(outcome, len(self.outcomes)))
+        self._group.append(self.groups.setdefault(group, len(self.groups)))
+        self._weight.append(weight)
+        self._time.append(time)
+
+    def found(self, rows: int, parts: int | None, clock: Clock | None) -> ReadResult:
+        """What all records together say."""
+        weights, times = np.array(self._weight, np.float64), np.array(self._time, np.float64)
+        group, names = np.array(self._group, np.int64), list(self.groups)
+        if parts is not None:
+            sizes = [len(part) for part in np.array_split(weights, parts)]  # the first are longer by one if need be
+            group, names = np.repeat(np.arange(parts), sizes), list(range(parts))
+        if clock is None or np.isnan(times).any() or not len(times):
+            return ReadResult(self._tally({COUNTED: weights}, group, names, np.zeros(len(weights), np.int64)), rows)
+        span = float(times.min()), float(times.max())
+        spans = None if clock.slices is None else spans_of(times, weights, clock.slices)
+        number = np.zeros(len(weights), np.int64) if spans is None else slice_numbers(times, spans)
+        tally = self._tally({COUNTED: weights}, group, names, number)
+        if clock.half_life is not None:
+            left = np.exp2((times - span[1]) / clock.half_life)
+            sums = {FADED: weights * left, SQUARED: weights * left * left}
+            tally |= self._tally(sums, group, names, np.zeros(len(weights), np.int64))
+        return ReadResult(tally, rows, span, spans)
+
+    def _tally(self, sums: dict[str, Vec], group: Codes, names: list[Key], number: Codes) -> Tally:
+        outcomes, slices = list(self.outcomes), int(number.max(initial=0)) + 1
+        code = (group * slices + number) * max(1, len(outcomes)) + np.array(self._outcome, np.int64)
+        codes, place = np.unique(code, return_inverse=True)
+        tally = new_tally()
+        for kind, weights in sums.items():
+            total = np.bincount(place, weights=weights, minlength=len(codes))
+            for one, weight in zip(codes.tolist(), total.tolist(), strict=True):
+                (at, slice_number), outcome = divmod(one // len(outcomes), slices), outcomes[one % len(outcomes)]
+                tally[kind, names[at], slice_number][outcome] += weight
+        return tally
+
+
+def observations(rows: Iterator[RawRow], at: ColumnPlaces) -> Iterator[RawRow]:
+    """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
+    found: dict[str, list[RawRow]] = {}
+    name_at, item_at, chosen_at, *_ = at.raw
+    for row in rows:
+        name = text_or_nothing(row.cells[name_at]) if len(row.cells) > name_at else ""
+        if name != "":
+            found.setdefault(name, []).append(row)
+        elif row.wrong is None:
+            yield row._replace(wrong=BadRecordError("empty", "the observation has no id: add one."))
+        else:
+            yield row
+    if at.naming is None:
+        good = [row.cells for alternatives in found.values() for row in alternatives if row.wrong is None]
+        at.naming = names_items(*({text_or_nothing(cells[place]) for cells in good} for place in (item_at, chosen_at)))
+    for alternatives in found.values():
+        first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
+        yield first._replace(cells=tuple(row.cells for row in alternatives))
 
 
 @dataclass
@@ -68,7 +147,7 @@ class Job:
 
     def examples(self, rows: Iterable[RawRow]) -> Iterator[tuple[Any, Key, float, Sequence[Sequence[Any]]]]:
         """The outcome, the group, the count and all cells of each good record in some rows."""
-        at, is_long = self._places(), self.layout.format == "long"
+        at, is_long = ColumnPlaces(self), self.layout.format == "long"
         for row in observations(iter(rows), at) if is_long else rows:
             if row.wrong is None:
                 with suppress(BadRecordError):
@@ -155,7 +234,7 @@ class Job:
         """What is read row by row, each bad record with its place."""
         if self.layout.by_id and self.choices.contents is None:
             self.choices.contents = own_contents(self.source, self.layout)
-        at = self._places()
+        at = ColumnPlaces(self)
         tally, kept = new_tally(), RecordBuffer()
         keep = self.split.parts is not None or self.clock is not None
         since = None if self.clock is None else self.clock.since
@@ -180,37 +259,23 @@ class Job:
             check_groups(len(kept.groups) + len(tally))
         return kept.found(rows, self.split.parts, self.clock) if keep else ReadResult(tally, rows)
 
-    def _places(self) -> ColumnPlaces:
-        places = {column: place for place, column in enumerate(self.source.columns)}
-        return ColumnPlaces(
-            [places[column] for column in self.layout.raw],
-            [places[column] for column in self.split.columns],
-            None if self.layout.count is None else places[self.layout.count],
-            None if self.clock is None else places[self.clock.column],
-            self.layout.naming,
-        )
-
     def _time(self, cells: Sequence[Any], place: int) -> float:
         """The time of a record; NaN where it has none, and may be without."""
         strict = self.clock is not None and self.clock.strict
         rows = cells if self.layout.format == "long" else [cells]
-        try:
-            times = {seconds_of(row[place]) for row in rows}
-        except BadRecordError:
-            if strict:
-                raise
-            return nan
+        times = {(seconds_of if strict else seconds_or_none)(row[place]) for row in rows}
         if len(times) > 1 and strict:
             column = self.source.columns[place]
             raise BadRecordError("malformed", f"one observation has different values of {column!r}: correct it.")
-        return times.pop() if len(times) == 1 else nan
+        only = times.pop() if len(times) == 1 else None
+        return nan if only is None else only
 
     def _record(self, cells: Sequence[Any], at: ColumnPlaces) -> tuple[Any, Key, float]:
         if self.layout.format == "long":
             return self._observation(cells, at)
         raw = at.pick(cells)
         outcome = self._known(raw, raw) if TEXT.issuperset(map(type, raw)) else self.outcome(raw)
-        return (outcome, (), 1.0) if at.alone else (outcome, *self._rest(cells, at))
+        return (outcome, *self._rest(cells, at)) if at.rest else (outcome, (), 1.0)
 
     def _known(self, name: tuple[Any, ...], raw: Sequence[Any]) -> Any:
         found = self.known.get(name)
@@ -224,7 +289,7 @@ class Job:
         if is_text:  # blanks around labels are no difference
             entries = tuple([tuple(map(str.strip, entry)) for entry in entries])
         outcome = self._known(entries, (entries, at.naming)) if is_text else self.outcome((entries, at.naming))
-        if at.alone:
+        if not at.rest:
             return outcome, (), 1.0
         ends = {self._rest(cells, at) for cells in rows}
         if len(ends) > 1:

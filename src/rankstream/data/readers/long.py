@@ -84,7 +84,8 @@ class Alternatives:
         same = "" if self.naming else " AND a.f IS NOT DISTINCT FROM p.f"
         same += "" if self.price == "NULL" else " AND a.c IS NOT DISTINCT FROM p.c"
         numbered = f"({rows}) AS a LEFT JOIN pairs AS p ON a.i IS NOT DISTINCT FROM p.i{same}"
-        words = [f"bit_or({self._bit(word)})" for word in range(self.words)]
+        bit = "p.bit" if self.words == 1 else "CASE WHEN p.word = {} THEN p.bit ELSE 0 END"
+        words = [f"bit_or({bit.format(word)})" for word in range(self.words)]
         parts = [f"{bits} AS r{word}" for word, bits in enumerate(words)]
         parts += [f"min({name}) AS {name}" for name in keys] + (["min(a.f) AS chosen"] if self.naming else [])
         moment = "CASE WHEN min(t) = max(t) AND count(t) = count(*) THEN min(t) END" if time else NO_TIME
@@ -107,6 +108,3 @@ class Alternatives:
             if word >> bit & 1
             for pair in (self.pairs[BITS_PER_WORD * place + bit],)
         ]
-
-    def _bit(self, word: int) -> str:
-        return "p.bit" if self.words == 1 else f"CASE WHEN p.word = {word} THEN p.bit ELSE 0 END"

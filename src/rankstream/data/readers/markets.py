@@ -13,7 +13,7 @@ from rankstream.data.readers.job import Job
 from rankstream.data.readers.options import ReadOptions, open_job, translated
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems, shown
-from rankstream.data.readers.rows import COUNTED, ReadResult
+from rankstream.data.readers.results import COUNTED, ReadResult
 from rankstream.data.readers.sources.files import JSON_ENDINGS
 from rankstream.data.readers.sources.tables import partition_values
 from rankstream.data.readers.tallies import Market, Tallies, check_number
@@ -70,7 +70,8 @@ class _MarketJob(Job):
         """
         if self._tried(None, None) is None:
             self._begin()
-            tally = translated(lambda: self.slowly(self.problems)).tally
+            with translated():
+                tally = self.slowly(self.problems).tally
             for (_, key, _), outcomes in tally.items():
                 for outcome, weight in outcomes.items():
                     self.found.add(self.market(key), outcome, weight)
@@ -209,6 +210,7 @@ def is_relation(source: Any) -> bool:
 def spill_relation(source: Any, path: Path) -> None:
     """Write a relation as a Parquet file, by its own connection, so that it need not fit into memory."""
     try:
-        translated(lambda: source.write_parquet(str(path)))
+        with translated():
+            source.write_parquet(str(path))
     except ValueError as error:
         raise ValueError(f"The relation cannot be read ({shown(str(error))}): run its query alone first.") from None

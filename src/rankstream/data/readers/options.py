@@ -1,44 +1,31 @@
 """Opening a source: how its records are read, and the job that reads them, before anything is counted."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from rankstream._core.files import same_file
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.ballots import choices_from_ballots
-from rankstream.data.readers.contents import Contents, listed_contents
-from rankstream.data.readers.dialect import (
-    WORDS,
-    Rewritten,
-    check_dialect,
-    offer_rule,
-    rewrite,
-    rules_of,
-    separator_of,
-    unfit_columns,
-)
+from rankstream.data.readers.dialect import check_dialect, open_dialect, rewrite, unfit_columns
 from rankstream.data.readers.formats import Layout, recognise
 from rankstream.data.readers.groups import Split
 from rankstream.data.readers.job import Job
 from rankstream.data.readers.outside import with_outside
-from rankstream.data.readers.price_columns import Prices
 from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, checked_levels, plain_cell
-from rankstream.data.readers.records import SEPARATORS, Choices
+from rankstream.data.readers.records import SEPARATORS, Choices, Contents, listed_contents
 from rankstream.data.readers.results import counted
-from rankstream.data.readers.roles import Columns, listed_names
+from rankstream.data.readers.roles import Columns, Prices, listed_names
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import clock_of
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -65,17 +52,13 @@ class ReadOptions:
         return self.no_choice if self.outside_share is None else None
 
     def counts(
-        self,
-        tally: Mapping[Any, Any],
-        format: str,  # noqa: A002
-        levels: PriceLevels | None = None,
-        **rankings: Any,
+        self, tally: Mapping[Any, Any], form: str, levels: PriceLevels | None = None, **rankings: Any
     ) -> dict[Any, ChoiceCounts]:
         """The counts of each part of a tally, over one set of assortments; with ``levels`` of items at these.
 
         Options of ``rankings`` are those of ``choices_from_ballots``.
         """
-        if format == "rankings":
+        if form == "rankings":
             each = choices_from_ballots(tally, items=self.items, **rankings)
         else:
             each = counted(dict(tally), self.items, self.inside, levels)
@@ -115,8 +98,9 @@ def open_job(
     times: tuple[int | None, Any, float | str | timedelta | None] = (None, None, None),
 ) -> Job:
     """A source with its layout recognised, ready to be read; ``times`` are slices, since and half-life of ``read``."""
-    data = translated(lambda: open_source(source, partitions=partitions, encoding=how.encoding, sheet=how.sheet))
-    table = None if how.contents is None else translated(lambda: open_source(how.contents, encoding=how.encoding))
+    with translated():
+        data = open_source(source, partitions=partitions, encoding=how.encoding, sheet=how.sheet)
+        table = None if how.contents is None else open_source(how.contents, encoding=how.encoding)
     check_rejects(rejects, data, table)
     for column in split.by:
         if column not in data.columns:
@@ -124,22 +108,15 @@ def open_job(
                 f"{data.name} has no column {column!r} (it has {listed_names(data.columns)}): use one of these."
             )
     besides = (*split.by, *getattr(data, "partitions", ()))
-    layout = translated(lambda: _recognised(data, how, besides, table is not None))
-    mark, others = (how.separator, ()) if how.separator else translated(lambda: separator_of(data, layout))
-    in_offers = translated(lambda: offer_rule(data, layout, mark, how.decimal))
-    rules = translated(lambda: rules_of(data, layout, how.decimal, how.dates))
-    available = layout.roles.get("available") if layout.format == "long" else None
-    if rules or available:
-        long = None if available is None else (available, layout.raw[2], layout.raw[1])
-        data = cast("Source", Rewritten(data, rules, long))
-    known = rules | ({} if in_offers is None else {layout.raw[0]: in_offers})
-    notes = tuple(f"{column} is read with {WORDS[rule]}." for column, rule in known.items())
+    with translated():
+        layout = _recognised(data, how, besides, table is not None)
+        data, mark, others, in_offers, notes = open_dialect(data, layout, how.separator, how.decimal, how.dates)
+        held = _contents(data, layout, table, how.separator or SEPARATORS[0])
     time = layout.roles.get("time")
     if split.period is not None and time is None:
         raise ValueError(f"{data.name} has no column 'time' for the {split.period}: map it with columns='time=...'.")
     split = split if split.period is None else Split(split.by, split.period, time)
     clock = clock_of(data.name, time, *times)
-    held = _contents(data, layout, table, how.separator or SEPARATORS[0])
     choices = Choices(layout, mark, None if how.items is None else frozenset(how.items), how.inside, held)
     if layout.has_prices:
         given = how.price_levels if isinstance(how.price_levels, PriceLevels) else None
@@ -185,17 +162,18 @@ def _contents(data: Source, layout: Layout, table: Source | None, separator: str
     if not layout.by_id:
         raise ValueError(f"contents needs a column in {data.name} that identifies the offer: columns='offer_id=...'.")
     if table is not None:
-        return translated(lambda: listed_contents(table, layout.raw[0], separator))
+        return listed_contents(table, layout.raw[0], separator)
     if layout.format != "counts":
         raise ValueError(f"{data.name} has only the ids of its offers: add contents=..., a table of offers and items.")
     return None
 
 
-def translated(work: Callable[[], Result]) -> Result:
-    """What the work gives; an error of DuckDB as one sentence."""
+@contextmanager
+def translated() -> Iterator[None]:
+    """Say an error of DuckDB in one sentence."""
     import duckdb
 
     try:
-        return work()
+        yield
     except (duckdb.Error, UnicodeError) as error:
         raise ValueError(f"DuckDB cannot read this: {str(error).strip().splitlines()[0]}") from None

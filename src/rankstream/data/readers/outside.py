@@ -20,6 +20,8 @@ def with_outside(
     The share is one number, or one for each offer (a mapping from tuples of items). Where the item is in an offer
     already, what was recorded stands, and nothing is added: data go before assumptions.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [6, 3])
     >>> with_outside(counts, 0.25).tallies
     array([6., 3., 3.])
@@ -83,6 +85,8 @@ def outside_sensitivity(
 ) -> Sensitivity:
     """Show how an answer, a function of counts, depends on the assumed share.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [6, 3])
     >>> found = outside_sensitivity(counts, lambda counts: {"tea": counts.frequencies()[0]}, [0.1, 0.4])
     >>> print(found.table())

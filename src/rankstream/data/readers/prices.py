@@ -9,9 +9,9 @@ from rankstream._core.arguments import whole_number
 from rankstream.data.prices import MOST_LEVELS, PriceLevels, check_price
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.records import Choices, flag
-from rankstream.data.readers.rows import COUNTED, Tally, new_tally
-from rankstream.data.readers.sources.json_lines import Twice, loads
+from rankstream.data.readers.results import COUNTED, Tally, new_tally
 from rankstream.data.readers.sources.labels import parts_of, text
+from rankstream.data.readers.sources.lines import Twice, loads
 
 AT = "@"
 OCCURRING = "occurring"

@@ -54,6 +54,8 @@ class Problem:
 class Problems:
     """The bad records of one reading: all counted, the first few of each kind kept, all written to a rejects file.
 
+    Examples
+    --------
     >>> problems = Problems("skip")
     >>> problems.add("choices.csv, line 7", BadRecordError("empty", "the offer is empty."), ["", "tea"])
     >>> print(problems.summary())
@@ -103,7 +105,7 @@ class Problems:
         if self._shown[bad.kind] <= MAX_EXAMPLES:
             self.first.append(problem)
         if self._writer is not None:
-            self._writer.writerow([place, bad.kind, str(bad), json.dumps(_plain(record))])
+            self._writer.writerow([place, bad.kind, str(bad), json.dumps(record, default=str)])
 
     @property
     def writes(self) -> bool:
@@ -127,10 +129,3 @@ class Problems:
 
     def __repr__(self) -> str:
         return f"Problems({dict(self.by_kind)})"
-
-
-def _plain(cell: Any) -> Any:
-    """What JSON can write of a cell."""
-    if isinstance(cell, list | tuple):
-        return [_plain(inner) for inner in cell]
-    return cell if cell is None or isinstance(cell, str | int | float) else str(cell)

@@ -12,12 +12,10 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import Account
 from rankstream.data.readers.groups import PERIODS, Split
 from rankstream.data.readers.options import check_options, label_of, open_job, translated
-from rankstream.data.readers.price_columns import Prices
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
-from rankstream.data.readers.results import combined
-from rankstream.data.readers.roles import Columns
-from rankstream.data.readers.rows import Key, ReadResult, new_tally
+from rankstream.data.readers.results import Key, ReadResult, combined, new_tally
+from rankstream.data.readers.roles import Columns, Prices
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
@@ -106,6 +104,7 @@ def read(
         What a row is; without it, recognised from the columns.
     columns : mapping or str, optional
         Roles and the columns that play them, as text such as "observation=case,item=alt,chosen=choice", or as JSON.
+        In a mapping, None says that no column plays a role.
     contents : path or table, optional
         Which items each offer contains, where the records only number their offers.
     items : list of items, optional
@@ -161,11 +160,6 @@ def read(
         The order of day, month and year; without it, recognised from the whole column.
     look : bool
         Whether to look at the columns that are not used; without it ``Reading.unused`` is empty.
-
-    >>> from rankstream import read
-    >>> read("examples/cafe.csv").counts.observations
-    1200
-
     """
     problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
     how = check_options(
@@ -176,8 +170,8 @@ def read(
     split = _split(by if where is None else [*where, *([by] if isinstance(by, str) else by)], period, parts)
     job = open_job(source, split, how, partitions, rejects, (time_slices, since, half_life))
     data, layout, clock = job.source, job.layout, job.clock
-    with problems:
-        found = translated(lambda: job.run(memory, problems))
+    with problems, translated():
+        found = job.run(memory, problems)
     if where is not None:
         found = _only(data.name, found, where)
     _check_enough(data.name, found, problems, parts, since)

@@ -1,6 +1,7 @@
 """From tallies of outcomes to counts over one set of assortments: all together, by group, and by slice of time."""
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,37 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import MIN_OFFER_WEIGHT, DecayingCounts
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.rows import COUNTED, FADED, SQUARED, Key, ReadResult, Tally
 from rankstream.data.readers.sources.labels import order
-from rankstream.data.readers.times import Clock
+from rankstream.data.readers.times import Clock, Span
 
+Key = Any
+COUNTED, FADED, SQUARED = "counted", "faded", "squared"
+Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
+MAX_GROUPS = 1_000_000
 MAX_GROUP_CELLS = 50_000_000  # of all groups together; as many as take 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """The result of a reading: the tally, how many records there were, and the times of all and of each slice."""
+
+    tally: Tally
+    rows: int
+    span: Span | None = None
+    spans: list[Span] | None = None
+
+
+def new_tally() -> Tally:
+    """A tally to be added to."""
+    return defaultdict(lambda: defaultdict(float))
+
+
+def check_groups(number: int) -> None:
+    """That the groups are not too many to be kept apart."""
+    if number > MAX_GROUPS:
+        raise ValueError(f"There are more than {MAX_GROUPS:,} groups: choose columns with fewer values.")
 
 
 def counted(
@@ -24,13 +49,15 @@ def counted(
 ) -> Parts:
     """The counts of each part of a tally of offers and choices; with ``levels`` of items at these, in their order."""
     offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
-    place = order if levels is None else lambda label: _place(levels, label)
-    if levels is None:
-        named = sorted({item for offer in offers for item in offer}, key=place) if items is None else items
-    elif items is None:
-        named = sorted({*levels.labels, *(item for offer in offers for item in offer)}, key=place)
-    else:
-        named = [label for item in items for label in _at_levels(levels, item)]
+    known = {} if levels is None else {label: levels.of(label) for label in levels.labels}
+
+    def place(label: str) -> tuple[Any, ...]:
+        item, price = known.get(label, (label, None))
+        return (*order(str(item)), -1.0 if price is None else price)
+
+    named = sorted({*known, *(item for offer in offers for item in offer)}, key=place)
+    if items is not None:  # each at its levels, if it has some
+        named = [label for item in items for label in [one for one in known if known[one][0] == item] or [item]]
     if no_choice is not None and (items is None or no_choice not in items):
         named = [*(item for item in named if item != no_choice), no_choice]
     by_size = sorted(offers, key=lambda offer: (len(offer), list(map(place, offer))))
@@ -41,22 +68,13 @@ def counted(
             f"{groups:,} groups over {size:,} pairs of an offer and an item are {groups * size:,} cells, beyond "
             f"{MAX_GROUP_CELLS:,}: use fewer groups."
         )
-    found = {}
+    found, places = {}, {offer: assortments.place(offer) for offer in by_size}
     for key, outcomes in tally.items():
         counts = ChoiceCounts(assortments)
-        places = [assortments.places[offer][chosen] for offer, chosen in outcomes]
-        counts.observe_coordinates(np.array(places, np.int64), np.array(list(outcomes.values())))
+        where = [places[offer][chosen] for offer, chosen in outcomes]
+        counts.observe_coordinates(np.array(where, np.int64), np.array(list(outcomes.values())))
         found[key] = counts
     return found
-
-
-def _place(levels: PriceLevels, label: str) -> tuple[Any, ...]:
-    item, price = levels.of(label)
-    return (*order(str(item)), -1.0 if price is None else price)
-
-
-def _at_levels(levels: PriceLevels, item: str) -> list[str]:
-    return [label for label in levels.labels if levels.of(label)[0] == item] or [item]
 
 
 def combined(

@@ -17,7 +17,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.prices import market_levels, seen_prices, settled
-from rankstream.data.readers.rows import COUNTED
+from rankstream.data.readers.results import COUNTED
 from rankstream.data.readers.unused_columns import UnusedColumn
 
 Market = tuple[str, ...]

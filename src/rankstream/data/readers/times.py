@@ -6,7 +6,7 @@ they stand beside a half-life with a unit. Everything here is in seconds since 1
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from numbers import Number
 from typing import Any
 
@@ -48,13 +48,12 @@ def seconds_of(value: Any) -> float:
     return found
 
 
-def is_time(value: Any) -> bool:
-    """Whether a value is a time that can be read."""
+def seconds_or_none(value: Any) -> float | None:
+    """A time as a number; None where it cannot be read."""
     try:
-        seconds_of(value)
+        return seconds_of(value)
     except BadRecordError:
-        return False
-    return True
+        return None
 
 
 def bad_time(value: Any) -> BadRecordError:
@@ -123,10 +122,6 @@ class Clock:
                 f"since is {self.since:.12g}, but the times are dates: write '2024-05-16', or seconds since 1970."
             )
 
-    def weights(self, times: Vec, latest: float) -> Vec:
-        """What is left of each record at the latest time."""
-        return np.exp2((times - latest) / self.half_life) if self.half_life else np.ones(len(times))
-
 
 def clock_of(
     name: str, column: str | None, time_slices: int | None, since: Any, half_life: float | str | timedelta | None
@@ -151,14 +146,10 @@ def clock_of(
 
 
 def _since(since: Any) -> float | None:
-    if since is None:
-        return None
-    try:
-        return seconds_of(since if isinstance(since, date | Number) else text(since))
-    except BadRecordError:
-        raise ValueError(
-            f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column."
-        ) from None
+    start = None if since is None else seconds_or_none(since)
+    if since is not None and start is None:
+        raise ValueError(f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column.")
+    return start
 
 
 def spans_of(times: Vec, weights: Vec, slices: int) -> list[Span]:

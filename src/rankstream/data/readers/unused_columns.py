@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream.data.dependence import group_p_value, logit_price_p_value, price_p_value
+from rankstream.data.item_changes import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers.dialect import decimal_rule, rewrite
 from rankstream.data.readers.job import Job
-from rankstream.data.readers.price_columns import PRICED, item_with_price
-from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.roles import NAMES
+from rankstream.data.readers.roles import NAMES, PRICED, item_with_price
 from rankstream.data.readers.sources.database import connected, described, unzoned
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
-from rankstream.data.readers.times import NUMBER, Span, seconds_of
+from rankstream.data.readers.times import NUMBER, Span, seconds_or_none
 
 SIGNIFICANCE_LEVEL = 0.01  # of all tests of one reading together
 MAX_SAMPLED_ROWS = 60_000  # takes about a second
@@ -49,7 +47,6 @@ class UnusedColumn:
         Of the test whether choices from the same offers depend on it, adjusted for the number of tests.
     warning : str
         A sentence for every answer of a model that ignores the column; empty where choices do not depend on it.
-
     """
 
     name: str
@@ -178,10 +175,10 @@ class _Look:
         if len(values) < 2:
             told = "all of its values are the same" if self.records else "not checked"
             return UnusedColumn(name, "other", f"{name} is not used: {told}.", {"values": len(values)})
-        times = _times(values)
+        times = [seconds_or_none(value) for value in values]
         named_time = name.strip().lower() in NAMES["time"] or self.job.layout.roles.get("time") == name
-        if times and (named_time or not any(re.fullmatch(NUMBER, value) for value in values)):
-            return self._time(name, times)
+        if None not in times and (named_time or not any(re.fullmatch(NUMBER, value) for value in values)):
+            return self._time(name, [time for time in times if time is not None])
         numbers = _numbers(values)
         is_whole = all(len(set(texts)) == 1 for texts in cells)
         if numbers and self._is_price(name, numbers, cells, is_whole):
@@ -319,13 +316,6 @@ def _numbers(values: Iterable[str]) -> dict[str, float]:
             if abs(number) < 1e15:
                 found[value] = number
     return found if len(found) >= 0.95 * len(known) else {}
-
-
-def _times(values: Iterable[str]) -> list[float]:
-    try:
-        return [seconds_of(value) for value in values]
-    except BadRecordError:
-        return []
 
 
 def _date(seconds: float) -> str:

@@ -19,7 +19,7 @@ RELATIVE_TOLERANCE = 1e-9
 """Relative to the largest margin: nearer than this, values count as equal."""
 ROOT_ROUNDS, ROUND_STEPS, FIRST_PACE, PACE_FACTOR = 5, 40, 0.3, 0.8
 """Rounds of the whole problem before it is split, steps of each round, how bold the first is and how much less the
-next.
+next; ``benchmarks/decide.py`` times them and all numbers below.
 """
 PART_STEPS, PART_PACE = 8, 0.5
 """Steps of a part, from the prices of the whole it was split from, and how bold they are."""

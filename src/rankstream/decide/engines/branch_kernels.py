@@ -28,31 +28,6 @@ class OfferLimits(NamedTuple):
 
 
 @compiled
-def answers(lists: WishLists, price: Vec, total: Vec, chosen: Bytes) -> float:
-    """The sum of the lists' best answers at these prices; into ``total`` the items' summed prices, into ``chosen``
-    which items are in the copies.
-    """
-    start, item, weight, end, margin = lists
-    bound = 0.0
-    total[:] = 0.0
-    for r in range(weight.size):
-        low, high = start[r], start[r + 1]
-        best, first, tail = weight[r] * end[r], high, 0.0
-        for p in range(high - 1, low - 1, -1):
-            i, cost = item[p], price[p]
-            worth = weight[r] * margin[i] - cost + tail
-            if worth > best:
-                best, first = worth, p
-            if cost < 0.0:
-                tail -= cost
-            total[i] += cost
-        for p in range(low, high):
-            chosen[p] = 1 if p == first or (p > first and price[p] < 0.0) else 0
-        bound += best
-    return bound
-
-
-@compiled
 def offer_at(total: Vec, limits: OfferLimits, offer: Vec) -> tuple[float, float, float]:
     """The most that an offer is paid at these prices less listing costs, and the least net price that got in.
 
@@ -184,23 +159,10 @@ def penalties(lists: WishLists, limits: OfferLimits, price: Vec, into: Vec, out:
     it be there, nothing after q can be first, and those before pay a positive price of q.
     """
     start, item, weight, end, margin = lists
-    n, size = margin.size, item.size
+    n, bound = margin.size, 0.0
     total, offer = np.zeros(n), np.zeros(n)
-    chosen = np.zeros(size, dtype=np.int8)
-    # first what changes for the one offer: an item that is forced out is replaced by the next in line, one that is
-    # forced in replaces the last
-    bound = answers(lists, price, total, chosen)
-    paid, last, following = offer_at(total, limits, offer)
-    bound += paid
-    for i in range(n):
-        net = total[i] - limits.cost[i]
-        into[i], out[i] = bound, bound
-        if following < np.inf:
-            if offer[i] > 0.0:
-                out[i] += following - net
-            else:
-                into[i] += net - last
-    # then what changes for every list: after[k] is its best answer among those whose first item stands at k or later
+    into[:], out[:] = 0.0, 0.0
+    # first what changes for every list: after[k] is its best answer among those whose first item stands at k or later
     after = np.zeros(n + 1)
     for r in range(weight.size):
         low, high = start[r], start[r + 1]
@@ -211,8 +173,10 @@ def penalties(lists: WishLists, limits: OfferLimits, price: Vec, into: Vec, out:
             after[p - low] = max(after[p - low + 1], worth)
             if price[p] < 0.0:
                 tail -= price[p]
+            total[item[p]] += price[p]
         # going forward, before is the best answer that begins earlier, and tail what the items behind p pay
         best, before = after[0], -np.inf
+        bound += best
         for p in range(low, high):
             i, here = item[p], price[p]
             worth = weight[r] * margin[i] - here + tail
@@ -222,6 +186,19 @@ def penalties(lists: WishLists, limits: OfferLimits, price: Vec, into: Vec, out:
             out[i] += max(before + min(here, 0.0), after[p - low + 1]) - best
             into[i] += max(before - max(here, 0.0), worth) - best
             before = max(before, worth)
+    # then what changes for the one offer: an item that is forced out is replaced by the next in line, one that is
+    # forced in replaces the last
+    paid, last, following = offer_at(total, limits, offer)
+    bound += paid
+    for i in range(n):
+        net = total[i] - limits.cost[i]
+        into[i] += bound
+        out[i] += bound
+        if following < np.inf:
+            if offer[i] > 0.0:
+                out[i] += following - net
+            else:
+                into[i] += net - last
     return bound
 
 

@@ -8,8 +8,6 @@ from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bytes, Codes, Vec
 from rankstream.decide.problem.rules import RuleArrays
 
-MODULUS = (1 << 42) - 11
-
 
 class WishLists(NamedTuple):
     """The list of ranking r is ``item[start[r]:start[r + 1]]``, best first.
@@ -23,72 +21,6 @@ class WishLists(NamedTuple):
     weight: Vec
     end: Vec
     margin: Vec
-
-
-@compiled
-def cut(orders: Codes, place: Codes, ends: Vec, start: Codes, item: Codes, end: Vec, mark: Codes) -> None:
-    """Write the lists of whole rankings; ``place[i]`` is the new number of a free item, -1 for one that is never
-    offered, -2 for one that always is and earns ``ends[i]``. Equal lists get equal marks.
-    """
-    at = 0
-    for r in range(orders.shape[0]):
-        start[r] = at
-        end[r] = 0.0
-        # the list read as digits in base 1,000,003, modulo a number near 2^42 so that the product stays below 2^63:
-        # lists that differ rarely share it
-        code = 0
-        for k in range(orders.shape[1]):
-            i = orders[r, k]
-            if place[i] == -2:
-                end[r] = ends[i]
-                code = (code * 1_000_003 + orders.shape[1] + i + 1) % MODULUS
-                break
-            if place[i] >= 0:
-                item[at] = place[i]
-                at += 1
-                code = (code * 1_000_003 + i + 1) % MODULUS
-        mark[r] = code
-    start[orders.shape[0]] = at
-
-
-@compiled
-def merge(start: Codes, item: Codes, weight: Vec, end: Vec, mark: Codes, order: Codes) -> int:
-    """Make equal lists one, in place; ``order`` sorts the marks, and is stable. Returns how many lists are left.
-
-    Lists with the same mark stand side by side in that order, and each is compared with the first of them: a mark that
-    two different lists share by chance costs a merge, never an answer.
-    """
-    n = weight.size
-    gone = np.zeros(n, dtype=np.int8)
-    head = order[0] if n else 0
-    for k in range(1, n):
-        r = order[k]
-        same = mark[r] == mark[head] and end[r] == end[head]
-        size = start[r + 1] - start[r]
-        same = same and size == start[head + 1] - start[head]
-        if same:
-            for p in range(size):
-                if item[start[r] + p] != item[start[head] + p]:
-                    same = False
-                    break
-        if same:
-            weight[head] += weight[r]
-            gone[r] = 1
-        else:
-            head = r
-    rows, at = 0, 0
-    for r in range(n):
-        # what is kept moves to the front, never beyond where it is read from
-        low, high = start[r], start[r + 1]
-        if gone[r]:
-            continue
-        for p in range(low, high):
-            item[at + p - low] = item[p]
-        start[rows], weight[rows], end[rows] = at, weight[r], end[r]
-        at += high - low
-        rows += 1
-    start[rows] = at
-    return rows
 
 
 @compiled

@@ -7,13 +7,13 @@ import numpy as np
 from rankstream._core.types import Bytes, Codes, Mask, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.decide.engines import list_kernels as kernels
-from rankstream.decide.problem.offers import OfferProblem
+from rankstream.decide.problem.offers import OfferProblem, some_offer
 from rankstream.decide.problem.rules import IN, Rules
 from rankstream.models.rankings import RankingModel
 
 MIN_GAIN = 1e-12  # of a change, per customer: less is rounding
 STEPS_AT_ONCE = 64
-"""Steps between two questions whether there is still time."""
+"""Steps between two questions whether there is still time: milliseconds, by no benchmark."""
 Found = dict[bytes, float]
 """Feasible offers of free items and their values."""
 
@@ -57,15 +57,24 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
     place = np.full(n_items, -1, dtype=np.int64)
     place[free] = np.arange(free.size)
     place[problem.always] = -2
-    kept = model.weights > 0.0
-    orders, weight = np.ascontiguousarray(model.orders[kept]), np.array(model.weights[kept])
-    start, end = np.zeros(len(orders) + 1, dtype=np.int64), np.zeros(len(orders))
-    item, mark = np.zeros(orders.size, dtype=np.int64), np.zeros(len(orders), dtype=np.int64)
-    kernels.cut(orders, place, problem.margins, start, item, end, mark)
-    rows = kernels.merge(start, item, weight, end, mark, np.argsort(mark, kind="stable"))
+    orders, weights = model.orders[model.weights > 0.0], model.weights[model.weights > 0.0]
+    places = place[orders]
+    ends = places == -2
+    listed = (places >= 0) & (np.cumsum(ends, axis=1) == 0)
+    # what is listed first, in its order, then -1 as often as need be, and last who ends the list: equal rows are alike
+    turn = np.argsort(~listed, axis=1, kind="stable")
+    rows = np.full((len(orders), n_items + 1), -1, dtype=np.int64)
+    rows[:, :-1] = np.take_along_axis(np.where(listed, places, -1), turn, axis=1)
+    ended = ends.any(axis=1)
+    rows[ended, -1] = orders[ended, ends[ended].argmax(axis=1)]
+    keys = rows.view(np.dtype((np.void, rows.itemsize * (n_items + 1)))).ravel()
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    wanted, enders = rows[first, :-1], rows[first, -1]
+    start, weight = np.append(0, np.cumsum((wanted >= 0).sum(axis=1))), np.bincount(number.ravel(), weights)
     return Lists(
-        free, start[: rows + 1], item[: start[rows]].copy(), weight[:rows], end[:rows], problem.margins[free],
-        problem.costs[free], float(problem.costs[problem.state == IN].sum()),
+        free, start, wanted[wanted >= 0], weight.astype(np.float64, copy=False),
+        np.where(enders >= 0, problem.margins[enders], 0.0), problem.margins[free], problem.costs[free],
+        float(problem.costs[problem.state == IN].sum()),
     )  # fmt: skip
 
 
@@ -103,8 +112,6 @@ def local_search(
         if not kernels.fits(held, rules.arrays):
             if found:
                 continue
-            from rankstream.decide.engines.milp import some_offer
-
             held = some_offer(problem)[lists.free].astype(np.int8)
         climb(lists, rules, held, found, watch)
         if watch("local search"):

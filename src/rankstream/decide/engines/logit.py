@@ -1,7 +1,6 @@
 """The best offers of a logit of any size: by sorting, again and again, with a proof."""
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,11 +92,7 @@ def sorting(problem: OfferProblem) -> SortingSearch:
     return SortingSearch(problem.model.attraction, problem.margins, problem.nothing, problem.least, problem.most)
 
 
-def sizes_of(problem: OfferProblem) -> Callable[[], dict[int, float]]:
-    """What makes the best value of every feasible size, each by a search of its own."""
-
-    def make() -> dict[int, float]:
-        found = {size: sorting(problem.of_size(size)).best(problem.state) for size in problem.possible_sizes}
-        return {size: pair[0] for size, pair in found.items() if pair is not None}
-
-    return make
+def best_by_size(problem: OfferProblem) -> dict[int, float]:
+    """The best value of every feasible size, each by a search of its own."""
+    found = {size: sorting(problem.of_size(size)).best(problem.state) for size in problem.possible_sizes}
+    return {size: pair[0] for size, pair in found.items() if pair is not None}

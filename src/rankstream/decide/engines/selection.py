@@ -2,38 +2,43 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import process_time
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from rankstream._core.types import Mask
-from rankstream._core.watch import Deadline, Watch, seconds_left, until
+from rankstream._core.types import Bytes, Mask
+from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until
 from rankstream.decide.engines import logit
 from rankstream.decide.engines.branch import Branching
 from rankstream.decide.engines.cells import Cells
+from rankstream.decide.engines.list_kernels import earned
 from rankstream.decide.engines.lists import Lists, make_lists
 from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
 from rankstream.decide.moves import improve
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.verification import verify_answer
-from rankstream.models.rankings import RankingModel
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.rankings import DenseModel, RankingModel
 
 QUICK_SECONDS = 0.2
 """Seconds: a table that takes no longer is made for the best values by size, or where constraints or many runners-up
-make a search hard to predict.
+make a search hard to predict. An estimate of what nobody notices; no benchmark chose it.
 """
 MAX_ITEMS_ONE_BY_ONE = 12
 """Free items of a model of another kind, all of whose offers are asked for one by one; and of a logit that is not
-sorted.
+sorted: 4,096 at most. No benchmark chose it, nor the next two.
 """
 N_CANDIDATES = 20
+N_DRAWN_RANKINGS, DRAWS_AT_ONCE = 2000, 100
+"""Rankings of a sample, for standard errors of shares of at most 0.012, and how many are drawn between two looks at
+the time.
+"""
 SEARCH_SHARE = 0.9
 """The part of the time that an engine may take; the local search on the model has the rest."""
 SEARCH_SECONDS, SECONDS_PER_ENTRY, MAX_USUAL_TOP = 1e-3, 6e-7, 3
 """About how many seconds a search among some 20 items takes, at least and for every entry of the lists; for up to this
-many of the best offers.
+many of the best offers (``benchmarks/decide.py`` times searches).
 """
 
 Sizes = dict[int, float] | Callable[[], dict[int, float]]
@@ -126,9 +131,8 @@ def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
     """The best offers of a logit."""
     found = logit.sorting(problem).ranked(problem.state, max(1, top), watch)
     worth = [value for value, _ in found]
-    return EngineAnswer(
-        [held for _, held in found], worth, worth[0], True, "sorting", logit.sizes_of(problem), sizes_quick=True
-    )
+    sizes = partial(logit.best_by_size, problem)
+    return EngineAnswer([held for _, held in found], worth, worth[0], True, "sorting", sizes, sizes_quick=True)
 
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
@@ -178,7 +182,7 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
     """
     if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK_SECONDS:
         return scan(table_of(problem), problem).by_size
-    watch = Deadline(budget, clock=process_time)
+    watch = Deadline(budget, clock=process_seconds)
     found: dict[int, float] = {}
     for size in problem.possible_sizes:
         try:
@@ -194,9 +198,8 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
 
 def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
     """The best offers of drawn rankings, valued by the model itself; nothing is proven."""
-    from rankstream.decide.engines.sampling import most_possible, sampled_lists, standard_error
-
-    lists, drawn = sampled_lists(problem.model, problem, seed, watch)
+    model, drawn = draw(problem, seed, watch)
+    lists = make_lists(model, problem)
     search = Branching(lists, problem, 1, watch)
     search.run(seed=seed)
     best = sorted(search.found.items(), key=lambda pair: -pair[1])[: max(top, N_CANDIDATES)]
@@ -205,9 +208,44 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
     error = standard_error(lists, helds[order[0]], drawn)
-    picked: list[Any] = [offers[n] for n in order]
     bound = max(most_possible(problem), float(worth[order[0]]))
     return EngineAnswer(
-        picked, worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
+        [offers[n] for n in order], worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
         sizes_later(problem, lists, budget, seed, watch), error,
     )  # fmt: skip
+
+
+def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, int]:
+    """Rankings from a problem's model, as a model, and how many: fewer when whoever watches says so."""
+    from rankstream.models.entropy.completion import TiltedRankings  # compiled, and only needed here
+
+    model = problem.model
+    if not isinstance(model, DenseModel):
+        raise ValueError(
+            f"A {type(model).__name__} of {len(model.items)} items cannot be sampled: use a rankstream "
+            "model, or allow fewer items in the offer."
+        )
+    random = np.random.default_rng(seed)
+    # the program of maximum entropy is made once for all batches
+    batch = TiltedRankings(*model.program()).draw if isinstance(model, EntropyModel) else model.draw_orders
+    rows = [batch(DRAWS_AT_ONCE, random)]
+    while (done := len(rows) * DRAWS_AT_ONCE) < N_DRAWN_RANKINGS and not watch(f"{done:,} rankings drawn", 0.3):
+        rows.append(batch(DRAWS_AT_ONCE, random))
+    orders, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+    return RankingModel.from_codes(model.items, orders, times / times.sum()), done
+
+
+def standard_error(lists: Lists, held: Bytes, drawn: int) -> float:
+    """How far the mean of what ``drawn`` customers pay is from its expectation, typically."""
+    given = lists.arrays
+    squares = earned(given._replace(margin=given.margin**2, end=given.end**2), held)
+    return float(np.sqrt(max(0.0, squares - earned(given, held) ** 2) / max(1, drawn - 1)))
+
+
+def most_possible(problem: OfferProblem) -> float:
+    """The largest margin that can be earned at all: no offer is worth more, whatever customers do."""
+    possible = problem.state >= 0
+    gains = problem.margins[possible]
+    best = float(gains.max(initial=-np.inf if problem.nothing < 0 else 0.0))
+    costs = problem.costs
+    return best - float(costs[problem.state > 0].sum()) - float(np.minimum(costs[problem.state == 0], 0.0).sum())

@@ -26,10 +26,12 @@ SECONDS_PER_BIT, SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 0.8e-9, 2e-9
 """About the seconds for summing up a cell and a bit or another digit of it, and for looking at it, by
 ``benchmarks/decide.py``; only to predict what fits into a budget.
 """
-SECONDS_PER_ENTRY, SECONDS_PER_TERM = 5e-9, 5e-9
-"""The same for an entry of a list, and for a term of the sums of other models."""
+SECONDS_PER_ENTRY, SECONDS_PER_TERM, SECONDS_PER_STEP = 5e-9, 5e-9, 5e-8
+"""The same for an entry of a list, for a term of the sums of other models, and for an item after which classes of a
+maximum-entropy model go on to another state (``CLASSES_AT_ONCE`` of them; priced visits of ``benchmarks/advice.py``).
+"""
 MIN_SHARED_BITS, COLUMN_PARTS = 18, 32
-"""From how many bits on a table is shared out among threads, and how many parts its columns come in."""
+"""Bits from which on threads share a table, and parts of its columns (``benchmarks/decide.py`` times tables)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +65,11 @@ def predicted_seconds(problem: OfferProblem) -> float:
         terms = count * n_items**2 / 3
     elif isinstance(model, EntropyModel):
         states, chains = RankingStates(cells), len(model.prior.chain_weights)
-        if states.count * (states.codes.size if chains else 1) > MAX_STATES:
+        at_once, classes = law_kernels.CLASSES_AT_ONCE, len(model.prior.class_weights)
+        if states.count * max(states.codes.size if chains else 0, at_once if classes else 0) > MAX_STATES:
             return np.inf
-        terms = states.count * n_items * float(len(model.prior.class_weights) + chains * n_items)
+        seconds += SECONDS_PER_STEP * states.count * n_items * -(-classes // at_once)
+        terms = states.count * n_items * float(chains * n_items)
     else:
         terms = count * len(_classes(model)[0])
     return seconds + SECONDS_PER_TERM * terms
@@ -132,16 +136,22 @@ def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
     lattice.evaluate(duals)
     states, prior, margins = RankingStates(cells), model.prior, cells.problem.margins
     transitions = (lattice.first, lattice.items, lattice.following)
-    state_of, reach = np.zeros(states.count, dtype=np.int64), np.zeros(states.count)
+    state_of = np.zeros(states.count, dtype=np.int64)
     law_kernels.states_of(states.ladders, states.sizes, states.strides, *transitions, state_of)
     steps = cells.steps
     steps[states.always] = -1
-    n_classes = len(prior.class_weights)
-    for number in range(n_classes):
-        law_kernels.add_class(
-            float(lattice.posterior[number]), lattice.attraction[:, number].copy(), lattice.values[:, number].copy(),
-            lattice.class_tilts, *transitions, state_of, states.ladders, states.lengths, states.sizes,
-            states.strides, margins, steps, reach, values,
+    n_classes, at_once = len(prior.class_weights), law_kernels.CLASSES_AT_ONCE
+    reach = np.zeros((states.count if n_classes else 0, at_once))
+    for begin in range(0, n_classes, at_once):
+        part = slice(begin, min(begin + at_once, n_classes))
+        missing = begin + at_once - part.stop  # classes of weight 0, so that there are always as many
+        attraction, laws = (
+            np.pad(rows[:, part], ((0, 0), (0, missing)), constant_values=1.0)
+            for rows in (lattice.attraction, lattice.values)
+        )
+        law_kernels.add_classes(
+            np.pad(lattice.posterior[part], (0, missing)), attraction, laws, lattice.class_tilts, *transitions,
+            state_of, states.ladders, states.lengths, states.sizes, states.strides, margins, steps, reach, values,
         )  # fmt: skip
     codes = states.codes
     bit_of = np.full(margins.size, -1, dtype=np.int64)

@@ -280,3 +280,21 @@ def _contradiction(problem: OfferProblem, state: Bytes) -> str:
             "the constraints contradict each other."
         )
     return f"The offer must have at least {least} items, and only {possible} may be in it: ask for fewer."
+
+
+def some_offer(problem: OfferProblem) -> Mask:
+    """Any feasible offer, or a ValueError that there is none: by an integer program, as constraints may be many."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # rarely needed, and slow to import
+
+    held: Mask = problem.state == IN
+    rules = problem.free_rules
+    if problem.free.size:
+        table = np.vstack([np.ones(problem.free.size), rules.space, rules.rows.factors])
+        most = np.append([rules.most, rules.capacity], rules.rows.limits)
+        limits = LinearConstraint(table, np.append(rules.least, np.full(most.size - 1, -np.inf)), most)
+        found = milp(problem.costs[problem.free], integrality=1, bounds=Bounds(0, 1), constraints=limits)
+        if found.x is not None:
+            held[problem.free[found.x > 0.5]] = True
+    if not problem.is_feasible(held):
+        raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
+    return held

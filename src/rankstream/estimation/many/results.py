@@ -123,7 +123,6 @@ class Markets:
             How often the test may be wrong, in the sense of ``control``.
         control : "holm" or "fdr"
             Whether ``level`` bounds the probability of any false alarm, or the expected share of false ones.
-
         """
         return compare_markets(self.tallies, level, control)
 

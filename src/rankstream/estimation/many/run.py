@@ -130,6 +130,8 @@ def estimate_many(
         levels is for all markets together where at least half of the offered prices occur in several markets, and for
         each market by itself otherwise.
 
+    Examples
+    --------
     >>> import tempfile, pandas
     >>> rows = pandas.DataFrame({
     ...     "store": ["York", "York", "Bath", "Bath"], "offered": ["tea;pie"] * 4,
@@ -139,7 +141,6 @@ def estimate_many(
     ...     markets = estimate_many(rows, by=["store"], method="nearest", n_jobs=1, out=f"{folder}/models", pool=False)
     ...     print(markets, {item: round(share, 2) for item, share in markets.predict("York", ("tea", "pie")).items()})
     Markets(2 markets by store, 0 failed) {'tea': 0.75, 'pie': 0.25}
-
     """
     columns, how = checked_columns(by), check_options(**reading)
     whole_number("seed", seed)

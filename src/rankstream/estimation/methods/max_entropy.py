@@ -15,7 +15,7 @@ from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
 FIT_PART = 0.9
-"""The part of the time that is for the fit; the rest is for its certificate."""
+"""The part of the time for the fit; the rest is for its certificate (``benchmarks/budget.py`` shows what both take)."""
 
 
 @old_keywords(max_evaluations="max_rounds")
@@ -41,7 +41,6 @@ class MaxEntropy:
         The duality gap at which the fit ends.
     max_rounds : int
         How often the exact program is run at most.
-
     """
 
     name: ClassVar[str] = "max-entropy"
@@ -53,14 +52,15 @@ class MaxEntropy:
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
-        found = self._fit(replace(task, watch=until(task.watch, FIT_PART)))
+        found = self.entropy_fit(replace(task, watch=until(task.watch, FIT_PART)))
         return replace(estimate_of(found.model, task, found.evaluations, found.converged), details=found)
 
     def model(self, task: Task) -> ChoiceModel:
         """Fit; see ``Method``."""
-        return self._fit(task).model
+        return self.entropy_fit(task).model
 
-    def _fit(self, task: Task) -> EntropyFit:
+    def entropy_fit(self, task: Task) -> EntropyFit:
+        """Return the fit, with what refits begin from."""
         task.require_still(self.name)
         if task.assortments.n_items < 2:
             raise ValueError(f"The method {self.name!r} needs at least two items: use 'nearest', or let 'auto' pick.")

@@ -83,7 +83,6 @@ class LatentClass(_FittedMethod):
         A start ends when three steps gain less than this per choice.
     max_rounds : int
         The most steps of a start.
-
     """
 
     name: ClassVar[str] = "latent-class"
@@ -131,7 +130,7 @@ class PricedLogit(_FittedMethod):
 
 @old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
-class PricedClasses(_FittedMethod):
+class PricedClasses(LatentClass):
     """Latent classes of logits, each with constants and a price coefficient of its own.
 
     The parameters are those of ``LatentClass``; ``tolerance_nats`` is what one step gains.
@@ -139,12 +138,7 @@ class PricedClasses(_FittedMethod):
 
     name: ClassVar[str] = "latent-class-price"
     function: ClassVar[Callable[..., Fitted]] = price_logit.fit_priced_class
-    tolerance: ClassVar[str] = "tolerance_nats"
     prices: ClassVar[bool] = True
-    classes: int | Literal["bic", "cv"] = "cv"
-    tried: Sequence[int] = latent_class.TRIED_CLASSES
-    starts: int = 3
-    smoothing: float = latent_class.SMOOTHING
     tolerance_nats: float = 1e-9
     max_rounds: int = 500
 

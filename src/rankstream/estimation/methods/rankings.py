@@ -19,7 +19,7 @@ from rankstream.solver.loop import make_solver
 from rankstream.solver.runs import CHUNK_ROUNDS, Estimate, Run
 
 ROUNDS_PART = 0.9
-"""The part of the time that is for rounds where the oracle is a search; the rest is for a proof."""
+"""The part of the time for rounds where the oracle is a search; the rest is for a proof. No benchmark chose it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,6 @@ class PrimalDual:
         The most rounds, and the horizon T where the learner needs one.
     certify_every : int, optional
         After how many rounds the certified gap is noted in the history.
-
     """
 
     name: ClassVar[str] = "primal-dual"
@@ -150,7 +149,6 @@ class Nearest:
         Which of the rankings that choose alike from all offers is kept.
     max_rounds : int
         How often the oracle is asked at most.
-
     """
 
     name: ClassVar[str] = "nearest"

@@ -47,6 +47,8 @@ def make(method: str | Method, tolerance: float | None = None, **settings: Any) 
 
     ``tolerance`` is the setting that stops the fit, whatever its unit is.
 
+    Examples
+    --------
     >>> make("nearest", tolerance=1e-6)
     Nearest(distance='l2', weights='observations', gap=1e-06, max_rankings=None, oracle=None, ties='random', ...)
     """
@@ -99,6 +101,8 @@ def pick(task: Task, tolerance: float | None = None, budget: float | None = None
 def explain(counts: ChoiceCounts, budget: float | None = None) -> str:
     """Which method ``"auto"`` picks for these counts, why, and the work that other methods are predicted to be.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> print(explain(ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])))
     max-entropy: it takes about 0.75 s and 0.01 GB, and may take 60 s.

@@ -13,7 +13,7 @@ from rankstream.data.observations import observed
 from rankstream.models.entropy.ensemble import n_folds
 from rankstream.models.entropy.fit import QUICK_STATES, SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
-from rankstream.models.entropy.soft_lattice import MOST_STATES
+from rankstream.models.entropy.ranking_laws import MAX_STATES
 from rankstream.models.entropy.trust import MAX_FOLDS, N_DRAWN_RANKINGS
 from rankstream.models.lifts import chains_of, closed_offers
 
@@ -26,7 +26,7 @@ SECONDS: dict[str, tuple[float, ...]] = {
 """CPU seconds of each of a method's ``terms``, fitted by benchmarks/work.py; max-entropy took 0.8 to 1.7 times that."""
 STEPS_POWER = 0.35  # steps of EM grow with the choices to this power, by the same benchmark
 MAX_ITEMS = 64  # of an exact program, from which whole rankings are drawn
-MAX_BYTES = 2**31
+MAX_BYTES = 2**31  # of its program; this and the next two are limits that nobody measured
 DEFAULT_SECONDS = 60.0  # that a fit may be predicted to take where no budget is given
 MIN_SECONDS = 10.0  # that it may whatever the budget
 MAX_OVERRUN = 4.0  # times the budget: cut short at a sixth of its time, 10 x 600 offers had 0.6 of nearest's error
@@ -69,7 +69,7 @@ def sizes_of(counts: ChoiceCounts) -> Sizes:
         bits = np.zeros(offers.n_offers, dtype=np.uint64)
         np.bitwise_or.at(bits, closed.owner, np.uint64(1) << closed.members.astype(np.uint64))
         with suppress(TooManyUnionsError):
-            sets = unions(bits, MOST_STATES if offers.order else QUICK_STATES).size
+            sets = unions(bits, MAX_STATES if offers.order else QUICK_STATES).size
     shape = offers.n_items, offers.n_offers, offers.n_coordinates
     return Sizes(*shape, float(data.observations), sets, bool(offers.order))
 

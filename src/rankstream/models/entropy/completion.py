@@ -1,17 +1,14 @@
 """What the data leave open of a ranking: whole rankings from a tilted prior, or within a class of equal vertices."""
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.models.entropy.draw_kernels import draw_chains, draw_classes
 from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import lift
-from rankstream.models.parametric.em_kernels import next_visit
 from rankstream.models.rankings import RankingModel
 
 FORBIDDING_DUAL = 1e6  # exp(-dual) is 0: rankings that choose otherwise are never drawn
@@ -27,66 +24,25 @@ class TiltedRankings:
     def __init__(self, lattice: SoftLattice, duals: Vec) -> None:
         self.lattice = lattice
         lattice.evaluate(duals)
-        self.place = {int(state): number for number, state in enumerate(lattice.states.tolist())}
 
     def draw(self, size: int, generator: np.random.Generator) -> Codes:
         """``size`` rankings, best first, one per row."""
-        kinds = generator.choice(len(self.lattice.posterior), size=size, p=self.lattice.posterior)
-        n_classes = len(self.lattice.prior.class_weights)
-        classes = [partial(self._class_weights, kind) for kind in range(n_classes)]
-        chains = [partial(self._chain_weights, number) for number in range(len(self.lattice.chain_values))]
-        rows = [self._ranking([*classes, *chains][kind], generator) for kind in kinds.tolist()]
-        orders = np.array(rows, dtype=np.int64).reshape(size, self.lattice.assortments.n_items)
-        return lift(orders, self.lattice.prior.order)
-
-    def _ranking(self, weigh: Callable[[int, list[int], list[int]], Vec], generator: np.random.Generator) -> list[int]:
-        """One ranking from the top; ``weigh`` gives what each item weighs after those before it, in a state."""
-        lattice = self.lattice
-        order: list[int] = []
-        left, state = list(range(lattice.assortments.n_items)), lattice.states.size - 1
-        while left:
-            chances = np.maximum(weigh(state, order, left)[left], 0.0)
-            item = left[int(generator.choice(len(left), p=chances / chances.sum()))]
-            left.remove(item)
-            order.append(item)
-            state = self._next(state, item)
-        return order
-
-    def _class_weights(self, kind: int, state: int, *_: list[int]) -> Vec:
-        """Of a Plackett-Luce class: attractions, tilted for the items that the state decides about."""
-        lattice = self.lattice
-        weights: Vec = np.maximum(lattice.prior.attraction[kind], 1e-300)
-        inside = lattice.items[lattice.first[state] : lattice.first[state + 1]]
-        weights[inside] = lattice.shares_at(state, kind) * weights[inside].sum()
-        return weights
-
-    def _chain_weights(self, number: int, state: int, order: list[int], left: list[int]) -> Vec:
-        """Of a Markov chain: where it goes next, tilted by what it expects from there."""
-        lattice, values = self.lattice, self.lattice.chain_values[number]
-        gains = values[state, : lattice.assortments.n_items].copy()
-        moves = slice(lattice.first[state], lattice.first[state + 1])
-        inside, following = lattice.items[moves], lattice.following[moves]
-        gains[inside] = values[following, inside] - lattice.costs[moves]
-        weights: Vec = self._next_visit(number, order) * np.exp(gains - gains[left].max())
-        return weights
-
-    def _next_visit(self, number: int, order: list[int]) -> Vec:
-        """Where the chain, now at the last item of the order, first meets one that is left."""
-        prior = self.lattice.prior
-        weights = np.array(prior.arrivals[number])
-        if order:
-            left = np.ones(weights.size, dtype=np.int64)
-            left[order] = 0
-            next_visit(prior.moves[number], order[-1], left, weights)
-        return weights
-
-    def _next(self, state: int, item: int) -> int:
-        lattice = self.lattice
-        first, last = lattice.first[state], lattice.first[state + 1]
-        found = np.searchsorted(lattice.items[first:last], item)
-        if found < last - first and lattice.items[first + found] == item:
-            return int(lattice.following[first + found])
-        return state
+        lattice, prior = self.lattice, self.lattice.prior
+        kinds = generator.choice(len(lattice.posterior), size=size, p=lattice.posterior)
+        draws = generator.random((size, len(prior.items)))
+        orders, steps = np.empty(draws.shape, dtype=np.int64), (lattice.first, lattice.items, lattice.following)
+        n_classes = len(prior.class_weights)
+        for kind in np.unique(kinds).tolist():
+            rows, some = kinds == kind, np.empty((int((kinds == kind).sum()), len(prior.items)), dtype=np.int64)
+            if kind < n_classes:
+                attraction, values = np.maximum(prior.attraction[kind], 1e-300), lattice.values[:, kind]
+                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, np.ascontiguousarray(values), some)
+            else:
+                chain = kind - n_classes
+                law, values = (prior.arrivals[chain], prior.moves[chain]), lattice.chain_values[chain]
+                draw_chains(draws[rows], *law, steps, lattice.costs, values, some)
+            orders[rows] = some
+        return lift(orders, prior.order)
 
 
 def redraw(
@@ -110,6 +66,8 @@ def redraw(
     seed : int
         Seed of the draws.
 
+    Examples
+    --------
     >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "no"), ("pie", "no")])
     >>> model = RankingModel(offers.items, [("tea", "pie", "no")], [1.0])
@@ -118,11 +76,10 @@ def redraw(
     [1.0, 0.0, 1.0, 0.0]
     >>> round(guided.predict(("tea", "pie"))["pie"], 1)
     0.8
-
     """
     whole_number("draws", draws, least=1)
     if model.items != assortments.items or model.items != guide.items:
-        raise ValueError("Model, assortments and guide have different items: give the same items in the same order.")
+        raise ValueError("Items of model, assortments and base model differ: give the same items in the same order.")
     generator = np.random.default_rng(seed)
     lattice = SoftLattice(assortments, guide)
     weights: dict[bytes, float] = {}

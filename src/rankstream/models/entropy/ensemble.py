@@ -91,9 +91,9 @@ class Stack:
         """What a prediction rests on, as what JSON can write."""
         names = [guide.guide.name for guide in self.guides]
         weights = {name: round(weight, 4) for name, weight in zip(names, self.weights.tolist(), strict=True)}
-        nats = {name: round(score, 2) for name, score in self.scores.items()}
+        scores = {name: round(score, 2) for name, score in self.scores.items()}
         misfit = {} if self.misfit is None else {"held_out_misfit": round(max(0.0, self.misfit), 6)}
-        return {"weights": weights, "held_out_nats": nats} | misfit
+        return {"weights": weights, "held_out_log_likelihood": scores} | misfit
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_st
 from rankstream.models.entropy.guides import GUIDES
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
-from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw
-from rankstream.models.entropy.soft_lattice import MOST_STATES, SoftLattice, program_of
+from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
+from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
 from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
 from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
@@ -56,7 +56,6 @@ class EntropyFit:
         The guides and their weights, for a prior that was weighed on held-out offers.
     trusts : dict
         What was predicted of held-out offers by each trust that was tried.
-
     """
 
     model: EntropyModel | RankingModel
@@ -81,10 +80,10 @@ class EntropyFit:
 
     def describe(self) -> dict[str, Any]:
         """What its predictions rest on, as what JSON can write."""
-        found: dict[str, Any] = {"trust": self.trust, "approximate": self.approximate}
+        found: dict[str, Any] = {"adjustment": self.trust, "approximate": self.approximate}
         if self.stack is not None:
             found |= self.stack.describe()
-        return found | ({"held_out_by_trust": self.trusts} if self.trusts else {})
+        return found | ({"held_out_by_adjustment": self.trusts} if self.trusts else {})
 
 
 @old_keywords(max_evaluations="max_rounds")
@@ -100,7 +99,7 @@ def fit_max_entropy(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> EntropyFit:
-    """Minimise log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum of y^2 / K over y, K the observations of an offer.
+    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 / K)`` over y; K counts an offer's choices.
 
     That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
     ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
@@ -131,13 +130,14 @@ def fit_max_entropy(
         When it says that it is enough, the point with the least gap so far is the answer; half the time is for the
         prior, a fifth for sampling.
 
+    Examples
+    --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
     >>> found = fit_max_entropy(counts)
     >>> found.converged, found.gap <= 1e-3
     (True, True)
     >>> {item: round(share, 2) for item, share in found.model.predict(("pie", "no")).items()}
     {'pie': 0.5..., 'no': 0.4...}
-
     """
     if trust not in ("auto", None):
         number_between("trust", trust, 1e-9)
@@ -148,7 +148,7 @@ def fit_max_entropy(
     offers = data.assortments
     trusts: dict[str, float] = {}
     quick = trust == "auto" and stack is not None and not offers.order
-    most_states = QUICK_STATES if quick else MOST_STATES
+    most_states = QUICK_STATES if quick else MAX_STATES
     program = None if trust is None else _program(offers, law_of, most_states)
     if trust == "auto":
         trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))

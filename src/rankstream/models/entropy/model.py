@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +13,7 @@ from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.base import finite_array
-from rankstream.models.entropy.ranking_laws import RankingLaw
+from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw
 from rankstream.models.lifts import pairs_of
 from rankstream.models.rankings import DenseModel, RankingModel
 
@@ -27,12 +28,14 @@ MAX_HERDED_ITEMS = 16  # with more, the table that herding asks in every round t
 
 @dataclass(frozen=True, eq=False)
 class EntropyModel(DenseModel):
-    """A distribution over all rankings, proportional to prior(ranking) * exp(-<duals, a(ranking)>).
+    """A distribution over all rankings, proportional to ``prior(ranking) * exp(-<duals, a(ranking)>)``.
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
     dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
     model. ``to_rankings`` makes a sparse ``RankingModel``.
 
+    Examples
+    --------
     >>> from rankstream.models.entropy.ranking_laws import plackett_luce
     >>> offers = Assortments([("tea", "pie")], ["tea", "pie", "cake"])
     >>> model = EntropyModel(plackett_luce(offers.items, [1.0, 1.0, 2.0]), offers, np.array([0.0, np.log(3.0)]))
@@ -65,23 +68,35 @@ class EntropyModel(DenseModel):
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """Return the choice probability of every coordinate, for any offers of the model's items."""
+        shares = self.exact_probabilities(assortments)
+        unknown = np.isnan(shares)
+        return np.where(unknown, self._drawn.probabilities(assortments), shares) if unknown.any() else shares
+
+    @cached_property
+    def _drawn(self) -> RankingModel:
+        """The rankings that answer for offers whose program is too large; drawing them takes seconds."""
+        return self.draw(N_SAMPLED_RANKINGS)
+
+    def exact_probabilities(self, assortments: Assortments, max_states: int = MAX_STATES) -> Vec:
+        """The same without samples: NaN for offers that would make the program larger than twice ``max_states``."""
         known = set(self.items)
         for item in {assortments.items[code] for code in assortments.members.tolist()}:
             if item not in known:
                 raise ValueError(f"The model has no item {item!r}: its items are {', '.join(map(repr, self.items))}.")
         asked, answers = [frozenset(offer) for offer in assortments.offers], self._answers
         new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in answers]
-        if new:
-            if len(answers) + len(new) > MAX_REMEMBERED_ANSWERS:  # another thread may still read those
-                object.__setattr__(self, "_answers", answers := {})
-                new = list(assortments.offers)
-            # making the program takes longer than running it, so that its answers are remembered
-            offers = list({frozenset(offer): offer for offer in new}.values())
-            shares = iter(self._probabilities(offers).tolist())
-            for offer in offers:
-                answers[frozenset(offer)] = {item: next(shares) for item in offer}
+        if len(answers) + len(new) > MAX_REMEMBERED_ANSWERS:  # another thread may still read those
+            object.__setattr__(self, "_answers", answers := {})
+            new = list(assortments.offers)
+        # making the program takes longer than running it, so that its answers are remembered
+        offers = list({frozenset(offer): offer for offer in new}.values())
+        found = self._exact(offers, max_states) if offers else []
+        unknown: dict[frozenset[Label], dict[Label, float]] = {}
+        for offer, shares in zip(offers, found, strict=True):
+            place = unknown if np.isnan(shares).any() else answers
+            place[frozenset(offer)] = dict(zip(offer, shares.tolist(), strict=True))
         pairs = zip(assortments.offers, asked, strict=True)
-        return np.array([answers[key][item] for offer, key in pairs for item in offer])
+        return np.array([(unknown.get(key) or answers[key])[item] for offer, key in pairs for item in offer])
 
     def remember(self, shares: Vec) -> None:
         """Keep the probabilities of the offers that it was fitted to, as its fit has computed them."""
@@ -89,23 +104,29 @@ class EntropyModel(DenseModel):
         for offer in self.assortments.offers:
             self._answers[frozenset(offer)] = {item: next(numbers) for item in offer}
 
-    def _probabilities(self, offers: list[tuple[Label, ...]]) -> Vec:
-        """With the offers added to the program at cost 0; in halves where all at once are too many."""
+    def _exact(self, offers: list[tuple[Label, ...]], max_states: int) -> list[Vec]:
+        """With the offers added to the program at cost 0; in halves where all at once are too many.
+
+        A single offer at most doubles the states, so that a program of ``max_states`` answers for any offer.
+        """
         from rankstream.models.entropy.soft_lattice import program_of  # compiled, and not needed to load a model
         from rankstream.oracles.tables.lattice import TooManyUnionsError
 
+        added = Assortments(offers, self.items)
         if not self.duals.any():
-            return self.prior.probabilities(Assortments(offers, self.items))
+            return np.split(self.prior.probabilities(added), added.indptr[1:-1])
         both = Assortments([*self.assortments.offers, *offers], self.items, self.assortments.order)
         duals = np.zeros(both.n_coordinates)
         duals[: self.duals.size] = self.duals
+        most = max_states if len(offers) > 1 else 2 * max_states + 1
         try:
-            return program_of(both, self.prior).evaluate(duals)[1][self.duals.size :]
+            shares = program_of(both, self.prior, most).evaluate(duals)[1][self.duals.size :]
         except TooManyUnionsError:
             if len(offers) == 1:
-                return self.draw(N_SAMPLED_RANKINGS).probabilities(Assortments(offers, self.items))
-        half = len(offers) // 2
-        return np.concatenate([self._probabilities(offers[:half]), self._probabilities(offers[half:])])
+                return [np.full(len(offers[0]), np.nan)]
+            half = len(offers) // 2
+            return self._exact(offers[:half], max_states) + self._exact(offers[half:], max_states)
+        return np.split(shares, added.indptr[1:-1])
 
     def program(self) -> "tuple[SoftLattice, Vec]":
         """The program of the offers that tilt the prior, and their duals: offers without a dual change nothing."""

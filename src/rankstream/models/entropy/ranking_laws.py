@@ -13,6 +13,7 @@ from rankstream.models.base import finite_array
 from rankstream.models.lifts import Chains, closed_offers, frozen, lift
 from rankstream.models.rankings import RankingModel
 
+MAX_STATES = 2**16  # of an exact program over unions of offers, whose tables have some hundred megabytes
 ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 
 
@@ -37,7 +38,6 @@ class RankingLaw:
         ``moves[c, i, k]`` is the probability that chain c moves from item i to item k.
     order : tuple of tuples of item codes
         Chains of items, best first, that all rankings respect: those of the law without it are lifted (``lifting``).
-
     """
 
     items: tuple[Label, ...]
@@ -128,6 +128,8 @@ def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)
 
     With an ``order``, an item is chosen by what it and those after it in its chain attract together.
 
+    Examples
+    --------
     >>> first = plackett_luce(["tea", "pie"], [[1.0, 3.0]]).sample(4000)[:, 0]
     >>> 0.72 < (first == 1).mean() < 0.78
     np.True_

@@ -29,7 +29,8 @@ def saved_fit(model: Any) -> EntropyFit | None:
     if not isinstance(model, EntropyModel) or not isinstance(noted, Mapping):
         return None
     try:
-        trust = None if noted["trust"] is None else float(noted["trust"])
+        trust = noted["adjustment"] if "adjustment" in noted else noted["trust"]  # its name in 0.3
+        trust = None if trust is None else float(trust)
         misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
         guides, weights = _split(model.prior, {name: float(weight) for name, weight in noted["weights"].items()})
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -50,7 +51,9 @@ def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[Fitte
     for name, weight in weights.items():
         guide = known[name]
         if guide is CHAIN:
-            guides.append(FittedGuide(guide, (_chain(prior),), np.ones(1)))
+            arrival, moves = prior.arrivals[0], prior.moves[0]
+            chain = MarkovChainModel(items=prior.items, arrival=arrival, transitions=moves, **UNKNOWN)
+            guides.append(FittedGuide(guide, (chain,), np.ones(1)))
             exact.append(float(prior.chain_weights.sum()))
             continue
         size = 2 * HALF if guide is TASTE else max(1, guide.classes)
@@ -65,10 +68,6 @@ def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[Fitte
     if first != prior.class_weights.size or len(prior.chain_weights) != (CHAIN.name in weights):
         raise ValueError("the saved prior does not match the saved guides")
     return tuple(guides), np.array(exact)
-
-
-def _chain(prior: RankingLaw) -> MarkovChainModel:
-    return MarkovChainModel(items=prior.items, arrival=prior.arrivals[0], transitions=prior.moves[0], **UNKNOWN)
 
 
 def _model(guide: Guide, prior: RankingLaw, block: slice) -> Any:

@@ -14,21 +14,14 @@ from rankstream.oracles.tables.program_kernels import find
 
 @compiled
 def write_transitions(
-    states: Bits,
-    sets: Bits,
-    coordinate_of: Codes,
-    first: Codes,
-    items: Codes,
-    following: Codes,
-    first_entry: Codes,
-    entries: Words,
+    states: Bits, sets: Bits, where: Codes, first: Codes, items: Codes, following: Codes, starts: Codes, entries: Words
 ) -> int:
     """Write transitions and their entries; with empty ``items`` only count, into ``first``. Returns how many entries.
 
-    ``coordinate_of[j, i]`` is the coordinate of item i in offer j, whose items are the bits of ``sets[j]``.
+    ``where[j, i]`` is the coordinate of item i in offer j, whose items are the bits of ``sets[j]``.
     """
     one = np.uint64(1)
-    n_items, writing, count, entry = coordinate_of.shape[1], items.size > 0, 0, 0
+    n_items, writing, count, entry = where.shape[1], items.size > 0, 0, 0
     inside = np.empty(sets.size, dtype=np.int64)
     for s in range(states.size):
         first[s] = count
@@ -42,12 +35,12 @@ def write_transitions(
                 continue
             after = np.uint64(0)
             if writing:
-                first_entry[count] = entry
+                starts[count] = entry
             for k in range(n_inside):
                 j = inside[k]
                 if sets[j] >> np.uint64(i) & one:
                     if writing:
-                        entries[entry] = np.uint32(coordinate_of[j, i])
+                        entries[entry] = np.uint32(where[j, i])
                     entry += 1
                 else:
                     after |= sets[j]
@@ -58,7 +51,7 @@ def write_transitions(
             count += 1
     first[states.size] = count
     if writing:
-        first_entry[count] = entry
+        starts[count] = entry
     return entry
 
 

@@ -12,13 +12,12 @@ from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Bits, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
-from rankstream.models.entropy.ranking_laws import RankingLaw
+from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw
 from rankstream.models.lifts import chains_of, closed_offers
 from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
-MOST_STATES = 2**16
 MOST_BYTES = 2**31
-SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking
+SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking (benchmarks/threads.py times sweeps)
 PARTS = 4  # of a layer for each thread, so that one that is late has less to do
 RANGES = 16  # of a program that threads share, what can be computed in any order is in this many ranges
 
@@ -32,7 +31,7 @@ class SoftLattice:
     lifted, offers are closed (see ``lifting``), and what is chosen is that of the lifted ranking.
     """
 
-    def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> None:
+    def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> None:
         if assortments.items != prior.items:
             raise ValueError("The prior and the assortments have different items: use the same items in both.")
         if chains_of(assortments) != prior.order:
@@ -209,14 +208,6 @@ class SoftLattice:
         total: Vec = chosen.sum(axis=0) if len(chosen) > 1 else chosen[0]
         return total
 
-    def shares_at(self, state: int, kind: int) -> Vec:
-        """How likely a class is to go on from a state by each of its transitions, under the duals evaluated last."""
-        moves = slice(self.first[state], self.first[state + 1])
-        after = self.values[self.following[moves], kind]
-        weights: Vec = self.class_tilts[moves] * self.attraction[self.items[moves], kind] * after
-        weights /= weights.sum()
-        return weights
-
 
 MAX_SHARED_PROGRAMS = 2
 """Programs that ``shared_programs`` keeps: that of the data, and that of what is asked of one refit after the other."""
@@ -233,7 +224,7 @@ def shared_programs() -> Iterator[None]:
         _SHARED.reset(token)
 
 
-def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MOST_STATES) -> SoftLattice:
+def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> SoftLattice:
     """Return the program of offers for a prior; within ``shared_programs``, that of the same offers is made once."""
     known = _SHARED.get()
     if known is None:

@@ -138,7 +138,6 @@ def choose_trust(
         Seed of these rankings.
     watch : Watch
         When it says that it is enough, the steps so far decide.
-
     """
     if not stack.folds or (program is not None and program.states.size > MAX_STATES):
         return USUAL_TRUST, {}

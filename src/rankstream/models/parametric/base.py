@@ -35,7 +35,6 @@ class Fitted(DenseModel):
         How many free numbers the model has.
     no_choice_code : int or None
         The number of the item that is in every offer, where there is one.
-
     """
 
     items: tuple[Label, ...]

@@ -1,4 +1,8 @@
-"""The compiled climb of a mixture of logits: EM steps made fast by squared extrapolation, as ``climb`` makes them."""
+"""The compiled EM of a mixture of logits: its step, made fast by squared extrapolation as ``climb`` makes it.
+
+Where attractions fall along chains, a step also asks which level it is that was chosen: offers are closed then
+(``lifts``), and ``of`` says which tally each of their members stands for. It is empty elsewhere.
+"""
 
 import numpy as np
 
@@ -20,13 +24,64 @@ def normalise(mixture: Vec, attraction: Vec) -> None:
 
 
 @compiled
-def step(
-    indptr: Codes, members: Codes, tallies: Vec, smoothing: float, mixture: Vec, attraction: Vec, top: Vec, bottom: Vec
+def split_choices(
+    indptr: Codes, members: Codes, of: Codes, tallies: Vec, mixture: Vec, attraction: Vec, out: Vec
 ) -> float:
-    """One step of EM in place; returns the smoothed likelihood before it. ``top`` and ``bottom`` are space."""
+    """Deal every tally out to the members of its closed offer that stand for it; the log-likelihood of the tallies.
+
+    ``of[k]`` is the tally that the k-th member of the closed offers stands for; those of a tally follow each other.
+    Each gets a part in proportion to its probability in the mixture (items by classes).
+    """
+    classes = mixture.size
+    sums = np.empty(classes)
+    value = 0.0
+    for offer in range(indptr.size - 1):
+        sums[:] = 0.0
+        for k in range(indptr[offer], indptr[offer + 1]):
+            for c in range(classes):
+                sums[c] += attraction[members[k], c]
+        for c in range(classes):
+            sums[c] = mixture[c] / sums[c]
+        begin = indptr[offer]
+        while begin < indptr[offer + 1]:
+            end, total = begin, 0.0
+            while end < indptr[offer + 1] and of[end] == of[begin]:
+                out[end] = 0.0
+                for c in range(classes):
+                    out[end] += sums[c] * attraction[members[end], c]
+                total += out[end]
+                end += 1
+            tally = tallies[of[begin]]
+            if tally > 0.0:
+                value += tally * np.log(total)
+            for k in range(begin, end):
+                out[k] *= tally / total
+            begin = end
+    return value
+
+
+@compiled
+def step(
+    indptr: Codes,
+    members: Codes,
+    of: Codes,
+    tallies: Vec,
+    smoothing: float,
+    mixture: Vec,
+    attraction: Vec,
+    split: Vec,
+    top: Vec,
+    bottom: Vec,
+) -> float:
+    """One step of EM in place; returns the smoothed likelihood before it. ``top`` and ``bottom`` are space.
+
+    ``split`` are the choices of the members: the tallies, or where ``of`` is not empty, what they are split into.
+    """
     top[:] = 0.0
     bottom[:] = 0.0
-    value = mixture_step(indptr, members, tallies, mixture, attraction, top, bottom)
+    value = split_choices(indptr, members, of, tallies, mixture, attraction, split) if of.size else 0.0
+    likelihood = mixture_step(indptr, members, split, mixture, attraction, top, bottom)
+    value = value if of.size else likelihood
     n_items, n_classes = attraction.shape
     for k in range(n_classes):
         value += smoothing * np.log(mixture[k])
@@ -44,6 +99,7 @@ def step(
 def climb_mixture(
     indptr: Codes,
     members: Codes,
+    of: Codes,
     tallies: Vec,
     smoothing: float,
     tolerance: float,
@@ -58,15 +114,17 @@ def climb_mixture(
     whether the climb has converged.
     """
     n_items, n_classes = attraction.shape
-    top, bottom = np.empty_like(attraction), np.empty_like(attraction)
+    split, top, bottom = np.empty(members.size), np.empty_like(attraction), np.empty_like(attraction)
+    if not of.size:
+        split[:] = tallies
     first_mix, first = np.empty_like(mixture), np.empty_like(attraction)
     second_mix, second = np.empty_like(mixture), np.empty_like(attraction)
     used = 0
     while used + 2 <= heights.size:
         first_mix[:], first[:] = mixture, attraction
-        height = step(indptr, members, tallies, smoothing, first_mix, first, top, bottom)
+        height = step(indptr, members, of, tallies, smoothing, first_mix, first, split, top, bottom)
         second_mix[:], second[:] = first_mix, first
-        next_height = step(indptr, members, tallies, smoothing, second_mix, second, top, bottom)
+        next_height = step(indptr, members, of, tallies, smoothing, second_mix, second, split, top, bottom)
         heights[used], heights[used + 1] = height, next_height
         used += 2
         # the length of the extrapolation: how far steps that shrink evenly would go on (Varadhan and Roland 2008)
@@ -88,7 +146,7 @@ def climb_mixture(
                 far = attraction[i, k] + 2.0 * length * (first[i, k] - attraction[i, k]) + length**2 * curve
                 attraction[i, k] = max(far, 0.1 * second[i, k])
         normalise(mixture, attraction)
-        far_height = step(indptr, members, tallies, smoothing, mixture, attraction, top, bottom)
+        far_height = step(indptr, members, of, tallies, smoothing, mixture, attraction, split, top, bottom)
         better = far_height >= next_height
         if length == longest:
             longest = 4.0 * longest if better else max(1.0, longest / 4.0)

@@ -12,7 +12,7 @@ from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import impossible_choices, observed
 from rankstream.models.lifts import Chains, chains_of, closed_offers, lift, steps_down
-from rankstream.models.parametric.base import check_start, climb, fit_facts
+from rankstream.models.parametric.base import check_start, fit_facts
 from rankstream.models.parametric.latent_class import SMOOTHING, MixtureModel, MixtureProblem, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl, plackett_luce_orders
 
@@ -33,7 +33,6 @@ class FallingClassModel(MixtureModel):
         ``attraction[k, i]`` is what item i is worth to class k beyond the next one of its chain.
     order : tuple of tuples of item codes
         The chains, best first.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-falling-class-model"
@@ -100,7 +99,7 @@ def fit_falling_class(
     else:
         begin = problem.point(start.mixture, start.attraction)
     limits = (tolerance * data.observations, max_rounds, watch, "latent classes")
-    end = climb(problem.step, problem.normalise, begin, *limits)
+    end = problem.climb(begin, *limits)
     mixture, table = problem.parts(end.point)
     attraction = np.ascontiguousarray(table.T)
     shares = falling_shares(mixture, attraction, offers.indptr, offers.members, order)
@@ -117,8 +116,7 @@ class _Falling(MixtureProblem):
         offers = data.assortments
         self.order = chains_of(offers)
         closed = closed_offers(offers.indptr, offers.members, self.order)
-        self.closed = closed.indptr, closed.members, closed.of, self.data[2], smoothing
-        self.work = np.empty(len(closed.members)), np.empty(self.shape), np.empty(self.shape)
+        self.data = closed.indptr, closed.members, closed.of, self.data[-1]
 
     def begin(self, data: ChoiceCounts, generator: np.random.Generator) -> Vec:
         """The logit's attractions made to fall, spread at random."""
@@ -126,11 +124,3 @@ class _Falling(MixtureProblem):
         for chain in self.order:
             logit[list(chain)] = np.maximum.accumulate(logit[list(chain[::-1])])[::-1]
         return self.random_point(np.maximum(steps_down(logit, self.order), MIN_LEVEL_SHARE * logit), generator)
-
-    def step(self, point: Vec) -> tuple[Vec, float]:
-        """One step of EM, and the smoothed likelihood before it."""
-        from rankstream.models.parametric.falling_demand_kernels import falling_step  # compiled, for fits alone
-
-        after = point.copy()
-        value = falling_step(*self.closed, *self.parts(after), *self.work)
-        return after, value

@@ -12,6 +12,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed, restrict
+from rankstream.models.lifts import frozen
 from rankstream.models.parametric.base import Climb, Fitted, check_start, data_log_likelihood, fit_facts
 from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luce_orders
 
@@ -51,7 +52,6 @@ class LatentClassModel(MixtureModel):
         ``attraction[k, i]`` is what item i is worth to class k.
     heights : tuple of floats
         The objective at the points that the best start went through; it never falls.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-latent-class-model"
@@ -90,6 +90,8 @@ def fit_latent_class(
     every few steps whether that is enough; the fit then ends with what it has. ``start`` is a mixture fitted to nearly
     the same counts: the only start then, whose number of classes is kept.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
     >>> counts = ChoiceCounts(offers, [50, 50, 50, 50, 50, 50, 50, 0, 50])
@@ -211,7 +213,7 @@ class MixtureProblem:
 
     def __init__(self, data: ChoiceCounts, classes: int, smoothing: float) -> None:
         offers = data.assortments
-        self.data = offers.indptr, offers.members, np.ascontiguousarray(data.tallies)
+        self.data = offers.indptr, offers.members, frozen([]), np.ascontiguousarray(data.tallies)
         self.shape = offers.n_items, classes
         self.smoothing = smoothing
 

@@ -25,7 +25,6 @@ class LogitModel(Fitted):
     ----------
     attraction : array
         ``attraction[i]`` belongs to ``items[i]``; they sum to 1.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-logit-model"
@@ -50,6 +49,8 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
     was never offered is taken for an average one. Half a choice costs nothing where data are many and predicts better
     where they are few; with 1e-6 it is maximum likelihood. Nothing is random: ``seed`` is there as in the other fits.
 
+    Examples
+    --------
     >>> from rankstream import Assortments
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("pie", "cake")]), [600, 200, 100, 100])
     >>> fit_mnl(counts).predict(("tea", "cake"))

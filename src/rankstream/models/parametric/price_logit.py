@@ -128,7 +128,6 @@ class PricedModel(MixtureModel):
         The price of every label; 0 for those without one.
     owner : array
         The number of every label's item.
-
     """
 
     FORMAT: ClassVar[str] = "rankstream-priced-logit-model"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream._core.compilation import compiled, released
-from rankstream._core.types import Codes, Vec, Words
-from rankstream.oracles.bounds.corral_kernels import SHARED_SLOT, append, linear_term, mixture, settle
+from rankstream._core.types import Codes, Vec
+from rankstream.oracles.bounds.corral_kernels import SHARED_SLOT, Corral, append, linear_term, settle
 
 
 @compiled
@@ -56,21 +56,6 @@ class Tables(NamedTuple):
     first: Vec
     none: Vec
     to_go: Vec
-
-
-class Corral(NamedTuple):
-    """The corners that make up a projection, as ``corral_kernels`` keeps them.
-
-    ``known`` is how many there are; ``chosen`` has a column for every event and one that all share.
-    """
-
-    known: Codes
-    slots: Codes
-    chosen: Words
-    weights: Vec
-    factor: Vec
-    sides: Vec
-    squares: Vec
 
 
 @compiled
@@ -232,28 +217,15 @@ def add_corners(events: Events, gains: Vec, tables: Tables, aim: Vec, above: flo
 @compiled
 def add_corner(corral: Corral, happens: Codes, aim: Vec) -> bool:
     """Take in one more corner without weight; False if it depends on the others, or if there is no room for it."""
-    count, slots, chosen = corral.known[0], corral.slots, corral.chosen
-    if count == corral.weights.size:
+    if corral.known[0] == corral.weights.size:
         return False
-    row = chosen[slots[count]]
+    slot = corral.slots[corral.known[0]]
+    row = corral.chosen[slot]
     for k in range(happens.size):
         # an event that does not happen is not one that another corner has chosen, too
-        row[k] = k if happens[k] else SHARED_SLOT + 1 + slots[count]
+        row[k] = k if happens[k] else SHARED_SLOT + 1 + slot
     row[happens.size] = SHARED_SLOT
-    linear = linear_term(row, aim, corral.squares)
-    if not append(count, slots, chosen, linear, corral.squares, corral.factor, corral.sides):
-        return False
-    corral.weights[count] = 0.0 if count else 1.0
-    corral.known[0] = count + 1
-    return True
-
-
-@compiled
-def balance_corners(corral: Corral, point: Vec) -> None:
-    """Give the corners the weights of the point nearest to what they aim at; those that it does not need are gone."""
-    count, slots, weights = corral.known[0], corral.slots, corral.weights
-    corral.known[0] = settle(count, slots, weights, corral.factor, corral.sides)
-    mixture(corral.known[0], slots, corral.chosen, weights, point)
+    return append(corral, linear_term(row, aim, corral.squares))
 
 
 @released
@@ -279,7 +251,7 @@ def separate(
     add_corners(events, slope, tables, aim, 0.5 * most, corral)
     deepest = 0.0
     for _ in range(calls):
-        balance_corners(corral, point)
+        settle(corral, point)
         apart, length, inner = 0.0, 0.0, 0.0
         for k in range(aim.size):
             # where the mixture does more than it must there is nothing to gain

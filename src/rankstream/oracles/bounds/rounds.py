@@ -12,9 +12,10 @@ from rankstream._core.threads import crew
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import dykstra_kernels, group_kernels, part_kernels
+from rankstream.oracles.bounds.corral_kernels import empty_corral
 from rankstream.oracles.bounds.cost_splits import Relaxation
 from rankstream.oracles.bounds.groups import Groups
-from rankstream.oracles.bounds.part_kernels import Corral, Events, Tables
+from rankstream.oracles.bounds.part_kernels import Events, Tables
 from rankstream.oracles.bounds.pool import Cut
 
 # tuned on other seeds than those of benchmarks/proofs.py
@@ -65,19 +66,6 @@ class GroupCuts:
             if depth > shallow:
                 found.append(Cut(groups.where[seats], normal, proven, depth))
         return found
-
-
-def empty_corral(squares: Vec, most: int) -> Corral:
-    """Room for that many corners over events of these squared weights."""
-    return Corral(
-        known=np.zeros(1, dtype=np.int64),
-        slots=np.arange(most),
-        chosen=np.zeros((most, squares.size + 1), dtype=np.uint32),
-        weights=np.zeros(most),
-        factor=np.zeros((most, most)),
-        sides=np.zeros((2, most)),
-        squares=np.append(squares, 1.0),
-    )
 
 
 def empty_tables(items: int) -> Tables:
@@ -151,7 +139,8 @@ class ItemParts:
         if not events.where.size or not events.n_items:
             return None
         aim = point[events.where]
-        corral = empty_corral(self._squares[self.assortments.owner[events.where]], MAX_CORNERS)
+        squares = self._squares[self.assortments.owner[events.where]]
+        corral = empty_corral(np.append(squares, 1.0), MAX_CORNERS)  # with the slot that all corners share
         gains, near, n_items = np.zeros(aim.size), np.zeros(aim.size), events.n_items
         tables = Tables(
             tables.first[:n_items, : 2**n_items // 2], tables.none[: 2**n_items], tables.to_go[: 2**n_items]
@@ -207,7 +196,8 @@ class PartRounds:
         if not self._left:
             self._next_pass(mass, bound)
             if not self.finished and self._may_group(until):
-                return self._groups_cuts(point, MIN_DEPTH)
+                self._groups = self._groups or GroupCuts(self.assortments)
+                return self._groups.violated(point, MIN_DEPTH)
         if self.finished:
             return []
         if perf_counter() + self._takes > until:
@@ -239,12 +229,6 @@ class PartRounds:
             return True
         few = self.assortments.n_offers <= MAX_GROUPED_OFFERS
         return few and until - perf_counter() > GROUPING_SECONDS * self.assortments.n_coordinates
-
-    def _groups_cuts(self, point: Vec, shallow: float) -> list[Cut]:
-        """The cuts of groups of offers: at the beginning of every pass."""
-        if self._groups is None:
-            self._groups = GroupCuts(self.assortments)
-        return self._groups.violated(point, shallow)
 
     def _next_pass(self, mass: Vec, bound: float) -> None:
         """All offers as centres again, and larger parts if the last pass has added next to nothing."""

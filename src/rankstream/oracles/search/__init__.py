@@ -1,1 +1,1 @@
-"""Oracles beyond tables: local search, reinsertion and branch and bound, with their compiled loops."""
+"""Oracles beyond tables: local search, with its compiled loops."""

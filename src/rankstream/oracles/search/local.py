@@ -15,7 +15,6 @@ from rankstream.oracles.bounds.cost_splits import SplittingBound
 from rankstream.oracles.protocol import TIE_RULES, Answer, Oracle, TieRule, Ties, finite_costs, meet
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search import local_kernels as search_kernels
-from rankstream.oracles.search import reinsert_kernels
 from rankstream.oracles.search.local_kernels import Offers
 from rankstream.oracles.tie_kernels import hashed
 
@@ -25,16 +24,12 @@ SEARCH_ROUNDS, HURRIED_ROUNDS = 250, 10  # of a call, and of one during the roun
 LARGE_COORDINATES = 50_000  # coordinates from which on a search has fewer rounds
 MAX_POOL_RANKINGS = 256  # earlier answers to begin from: each is priced in every call
 SHORT_SEARCHES, SHORT_ROUNDS, SHORT_NOISE = 16, 10, 0.3  # short ones begin near the best, with less noise
-SHORT_SEARCHES_IF_LARGE = 8  # short searches at once on a large problem, where they only insert
+SHORT_SEARCHES_IF_LARGE = 8  # short searches at once on a large problem
 MIN_PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
-REMOVALS, REMOVED_ITEMS = 10, 6  # what short searches begin with: how often items are taken out at once, and how many
 
 
 class SearchOracle(TieRule):
     """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
-
-    Around given rankings (``around``), it also takes several items out at once and puts them back optimally. That does
-    not help a search from nowhere, which is why ``cheapest`` only inserts.
 
     An answer whose bound (see ``SplittingBound``) meets its value is exact. Costs asked twice in a row get the same
     answer. Where there is an order, only rankings that respect it are searched; the bound ignores the order, and holds
@@ -60,11 +55,12 @@ class SearchOracle(TieRule):
     states : int
         The most states of a group.
 
+    Examples
+    --------
     >>> oracle = SearchOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.value, answer.exact
     (-2.0, True)
-
     """
 
     def __init__(
@@ -123,14 +119,12 @@ class SearchOracle(TieRule):
         """What short searches find that begin at some of these rankings, the cheapest and others; cheapest first.
 
         Column generation needs many rankings that cost about the least, not one that costs the least, and those in use
-        all cost about that. So each search takes neighbours out of one of them and puts them back where they cost least
-        together, then goes on by inserting single items, and ends once it has found what costs less than all of them:
-        easily at first, when weighing anew pays most. ``turn`` draws which are begun at, and the searches.
+        all cost about that. So each search begins at one of them, and ends once it has found what costs less than all
+        of them: easily at first, when weighing anew pays most. ``turn`` draws which are begun at, and the searches.
         """
         random = np.random.default_rng([self.seed, turn])
         rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
-        large = shape.n_coordinates > LARGE_COORDINATES
-        searches, moves = (SHORT_SEARCHES_IF_LARGE, 0) if large else (SHORT_SEARCHES, REMOVALS)
+        searches = SHORT_SEARCHES_IF_LARGE if shape.n_coordinates > LARGE_COORDINATES else SHORT_SEARCHES
         values = search_kernels.pool_costs(costs, offers, np.argsort(rankings, axis=1))
         starts = random.choice(len(rankings), searches, replace=len(rankings) < searches)
         starts[0] = values.argmin()
@@ -138,7 +132,6 @@ class SearchOracle(TieRule):
         enough = float(values.min()) - MIN_PROGRESS * float(np.abs(costs).sum())
         for best in found:
             draw = np.uint64(random.integers(2**62))
-            reinsert_kernels.reinsert_neighbours(costs, offers, best, REMOVED_ITEMS, draw, moves)
             start = costs, offers, self._universal, best, best.copy(), np.inf, 0
             search_kernels.search(*start, rule, draw, fewer(SHORT_ROUNDS, shape), SHORT_NOISE, enough)
         found = np.unique(found, axis=0)
@@ -233,7 +226,6 @@ class QuickOracle(TieRule):
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.value, answer.bound
     (-2.0, -2.0)
-
     """
 
     def __init__(

@@ -65,34 +65,21 @@ def add_to_row(cost: float, shapes: Vec, shape: int, old: int, new: int, tables:
 
 @inner
 def open_block(
-    begin: int,
-    end: int,
-    level: int,
-    word: np.uint64,
-    spare: np.uint64,
-    field: Bits,
-    needs: Bits,
-    shape: Codes,
-    ptr: Codes,
-    entry: Codes,
-    chain: Codes,
-    shapes: Vec,
-    costs: Vec,
-    tables: Vec,
-    rows: Codes,
+    begin: int, end: int, level: int, word: np.uint64, chains: Chains, costs: Vec, tables: Vec, rows: Codes
 ) -> None:
     """Bring the rows of a level up to date for its next digit: add the offers that come in, if they are untouched.
 
     The row of a high chain is that of its present digit, so an offer that needs less of the chain is left out of it.
     The field of a low chain is 0: its row has all digits, and the mask says which count.
     """
+    spare, field = chains.spare, chains.field
     for j in range(begin, end):
-        if ((word | spare) - needs[j]) & spare == spare:
-            for e in range(ptr[j], ptr[j + 1]):
-                c = chain[e]
-                if not (word ^ needs[j]) & field[c]:
+        if ((word | spare) - chains.needs[j]) & spare == spare:
+            for e in range(chains.ptr[j], chains.ptr[j + 1]):
+                c, cost = chains.chain[e], costs[chains.entry[e]]
+                if not (word ^ chains.needs[j]) & field[c]:
                     # copied when first written: until then the row is that of a level above
-                    add_to_row(costs[entry[e]], shapes, shape[e], rows[level, c], level * field.size + c, tables)
+                    add_to_row(cost, chains.shapes, chains.shape[e], rows[level, c], level * field.size + c, tables)
                     rows[level, c] = level * field.size + c
 
 
@@ -157,7 +144,6 @@ def fill_chains(costs: Vec, stop: float, chains: Chains, tables: Vec, rows: Code
     """
     n_low, n_chains, radix, stride = chains.n_low, chains.radix.size, chains.radix, chains.stride
     field, starts = chains.field, chains.first
-    offers = chains.needs, chains.shape, chains.ptr, chains.entry, chains.chain, chains.shapes
     digits, word = np.zeros(n_chains, dtype=np.int64), np.uint64(0)
     level, digit = rows.shape[0] - 1, 0
     for c in range(n_chains):
@@ -183,6 +169,6 @@ def fill_chains(costs: Vec, stop: float, chains: Chains, tables: Vec, rows: Code
             # nothing is left to pay where nothing is left, with or without no-choice
             best[0] = 0.0
         begin, end = starts[level, digit], starts[level, digit + 1]
-        open_block(begin, end, level, word, chains.spare, field, *offers, costs, tables, rows)
+        open_block(begin, end, level, word, chains, costs, tables, rows)
         meet_high_chains(first, digits, n_low, level, stride, tables, rows, best, to_go)
         resolve_low_chains(first, n_low, level, radix, stride, tables, rows, best, to_go)

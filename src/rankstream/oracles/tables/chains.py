@@ -26,6 +26,8 @@ class ChainOracle(TableOracle):
     of one; levels that can win no offer are left out. ``ties`` and ``seed`` decide among ties (see ``TieRule``);
     ways to go on tie as in ``DenseOracle``. ``memory`` is the most bytes to take, 8 for each state.
 
+    Examples
+    --------
     >>> order = [("tea @ 3.00", "tea @ 4.00")]
     >>> offers = Assortments([("tea @ 3.00", "cake", "nothing"), ("tea @ 4.00", "cake", "nothing")], order=order)
     >>> answer = ChainOracle(offers).cheapest([1.0, 0.0, 0.0, -2.0, 0.5, 0.0])  # tea, but only where it is dear

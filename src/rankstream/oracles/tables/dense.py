@@ -48,11 +48,12 @@ class DenseOracle(TableOracle):
         A table of single precision takes half of the memory and less time. Values of its rankings are still computed in
         double precision; the bound is the table's least value less all that rounding may have added (``margin``).
 
+    Examples
+    --------
     >>> oracle = DenseOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.ranking[:2], answer.value, answer.exact
     (array([3, 0]), -2.0, True)
-
     """
 
     def __init__(

@@ -63,6 +63,8 @@ class LaminarOracle(TieRule):
     add up from the smallest offers to the largest (a structure of Jagabathula and Rusmevichientong, Section 4.3). Works
     with and without a no-choice item, for any number of items.
 
+    Examples
+    --------
     >>> oracle = LaminarOracle(Assortments([("tea", "pie", "cake"), ("tea", "pie"), ("soup", "salad")]))
     >>> answer = oracle.cheapest([0.0, 1.0, 0.0, 2.0, 0.0, 1.0, 0.0])
     >>> answer.value, answer.exact

@@ -32,6 +32,8 @@ class LatticeOracle(TableOracle):
     solved separately. Ties: see ``TieRule``. Where there is an order, of chains or not, offers count with all that
     must come after one of their items, and an item can be ranked when none that must come before it is left.
 
+    Examples
+    --------
     >>> oracle = LatticeOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
     >>> answer.ranking[:2], answer.value, answer.exact

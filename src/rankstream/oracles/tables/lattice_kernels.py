@@ -9,7 +9,7 @@ import numpy as np
 from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec, Words
 from rankstream.oracles.tables.program_kernels import MORE_ENTRIES
-from rankstream.oracles.tie_kernels import LAST, keep_within
+from rankstream.oracles.tie_kernels import LAST, TieBreak, keep_within
 
 
 @inner
@@ -163,7 +163,8 @@ def cheapest_on_lattice(
         here[c] = tops[c]
     ways = here, first, items, following, costs_of, to_go
     walk_lattice(*ways, universal, ties == LAST, before, forced, ranking, space)
-    return keep_within(costs, indptr, members, universal, ties, seed, forced.size == 0, before, ranking, space)
+    rule = TieBreak(universal, ties, seed, before)
+    return keep_within(costs, indptr, members, rule, forced.size == 0, ranking, space)
 
 
 @compiled

@@ -2,7 +2,7 @@
 // Draws every figure of a page or a report from the numbers in its data-values, with Observable Plot.
 // Without this file the tables below the figures say the same.
 
-/** @typedef {{name: string, share: number, low?: number, high?: number}} Bar */
+/** @typedef {{name: string, share: number, low?: number, high?: number, muted?: boolean}} Bar The outside option is muted. */
 /** @typedef {[number, number, number] | null} Share A share and the ends of its interval. */
 /** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], items: {item: string, shares: Share[]}[]}} Trend */
 /** @typedef {{item: string, share: number, gains: Record<string, number> | null}} Moves */
@@ -59,10 +59,10 @@ function bars(values, width) {
   const ends = values.filter((one) => one.low !== undefined);
   return plot({
     width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + 26 * values.length,
-    x: { domain: [0, 116 * most], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
-    y: nameAxis(names, left),
+    x: { domain: [0, 100 * most * (1 + 60 / Math.max(120, width - left - 68))], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
+    y: nameAxis(names, left), color: { type: "identity" },
     marks: [
-      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: PLAIN, insetTop: 3, insetBottom: 3, rx: 2 }),
+      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3, insetBottom: 3, rx: 2 }),
       Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
       Plot.text(values, {
         x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, textAnchor: "start", fill: "var(--ink)",
@@ -147,13 +147,14 @@ function dots(values, width) {
 function matrix(values, width) {
   const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item), left = leftMargin(gone, width);
   const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part) })));
-  const room = (width - left) / names.length, top = Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
+  const most = Math.max(0.05, ...cells.map((one) => one.part));
+  const room = (width - left) / names.length, isTight = room < 22, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
-    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: -40, tickSize: 0, tickFormat: (/** @type {string} */ name) => brief(name, 16) },
-    y: nameAxis(gone, left),
+    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : brief(name, 16)) },
+    y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => brief(`${names.indexOf(name) + 1} ${name}`, Math.floor((left - 14) / LETTER)) } : {}) },
     marks: [
-      Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.6 * one.part, scale: null }, inset: 1, rx: 2 }),
+      Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
       ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: "var(--ink)" })] : []),
       Plot.tip(cells, Plot.pointer({ x: "to", y: "gone", fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `Without ${one.gone}, ${percent(one.part)} of its buyers take ${one.to}` })),
     ],

@@ -22,9 +22,11 @@ KINDS = ("application/json", "application/x-ndjson")
 
 FORM = "application/x-www-form-urlencoded"
 """What our own pages send; they check themselves which site a form comes from."""
+FILE = "application/octet-stream"
+"""A file that is uploaded on the page; as with ``KINDS``, another site would have to ask first."""
 
 RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read",
-          "preferences": "manage"}  # fmt: skip
+          "preferences": "manage", "upload": "manage", "reading": "manage", "import": "manage"}  # fmt: skip
 """What a token must allow for a request with a body, by the last word of its path."""
 LARGE_BODY = 65_536  # bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time
 MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0
@@ -95,13 +97,17 @@ class Guard:
         if scope["method"] not in ("POST", "PUT"):
             return receive
         kind = headers.get("content-type", [""])[-1].partition(";")[0].strip().lower()
-        if kind not in KINDS and (kind != FORM or scope["path"].startswith(("/v1/", "/page/"))):
+        is_form = kind == FORM and not scope["path"].startswith(("/v1/", "/page/"))
+        is_file = kind == FILE and scope["path"].startswith("/page/") and scope["path"].endswith("/upload")
+        if kind not in KINDS and not is_form and not is_file:
             raise RefusedError(415, f"Unsupported body: send Content-Type {' or '.join(KINDS)}.")
         limit = self._size_limit(scope["path"], headers)
         if limit is None:
             return _replayed(b"", receive)
         size = headers.get("content-length", ["0"])[-1]
         self.service.limits.check(limit, int(size) if size.isdecimal() else 0)
+        if limit == "upload":
+            return receive  # its route writes it to disk as it arrives
         try:
             async with asyncio.timeout(MAX_BODY_SECONDS):
                 await self._read(receive, body, limit)
@@ -109,8 +115,11 @@ class Guard:
             raise RefusedError(408, "The body did not arrive in time: send it again, in smaller parts.") from None
         content = b"".join(body.parts)
         body.parts.clear()
-        if limit == "question":
-            check_values(content)
+        if limit == "question":  # before it is parsed; commas and brackets in names count, too
+            is_long = content.count(b",") > MAX_COMMAS or content.count(b"[") + content.count(b"{") > MAX_BRACKETS
+            words = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
+            if is_long:
+                raise RefusedError(413, words)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
     def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
@@ -123,7 +132,7 @@ class Guard:
             case ["page", market, word] if word in RIGHTS:
                 check_origin(headers.get("origin", [""])[-1], headers.get("host", [""])[-1])
                 tokens.check(token_of(headers.get("cookie", [""])[-1], headers["host"][-1]), RIGHTS[word], market)
-                return "question"
+                return "upload" if word == "upload" else "question"
             case ["login"] | ["logout"]:
                 return "login"
         return None
@@ -196,14 +205,6 @@ def token_of(cookies: str, host: str) -> str | None:
     """The token in a Cookie header, as a program would send it."""
     token = cookie_parser(cookies).get(cookie_name(host))
     return None if token is None else f"Bearer {token}"
-
-
-def check_values(body: bytes) -> None:
-    """Refuse a question of too many values before it is parsed; commas and brackets in names count, too."""
-    if body.count(b",") > MAX_COMMAS or body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
-        raise RefusedError(
-            413, f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
-        )
 
 
 def _replayed(body: bytes, receive: Receive, turn: asyncio.Lock | None = None) -> Receive:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from rankstream.service.http import schemas
 from rankstream.service.http.events import EventStream
-from rankstream.service.http.write_routes import Market, problems, sender
+from rankstream.service.http.write_routes import ASK_CODES, READ_CODES, SEND_CODES, Market, problems, sender
 from rankstream.service.hub import Service, in_order
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
@@ -59,13 +59,18 @@ def answering_routes(
     async def asked(worker: Worker, row: MarketRow, published: PublishedModel, kind: str, **more: Any) -> Any:
         return await service.ask(worker, {"kind": kind, "market": row.id, "digest": published.digest, **more})
 
+    async def decided(request: Request, market: str, kind: str, body: schemas.Feasible) -> dict[str, Any]:
+        row, published = found(request, market)
+        decision = await asked(service.slow, row, published, kind, constraints=body.model_dump())
+        return {**headed(row, published), "decision": decision}
+
     @router.get("", response_model=schemas.MarketList, responses=problems(), summary="All markets")
     async def get_markets(request: Request) -> dict[str, Any]:
         """The markets that the token may read, and how far they are."""
         holder = service.tokens.holder(sender(request))
         return {"markets": [one for one in service.markets() if holder.allows("read", one.market)]}
 
-    @router.get("/{market}/model", responses={**problems(404, 409), **FILE, **TAGGED}, summary="The model file")
+    @router.get("/{market}/model", responses={**READ_CODES, **FILE, **TAGGED}, summary="The model file")
     async def get_model(request: Request, market: Market) -> Response:
         """The published model as a file that ``rankstream predict`` and ``rs.load_model`` read."""
         row, published = found(request, market)
@@ -84,8 +89,8 @@ def answering_routes(
         return Response(text, media_type="application/json", headers=headers)
 
     @router.post(
-        "/{market}/predict", response_model=schemas.Predictions, responses=problems(404, 409, 413, 415, 429),
-        summary="Predict shares", response_model_exclude_unset=True,
+        "/{market}/predict", response_model=schemas.Predictions, responses=SEND_CODES, summary="Predict shares",
+        response_model_exclude_unset=True,
     )  # fmt: skip
     async def predict(request: Request, market: Market, body: schemas.PredictBody) -> dict[str, Any]:
         """The share of customers who choose each item of an offer, seen before or not; with ``interval``, how sure.
@@ -108,30 +113,19 @@ def answering_routes(
                     one["worth_interval"], one["gain"] = (ends["worth"][place][name][1:] for name in ("worth", "gain"))
         return {**answer, "predictions": predictions}
 
-    @router.post(
-        "/{market}/decide", response_model=schemas.Decided, responses=problems(404, 409, 413, 415, 429),
-        summary="The best offer",
-    )  # fmt: skip
+    @router.post("/{market}/decide", response_model=schemas.Decided, responses=SEND_CODES, summary="The best offer")
     async def decide(request: Request, market: Market, body: schemas.DecideBody) -> dict[str, Any]:
         """The offer that earns most under constraints, and what is proven of that."""
-        row, published = found(request, market)
-        decision = await asked(service.slow, row, published, "decide", constraints=body.model_dump())
-        return {**headed(row, published), "decision": decision}
+        return await decided(request, market, "decide", body)
 
-    @router.post(
-        "/{market}/next-offer", response_model=schemas.Decided, responses=problems(404, 409, 413, 415, 429),
-        summary="The next offer",
-    )  # fmt: skip
+    @router.post("/{market}/next-offer", response_model=schemas.Decided, responses=SEND_CODES, summary="The next offer")
     async def next_offer(request: Request, market: Market, body: schemas.NextBody) -> dict[str, Any]:
         """The offer to show to the next customers, to learn and to earn; ask with another seed each time."""
-        row, published = found(request, market)
-        decision = await asked(service.slow, row, published, "next_offer", constraints=body.model_dump())
-        return {**headed(row, published), "decision": decision}
+        return await decided(request, market, "next_offer", body)
 
     @router.get(
-        "/{market}/segments", response_model=schemas.SegmentsAnswer, responses=problems(404, 409, 429),
-        summary="Customer types",
-    )  # fmt: skip
+        "/{market}/segments", response_model=schemas.SegmentsAnswer, responses=ASK_CODES, summary="Customer types"
+    )
     async def segments(
         request: Request, market: Market, top: Annotated[int, Query(ge=1, le=1000)] = 10
     ) -> dict[str, Any]:
@@ -140,7 +134,7 @@ def answering_routes(
         return {**headed(row, published), **await asked(service.quick, row, published, "segments", top=top)}
 
     @router.get(
-        "/{market}/substitution", response_model=schemas.SubstitutionAnswer, responses=problems(404, 409, 429),
+        "/{market}/substitution", response_model=schemas.SubstitutionAnswer, responses=ASK_CODES,
         summary="What sells instead when an item is gone",
     )  # fmt: skip
     async def substitution(request: Request, market: Market) -> dict[str, Any]:
@@ -148,21 +142,14 @@ def answering_routes(
         row, published = found(request, market)
         return {**headed(row, published), **await asked(service.quick, row, published, "substitution")}
 
-    @router.get(
-        "/{market}/counts",
-        response_class=Response,
-        responses={**problems(404, 409, 429), **LINES},
-        summary="The counts",
-    )
+    @router.get("/{market}/counts", response_class=Response, responses={**ASK_CODES, **LINES}, summary="The counts")
     async def counts(request: Request, market: Market) -> Response:
         """How often each item of each offer was chosen, as JSON Lines that ``rankstream fit`` reads."""
         row, published = found(request, market)
         lines = await asked(service.slow, row, published, "counts")
         return Response("".join(f"{json.dumps(one)}\n" for one in lines), media_type="application/x-ndjson")
 
-    @router.get(
-        "/{market}/drift", response_model=schemas.DriftAnswer, responses=problems(404, 409, 429), summary="What changed"
-    )
+    @router.get("/{market}/drift", response_model=schemas.DriftAnswer, responses=ASK_CODES, summary="What changed")
     async def drift(
         request: Request,
         market: Market,
@@ -179,9 +166,11 @@ def answering_routes(
         return {"market": market, **await service.ask(service.slow, question)}
 
     @router.get(
-        "/{market}/certificate", response_model=schemas.CertificateAnswer, responses=problems(404, 409),
+        "/{market}/certificate",
+        response_model=schemas.CertificateAnswer,
+        responses=READ_CODES,
         summary="The certificate",
-    )  # fmt: skip
+    )
     async def certificate(request: Request, market: Market) -> dict[str, Any]:
         """The model's distance from the data, and what is proven about that; changes that were noticed."""
         row, published = found(request, market)

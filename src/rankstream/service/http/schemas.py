@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
+from rankstream.service.storage.publication import MARKET_EXAMPLE, MODEL_EXAMPLE, MarketAnswer, PublishedAnswer
+
 MAX_LIST = 10_000  # values of one list or object in a question
 
 
@@ -39,20 +41,7 @@ OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
 PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
 AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
 COSTS = {"costs": {"tea": 1.2, "cake": 2.5}, "no_choice": "nothing"}
-MODEL = {"position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004,
-         "provisional": False}  # fmt: skip
-TEA: Any = {"market": "cafe", "model": MODEL}
-CAFE: Any = {
-    "market": "cafe",
-    "problem": None,
-    "records": 1250,
-    "learned": 1250,
-    "dropped": 0,
-    "offers": 4,
-    "items": 4,
-    "model_age": 0.8,
-    "kind": "max-entropy",
-}
+TEA: Any = {"market": "cafe", "model": MODEL_EXAMPLE}
 SHARES = {"tea": 0.6, "pie": 0.3, "nothing": 0.1}
 PREDICTION: Any = {"offer": ["tea", "pie"], "shares": SHARES, "added": ["nothing"], "warnings": []}
 
@@ -68,19 +57,6 @@ class ProblemAnswer(BaseModel):
 
     model_config = shown(error="Unknown market: send choices to it first.")
     error: str
-
-
-class PublishedAnswer(BaseModel):
-    """The model behind an answer: up to which record it knows the market, and how many seconds ago that was learned."""
-
-    model_config = shown(**MODEL)
-    position: int
-    records: int
-    learned: int
-    age: float
-    kind: str = Field(description="max-entropy, or sparse: a coarser model that is available first.")
-    gap: float | None
-    provisional: bool = Field(description="Whether a better model is being fitted, or there are fewer than 30 choices.")
 
 
 class ModelAnswer(BaseModel):
@@ -99,25 +75,10 @@ class Acknowledged(BaseModel):
     records: int
 
 
-class MarketAnswer(BaseModel):
-    """A market: records in all, those that are learned and dropped, its sizes, and the age of its model in seconds."""
-
-    model_config = shown(**CAFE)
-    market: str
-    records: int
-    learned: int
-    dropped: int
-    offers: int
-    items: int
-    model_age: float | None
-    kind: str | None
-    problem: str | None
-
-
 class MarketList(BaseModel):
     """All markets that whoever asks may read."""
 
-    model_config = shown(markets=[CAFE])
+    model_config = shown(markets=[MARKET_EXAMPLE])
     markets: list[MarketAnswer]
 
 
@@ -332,6 +293,17 @@ class HealthAnswer(BaseModel):
 
     model_config = shown(status="ready")
     status: Literal["alive", "ready", "starting"]
+
+
+class UploadedFile(BaseModel):
+    """A file that was uploaded, and how people say that it is to be read."""
+
+    model_config = ConfigDict(extra="forbid")
+    file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    columns: dict[str, str | list[str] | None] | None = None
+    prices: str | list[str] | None = None
+    by: list[str] = []
+    no_choice: str | None = None
 
 
 class Preferences(BaseModel):

@@ -65,12 +65,6 @@ BODY = {
 }
 
 
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers that mean that something is wrong, for the documentation."""
-    every = (400, 401, 403, 421, 422, 500, 503, *statuses)
-    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in sorted(every)}
-
-
 MEANINGS = {
     400: "The request cannot be read.",
     401: "Token missing or unknown.",
@@ -87,6 +81,16 @@ MEANINGS = {
 }
 
 
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers that mean that something is wrong, for the documentation."""
+    every = (400, 401, 403, 421, 422, 500, 503, *statuses)
+    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in sorted(every)}
+
+
+READ_CODES, ASK_CODES, SEND_CODES = problems(404, 409), problems(404, 409, 429), problems(404, 409, 413, 415, 429)
+"""Of requests that need a model, that another process answers, and that have a body."""
+
+
 def sender(request: Request) -> str | None:
     """The header with the token."""
     return request.headers.get("authorization")
@@ -97,8 +101,8 @@ def writing_routes(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1/markets/{market}")
 
     @router.post(
-        "/choices", status_code=202, response_model=schemas.Acknowledged, openapi_extra=BODY,
-        responses=problems(404, 409, 413, 415, 429), summary="Send choices",
+        "/choices", status_code=202, response_model=schemas.Acknowledged, openapi_extra=BODY, responses=SEND_CODES,
+        summary="Send choices",
     )  # fmt: skip
     async def send_choices(request: Request, market: Market, key: Key = None) -> JSONResponse:
         """Write a batch to the log; it is acknowledged when it is on disk. Without a key, a retry counts twice."""
@@ -111,10 +115,7 @@ def writing_routes(service: Service) -> APIRouter:
         service.metrics.records.inc(len(records))
         return JSONResponse(answer, 202)
 
-    @router.put(
-        "/settings", response_model=schemas.SettingsAnswer, responses=problems(404, 409, 413, 415, 429),
-        summary="Change settings",
-    )  # fmt: skip
+    @router.put("/settings", response_model=schemas.SettingsAnswer, responses=SEND_CODES, summary="Change settings")
     async def put_settings(request: Request, market: Market, body: schemas.SettingsBody) -> dict[str, Any]:
         """Change how a market forgets, its price levels, or what it serves; the model is rebuilt from the log.
 
@@ -138,29 +139,22 @@ def writing_routes(service: Service) -> APIRouter:
 
 def watching_routes(service: Service) -> APIRouter:
     """The routes for whoever runs the service."""
-    router = APIRouter()
+    router = APIRouter(responses=problems())
 
-    @router.get(
-        "/healthz", response_model=schemas.HealthAnswer, responses=problems(), summary="Check that the server runs"
-    )
+    @router.get("/healthz", response_model=schemas.HealthAnswer, summary="Check that the server runs")
     async def healthz() -> dict[str, str]:
         """Whether the server answers."""
         return {"status": "alive"}
 
-    @router.get(
-        "/readyz",
-        response_model=schemas.HealthAnswer,
-        responses=problems(),
-        summary="Check that choices are stored and learned",
-    )
+    @router.get("/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned")
     async def readyz() -> dict[str, str]:
         """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
-        await service.health.check_ready()
+        await service.check_ready()
         return {"status": "ready"}
 
     @router.get(
         "/metrics", response_class=PlainTextResponse, summary="Metrics",
-        responses={**problems(), 200: {"content": {"text/plain": {"example": "rankstream_records_total 1250.0\n"}}}},
+        responses={200: {"content": {"text/plain": {"example": "rankstream_records_total 1250.0\n"}}}},
     )  # fmt: skip
     async def metrics(request: Request) -> Response:
         """What Prometheus reads; a token for it must be for every market."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from rankstream.reports.blocks import Chart, ago, percent, table
@@ -17,6 +18,7 @@ from rankstream.service.storage.states import PublishedModel
 PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
 FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
 GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
+MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
 MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
@@ -36,21 +38,50 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)
-        self._made: dict[int, Panels] = {}
-        self._making: dict[int, asyncio.Task[dict[str, Any]]] = {}
+        self._made: dict[tuple[int, str], Panels] = {}
+        self._making: dict[tuple[int, str], asyncio.Task[dict[str, Any]]] = {}
 
-    async def panels(self, row: MarketRow, published: PublishedModel, timeout: float) -> dict[str, Any]:
-        """The tabs of a market's page; made at most once in a few seconds of a new model.
+    async def view(self, row: MarketRow, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """What a market's page is filled with; ``fields`` are those of its address."""
+        service = self.service
+        filled: dict[str, Any] = {
+            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
+            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
+            "account": (), "when": overview_of(service, row)["when"],
+        }  # fmt: skip
+        try:
+            published = service.model_of(row)
+        except RefusedError as refused:
+            listing = service.published.listing(row) or {"items": []}
+            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
+            return filled | {"progress": listing.get("progress")}
+        question = {"kind": "listing", "market": row.id, "digest": published.digest}
+        listing = service.published.listing(row) or await service.ask(service.quick, question)
+        items, filled["account"] = listed_items(row, listing, fields), listing.get("account", ())
+        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
+        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
+        filled |= {"items": items, "usual": listing["usual"], "chart": shares_chart(items), "age": age_words(published)}
+        parts = self.panels(row, published, self.first_seconds), add_shares(self, row, published, items)
+        content, failed = await asyncio.gather(*parts, return_exceptions=True)
+        for one in (content, failed):
+            if isinstance(one, BaseException) and not isinstance(one, RefusedError):
+                raise one
+        return filled | ({"sentence": str(content)} if isinstance(content, RefusedError) else {"content": content})
+
+    async def panels(
+        self, row: MarketRow, published: PublishedModel, timeout: float, kind: str = "panels"
+    ) -> dict[str, Any]:
+        """The tabs of a market's page, or its ``summary``; made at most once in a few seconds of a new model.
 
         Nobody waits long: meanwhile there are those of the model before, or a RefusedError that says so.
         """
-        known, task = self._made.get(row.id), self._making.get(row.id)
+        known, task = self._made.get((row.id, kind)), self._making.get((row.id, kind))
         if task is None or task.done():
             if known is not None and (
                 known.digest == published.digest or time.monotonic() - known.made < FRESH_SECONDS
             ):
                 return known.content
-            task = self._making[row.id] = asyncio.create_task(self._make(row, published))
+            task = self._making[row.id, kind] = asyncio.create_task(self._make(row, published, kind))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited is gone
         done, _ = await asyncio.wait([task], timeout=timeout)
         if done:
@@ -59,16 +90,16 @@ class Pages:
             raise RefusedError(503, "This part of the page is being computed.", Retry_After="1")
         return known.content
 
-    async def _make(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+    async def _make(self, row: MarketRow, published: PublishedModel, kind: str) -> dict[str, Any]:
         facts = published.facts
         question = {
-            "kind": "panels", "market": row.id, "digest": published.digest, "records": row.records,
+            "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
             "alarms": facts["alarms"], "proven": proven(facts), "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)
         content |= {"position": facts["position"]}
-        self._made[row.id] = Panels(published.digest, time.monotonic(), content)
+        self._made[row.id, kind] = Panels(published.digest, time.monotonic(), content)
         return content
 
 
@@ -113,8 +144,30 @@ def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
         for item in order
     ]  # fmt: skip
     heads = ("item", "choices", "share of all choices", "share when on offer")
-    values = [{"name": item["label"], "share": item["chosen"] / total} for item in order[:MAX_BARS]]
+    values = [
+        {"name": item["label"], "share": item["chosen"] / total} | ({"muted": True} if item.get("always") else {})
+        for item in order[:MAX_BARS]
+    ]
     return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
+
+
+def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
+    """A market in the list of all: choices, the last one, what sells most, and how well the model fits."""
+    published, listing = service.published.of(row), service.published.listing(row) or {"items": []}
+    facts = {} if published is None else published.facts
+    nothing = row.settings.get("no_choice") or listing.get("no_choice")
+    bought = sorted((one for one in listing["items"] if one["label"] != nothing), key=lambda one: -float(one["chosen"]))
+    total = sum(one["chosen"] for one in listing["items"])
+    choices, is_file = facts.get("choices", total), facts.get("is_file")
+    last = facts.get("last") if is_file else service.last_arrival(row)
+    day = datetime.fromtimestamp(last or 0.0, UTC)
+    when = "" if last is None else f"{day.day} {day:%b %Y}" if is_file else f"{ago(time.time() - last)} ago"
+    return {
+        "facts": service.facts(row), "choices": choices if choices < 1e9 else None, "last": last or 0, "when": when,
+        "top": [(one["label"], one["chosen"] / total) for one in bought[:MAX_TOP_ITEMS]] if total else [],
+        "chips": [] if published is None else chips_of(row, published)[1:], "progress": listing.get("progress"),
+        "gap": facts.get("gap") or 0.0,
+    }  # fmt: skip
 
 
 def age_words(published: PublishedModel) -> str:
@@ -147,22 +200,14 @@ def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple
     given = list(fields)
     ticked, at = {value for name, value in given if name == "on"}, dict(given)
     nothing = row.settings.get("no_choice") or listing["no_choice"]
-    return [
-        item
-        | {
-            "always": item["label"] == nothing,
-            "on": not ticked or item["key"] in ticked or item["label"] == nothing,
-            "at": _level(item, at.get(f"price-{item['key']}", "")),
-            "share": "",
-        }
-        for item in listing["items"]
-    ]
-
-
-def _level(item: dict[str, Any], text: str) -> int:
-    """Which price level an address names; the usual one where it names none, or one that is gone."""
-    place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
-    return place if 0 <= place < len(item["levels"]) else int(item["level"])
+    found = []
+    for item in listing["items"]:
+        always, text = item["label"] == nothing, at.get(f"price-{item['key']}", "")
+        place = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+        level = place if 0 <= place < len(item["levels"]) else item["level"]  # the usual one where that is gone
+        on = not ticked or item["key"] in ticked or always
+        found.append(item | {"always": always, "on": on, "at": level, "share": ""})
+    return found
 
 
 async def add_shares(pages: Pages, row: MarketRow, published: PublishedModel, items: list[dict[str, Any]]) -> None:

@@ -1,6 +1,5 @@
 """The pages of the service: log in, the list of markets, one market, and what its script asks for."""
 
-import asyncio
 import gzip
 from collections.abc import Callable, Coroutine
 from functools import cache
@@ -21,15 +20,7 @@ from rankstream.service.http.guard import check_origin, cookie_name, token_of
 from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.page.market import (
-    PART_SECONDS,
-    Pages,
-    add_shares,
-    age_words,
-    chips_of,
-    listed_items,
-    shares_chart,
-)
+from rankstream.service.page.market import PART_SECONDS, Pages, age_words, overview_of
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 
@@ -45,7 +36,10 @@ HEADERS = {
 }
 SHARED_FILES = ("style.css", "charts.js", "vendor/d3.min.js", "vendor/plot.umd.min.js")
 """What pages load, and reports have within them."""
-OWN_FILES = ("page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js")
+OWN_FILES = (
+    "page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js", "markets.js",
+    "upload.js",
+)  # fmt: skip
 COOKIE_HOURS = 12
 MAX_FORM_FIELDS = 20_000
 NO_PAGE = "There is no such page: see the list of markets."
@@ -123,8 +117,10 @@ def page_routes(pages: Pages) -> APIRouter:
     @router.get("/")
     async def markets(request: Request) -> Response:
         holder = service.tokens.holder(header_of(request))
-        found = [one for one in service.markets() if holder.allows("read", one.market)]
-        return page("markets.html", markets=found, has_tokens=service.tokens.any)
+        found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
+        most = service.limits.upload if holder.allows("manage", None) else 0
+        scale = max((one["top"][0][1] for one in found if one["top"]), default=1.0)
+        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most, scale=scale)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:
@@ -165,30 +161,9 @@ def page_routes(pages: Pages) -> APIRouter:
     @router.get("/markets/{market}")
     async def one_market(request: Request, market: Market) -> Response:
         row = readable(request, market)
-        filled: dict[str, Any] = {
-            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
-            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
-        }  # fmt: skip
-        filled["manages"] = service.tokens.holder(header_of(request)).allows("manage", market)
-        try:
-            published = service.model_of(row)
-        except RefusedError as refused:
-            listing = service.published.listing(row) or {"items": []}
-            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
-            return page("market.html", market=row.name, **(filled | {"progress": listing.get("progress")}))
-        question = {"kind": "listing", "market": row.id, "digest": published.digest}
-        listing = service.published.listing(row) or await service.ask(service.quick, question)
-        filled["items"] = listed_items(row, listing, request.query_params.multi_items())
-        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
-        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
-        filled |= {"usual": listing["usual"], "chart": shares_chart(filled["items"]), "age": age_words(published)}
-        parts = pages.panels(row, published, pages.first_seconds), add_shares(pages, row, published, filled["items"])
-        content, failed = await asyncio.gather(*parts, return_exceptions=True)
-        for one in (content, failed):
-            if isinstance(one, BaseException) and not isinstance(one, RefusedError):
-                raise one
-        filled |= {"sentence": str(content)} if isinstance(content, RefusedError) else {"content": content}
-        return page("market.html", market=row.name, **filled)
+        manages = service.tokens.holder(header_of(request)).allows("manage", market)
+        filled = await pages.view(row, request.query_params.multi_items())
+        return page("market.html", market=row.name, manages=manages, **filled)
 
     @router.get("/page/{market}/report")
     async def get_report(request: Request, market: Market) -> Response:
@@ -222,12 +197,13 @@ def part_routes(pages: Pages) -> APIRouter:
     router, service = APIRouter(prefix="/page", include_in_schema=False), pages.service
 
     @router.get("/{market}/panels")
+    @router.get("/{market}/summary")
     async def get_panels(request: Request, market: Market) -> dict[str, Any]:
         service.tokens.check(header_of(request), "read", market)
         row = service.row(market)
         published = service.model_of(row)
         try:
-            content = await pages.panels(row, published, PART_SECONDS)
+            content = await pages.panels(row, published, PART_SECONDS, request.url.path.rpartition("/")[2])
         except RefusedError as refused:
             if refused.status != 503:
                 raise

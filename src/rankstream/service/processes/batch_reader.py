@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rankstream.data.readers.sources.json_lines import Twice, loads
+from rankstream.data.readers.sources.lines import Twice, loads
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.worker import Handler, answer_parent, lower_priority
 

@@ -2,27 +2,34 @@
 
 import json
 import os
+import re
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
-from rankstream._core.terminal import as_json
+from rankstream._core.memory import MEMORY_VARIABLE
+from rankstream._core.terminal import as_json, plural
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.prices import PriceLevels
+from rankstream.data.prices import PriceLevels, split_label
 from rankstream.data.readers import Reading, read, read_sales
+from rankstream.data.readers.groups import Split
+from rankstream.data.readers.options import check_options, open_job, translated
+from rankstream.data.readers.sources.files import open_source
 from rankstream.estimation.budget import fit_within
 from rankstream.models.files import kind_of, model_in
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.item_list import make_listing, observed_listing
-from rankstream.service.processes.worker import follow_parent, lower_priority
+from rankstream.service.processes.worker import answer_parent, follow_parent, lower_priority
 from rankstream.service.storage import states as store
-from rankstream.service.storage.ingest import Ingest, Sent, make_market
+from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.log import market_row, open_log, transaction
 from rankstream.service.storage.publication import open_learned
 from rankstream.service.storage.tokens import market_name
@@ -30,6 +37,11 @@ from rankstream.service.storage.tokens import market_name
 BATCH_RECORDS, TIME_SLICES, TELL_SECONDS = 10_000, 12, 0.3
 EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market_items=1_000_000, markets=10_000)
 """A file of one's own may be as large as memory allows."""
+UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded
+NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankstream open' for the file."
+MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times
+MIN_DATE = 1e8  # seconds since 1970: smaller numbers of a column of times are no dates
+PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Importer:
     learned: sqlite3.Connection
     market: str  # its name, which must be in the log
     fit: dict[str, Any]  # what ``fit_within`` takes besides counts
+    limits: ServiceLimits = EVERYTHING
 
     @property
     def _row(self) -> Any:
@@ -56,15 +69,24 @@ class Importer:
 
     def take(self, reading: Reading, counts: ChoiceCounts) -> None:
         """Write the choices to the log, and publish a model of them."""
-        ingest = Ingest(EVERYTHING)
-        levels = None if reading.prices is None else {str(i): list(p) for i, p in reading.prices.levels.items()}
-        records = list(records_of(reading, counts))
         with transaction(self.log):
-            if levels is not None:
-                ingest.change_settings(self.log, self.market, {"price_levels": levels})
-            for first in range(0, len(records), BATCH_RECORDS):
-                ingest.store(self.log, Sent(self.market, records[first : first + BATCH_RECORDS]))
+            self.store(reading, counts)
         self.tell("Fitting the model", 0.0, observed_listing(counts, reading.prices))
+        self.fit_model(reading, counts)
+
+    def store(self, reading: Reading, counts: ChoiceCounts, new_markets: bool = True, **settings: Any) -> None:
+        """Write the choices to the log in the transaction of whoever calls; the market is made if absent."""
+        ingest, records = Ingest(self.limits, new_markets), list(records_of(reading, counts))
+        if reading.prices is not None:
+            levels = {str(item): list(prices) for item, prices in reading.prices.levels.items()}
+            ingest.change_settings(self.log, self.market, {"price_levels": levels})
+        for first in range(0, len(records), BATCH_RECORDS):
+            ingest.store(self.log, Sent(self.market, records[first : first + BATCH_RECORDS]))
+        if settings:
+            ingest.change_settings(self.log, self.market, settings)
+
+    def fit_model(self, reading: Reading, counts: ChoiceCounts) -> None:
+        """Publish a model of choices that are in the log."""
         last = [time.monotonic()]
 
         def watch(text: str, fraction: float) -> None:
@@ -75,9 +97,16 @@ class Importer:
         found = fit_within(counts, watch=watch, errors=True, **self.fit)
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
-        self.publish(found.model, counts, proven)
+        proven |= {"last": dates[1]} if (dates := dates_of(reading)) else {}
+        self.publish(found.model, counts, proven, tuple(account_of(reading, counts)))
 
-    def publish(self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None]) -> None:
+    def fail(self, sentence: str) -> None:
+        """Say on the page what is wrong."""
+        store.set_problem(self.learned, self._row.id, self._row.epoch, sentence)
+
+    def publish(
+        self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None], account: Sequence[str] = ()
+    ) -> None:
         """Give a model out; without counts, one that was read from a file."""
         row, noted = self._row, model.about.get("choices")
         choices = counts.observations if counts is not None else noted if isinstance(noted, int | float) else 1e9
@@ -86,8 +115,8 @@ class Importer:
             "offers": 0 if counts is None else counts.assortments.n_offers, "items": len(model.items),
             "choices": float(choices), "alarms": [], "is_file": True, **proven,
         }  # fmt: skip
-        state, text = store.Learned(row.epoch, row.records, b""), model.to_text()
-        store.save_market(self.learned, row.id, state, text, facts, listing=make_listing(model, counts))
+        state, listing = store.Learned(row.epoch, row.records, b""), make_listing(model, counts) | {"account": account}
+        store.save_market(self.learned, row.id, state, model.to_text(), facts, listing=listing)
 
 
 def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any]]:
@@ -95,7 +124,9 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
     dated = counts is reading.counts and reading.slices and reading.slice_times
     parts = list(zip(reading.slices or (), reading.slice_times or (), strict=True)) if dated else [(counts, None)]
     for part, span in parts:
-        offers = [offer_of(offer, reading.prices) for offer in part.assortments.offers]
+        offers: list[Any] = [[str(one) for one in offer] for offer in part.assortments.offers]
+        if reading.prices is not None:
+            offers = [{str(i): price for i, price in map(reading.prices.of, one)} for one in part.assortments.offers]
         places = zip(part.assortments.owner.tolist(), part.assortments.members.tolist(), strict=True)
         for (place, code), number in zip(places, part.tallies.tolist(), strict=True):
             if number > 0.0:
@@ -103,11 +134,6 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
                 chosen = str(label if reading.prices is None else reading.prices.of(label)[0])
                 when = {} if span is None else {"time": (span[0] + span[1]) / 2.0}
                 yield {"offered": offers[place], "chosen": chosen, "count": number, **when}
-
-
-def offer_of(offer: tuple[Any, ...], levels: PriceLevels | None) -> Any:
-    """An offer as records have it: a list of items, or a mapping to prices."""
-    return [str(one) for one in offer] if levels is None else {str(i): price for i, price in map(levels.of, offer)}
 
 
 def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict[str, Any]) -> None:
@@ -123,35 +149,194 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
             names = {"distance": "distance", "least": "proven_least_distance", "gap": "gap"}
             first.publish(model, None, {short: known.get(name) for short, name in names.items()})
             return
-        levels = options.pop("price_levels", None)
-        options |= (
-            {} if levels is None else {"price_levels": PriceLevels(levels) if isinstance(levels, dict) else levels}
-        )
-        if "stock" in options:
-            found = read_sales(path, by=task["by"], **options)
-        else:
-            found = read(path, time_slices=None if task["by"] else TIME_SLICES, by=task["by"], **options)
-        if not task["by"]:
-            first.take(found, found.counts)
-            return
-        for key, counts in found.groups.items():
-            name = market_name(" ".join(map(str, key if isinstance(key, tuple) else (key,))))
-            with transaction(log):
-                make_market(log, name)
+        parts = read_markets(path, task["market"], task["by"], options)
+        for name, found, counts in parts:
+            if name != task["market"]:
+                check_new(log, name)
             Importer(log, learned, name, task["fit"]).take(found, counts)
-        first.tell(f"{task['name']} has {len(found.groups):,} markets: see the list of markets.", 1.0)
+        if all(name != task["market"] for name, _, _ in parts):  # the name of the file is none of its markets
+            store.forget(learned, first._row.id)
+            log.execute("DELETE FROM markets WHERE id = ?", (first._row.id,))
     except (ValueError, OSError, RefusedError, MemoryError) as error:
-        sentence = "There is not enough memory for this file." if isinstance(error, MemoryError) else str(error)
+        sentence = why(error)
         row = market_row(log, task["market"])
         store.set_problem(learned, 0 if row is None else row.id, 0 if row is None else row.epoch, sentence)
         sys.stderr.write(f"rankstream: {as_json(sentence)}\n")
 
 
+def read_choices(path: Path, by: list[str], options: dict[str, Any]) -> Reading:
+    """Read a file of choices, or of sales where the options name a stock log."""
+    levels = options.pop("price_levels", None)
+    options |= {} if levels is None else {"price_levels": PriceLevels(levels) if isinstance(levels, dict) else levels}
+    if "stock" in options:
+        return read_sales(path, by=by, **options)
+    return read(path, time_slices=None if by else TIME_SLICES, by=by, **options)
+
+
+def read_markets(
+    path: Path, market: str, by: list[str], options: dict[str, Any]
+) -> list[tuple[str, Reading, ChoiceCounts]]:
+    """The markets of a file: one, or one for each group; a few groups are read one by one, to have their times."""
+    found = read_choices(path, by, dict(options))
+    if not by:
+        return [(market, found, found.counts)]
+    if "time" not in found.roles or len(found.groups) > MAX_DATED_MARKETS or "stock" in options:
+        return [(name_of(key), found, counts) for key, counts in found.groups.items()]
+    places = {name_of(key): dict(zip(by, cells_of(key), strict=True)) for key in found.groups}
+    each = {name: read_choices(path, [], options | {"where": where, "look": False}) for name, where in places.items()}
+    return [(name, one, one.counts) for name, one in each.items()]
+
+
+def cells_of(key: Any) -> tuple[Any, ...]:
+    """The values that make a group."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def name_of(key: Any) -> str:
+    """The market of a group."""
+    return market_name(" ".join(map(str, cells_of(key))))
+
+
+def dates_of(reading: Reading) -> tuple[float, float] | None:
+    """The first and the last time of a reading, where they are dates: numbers may be anything else."""
+    return reading.times if reading.times is not None and reading.times[0] > MIN_DATE else None
+
+
+def check_new(log: sqlite3.Connection, name: str) -> None:
+    """Refuse a market whose name another has."""
+    if market_row(log, name) is not None:
+        raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
+
+
+def why(error: BaseException) -> str:
+    """What is wrong with a file, in a sentence."""
+    return "There is not enough memory for this file." if isinstance(error, MemoryError) else str(error)
+
+
+class Uploads:
+    """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets."""
+
+    readings: dict[str, list[tuple[str, Reading, ChoiceCounts]]] = {}  # noqa: RUF012, shared by lanes: what is to be fitted
+
+    def __init__(self, folder: Path) -> None:
+        self.log = open_log(folder)
+        self.learned = open_learned(folder, self.log)
+
+    def __call__(self, task: dict[str, Any]) -> tuple[int, Any]:
+        """A status of HTTP, and the answer to one step: ``look``, ``store``, ``fit`` or ``fail``."""
+        path = Path(task["path"])
+        try:
+            return 200, getattr(self, task["step"])(path, task)
+        except RefusedError as refused:
+            return refused.status, refused.sentence
+        except (ValueError, OSError, MemoryError) as error:
+            return 422, in_words(why(error), path)
+
+    def look(self, path: Path, task: dict[str, Any]) -> dict[str, Any]:
+        """The first rows, which column is what, and the account of reading all of it; or why it cannot be read."""
+        with translated():
+            source = open_source(path)
+            rows = list(source.rows(most=PREVIEW_ROWS))
+        found: dict[str, Any] = {
+            "columns": source.columns[:PREVIEW_COLUMNS], "n_columns": len(source.columns), "problem": "",
+            "rows": [[in_preview(cell) for cell in row.cells[:PREVIEW_COLUMNS]] for row in rows],
+        }  # fmt: skip
+        try:
+            names = {name: value for name, value in task["reading"].items() if name != "on_error"}
+            layout = open_job(path, Split(tuple(task["by"])), check_options(**names)).layout
+            items = layout.raw[1 : len(layout.raw) - len(layout.priced)] if layout.format == "wide" else ()
+            found |= {"roles": layout.roles, "format": layout.format, "items": items}
+            reading = read_choices(path, task["by"], dict(task["reading"]))
+            hints = [{"name": one.name, "kind": one.kind, "sentence": one.sentence} for one in reading.unused]
+            found |= {"account": [in_words(one, path) for one in account_of(reading, reading.counts)], "unused": hints}
+        except (ValueError, MemoryError) as error:
+            found["problem"] = in_words(why(error), path)
+        return found
+
+    def store(self, path: Path, task: dict[str, Any]) -> list[str]:
+        """Write the choices to the log, all markets of the file or none."""
+        parts = read_markets(path, task["market"], task["by"], task["reading"])
+        nothing = task["reading"].get("no_choice")
+        with transaction(self.log):
+            for name, reading, counts in parts:
+                check_new(self.log, name)
+                one = Importer(self.log, self.learned, name, {}, task["limits"])
+                one.store(reading, counts, task["new_markets"], **({"no_choice": nothing} if nothing else {}))
+        for name, reading, counts in parts:  # only now, as what was learned must never be ahead of the log
+            listing = observed_listing(counts, reading.prices)
+            Importer(self.log, self.learned, name, {}).tell("Fitting the model", 0.0, listing)
+        self.readings[str(path)] = parts
+        return [name for name, _, _ in parts]
+
+    def fit(self, path: Path, task: dict[str, Any]) -> None:
+        """Fit a model for each market of a file that was stored, and delete the file."""
+        for name, reading, counts in self.readings.pop(str(path)):
+            own = Importer(self.log, self.learned, name, task["fit"])
+            try:
+                own.fit_model(reading, counts)
+            except (ValueError, MemoryError) as error:
+                own.fail(why(error))
+        rmtree(path.parent, ignore_errors=True)
+
+    def fail(self, path: Path, task: dict[str, Any]) -> None:
+        """Say on the pages of markets that the process died over their models."""
+        for name in task["markets"]:
+            Importer(self.log, self.learned, name, {}).fail(NO_FIT)
+        rmtree(path.parent, ignore_errors=True)
+
+
+def in_words(sentence: str, path: Path) -> str:
+    """A sentence of the reader as the page says it: without folders, and without options of the command line."""
+    sentence = sentence.replace(f"{path.parent}/", "")
+    return re.sub(r",? or map them: columns='[^']*'", ", or choose below what each column is", sentence)
+
+
+def in_preview(cell: Any) -> str:
+    """A cell of a preview."""
+    text = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell, ensure_ascii=False, default=str)
+    return text[:PREVIEW_LETTERS]
+
+
+def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
+    """What was read, in sentences."""
+    offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
+    yield (
+        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} of "
+        f"{plural(len(names), 'item')}."
+    )
+    yield f"The file has {plural(reading.rows, 'record')}."
+    if reading.account is not None:
+        yield reading.account.summary()
+    if reading.groups:
+        markets = [name_of(key) for key in reading.groups]
+        yield f"{plural(len(markets), 'market')}: {', '.join(markets[:8])}{', …' if len(markets) > 8 else ''}."
+    if dates := dates_of(reading):
+        first, last = (datetime.fromtimestamp(one, UTC) for one in dates)
+        yield f"From {first.day} {first:%B %Y} to {last.day} {last:%B %Y}."
+    if reading.prices is not None:
+        yield f"Prices of {plural(len(reading.prices.levels), 'item')}."
+    yield from filter(None, (*reading.notes, reading.problems.summary()))
+
+
+def limit_memory() -> None:
+    """Let this process take no more memory than a file may need; tables that could be smaller are."""
+    os.environ[MEMORY_VARIABLE] = str(UPLOAD_MEMORY // 4)
+    with suppress(ImportError):  # not every system has it
+        from resource import RLIMIT_DATA, setrlimit
+
+        setrlimit(RLIMIT_DATA, (UPLOAD_MEMORY, UPLOAD_MEMORY))
+
+
 def main() -> None:
-    """The process: it ends with whoever started it, or when all files are read."""
-    folder, tasks = Path(sys.argv[1]), json.loads(sys.argv[2])
-    follow_parent(lambda: os._exit(0))
+    """The process: it answers about uploads, or reads files and ends; in any case with whoever started it."""
+    folder = Path(sys.argv[1])
     lower_priority(2)
+    if len(sys.argv) == 2:
+        limit_memory()
+        answer_parent(lambda: Uploads(folder))
+        return
+    tasks = json.loads(sys.argv[2])
+    follow_parent(lambda: os._exit(0))
     with closing(open_log(folder)) as log, closing(open_learned(folder, log)) as learned:
         for task in tasks:
             import_file(log, learned, task)

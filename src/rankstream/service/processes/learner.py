@@ -77,6 +77,7 @@ class LogLearner:
         except BaseException:
             self.log.close()
             raise
+        store.forget_unfinished(self.store)
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
@@ -99,7 +100,9 @@ class LogLearner:
         if store.file_of(self.folder) != self._file:
             raise ValueError(f"{store.NAME} was replaced: restart the learner.")
         rows = log.market_rows(self.log)
-        self._drop_others({row.id for row in rows})
+        known = {row.id for row in rows}
+        self.markets = {market: followed for market, followed in self.markets.items() if market in known}
+        store.drop_others(self.store, known)
         at = store.positions(self.store)
         behind = [row for row in rows if self._waits(row, at.get(row.id, (0, 0)))]
         waiting = sum(row.records - at.get(row.id, (0, 0))[1] for row in behind)
@@ -111,8 +114,9 @@ class LogLearner:
                     self._guarded(row, min(EVERY, CYCLE_SECONDS / len(behind)))
                     self._publish(rows)
                     went_on = True
-        if not behind:
-            self._prove_one()
+        owed = [one for one in self.markets.values() if one.learning.live.proof.is_owed]
+        if owed and not behind:
+            owed[0].is_saved = False  # saving it makes the proof that was put off while there was something to learn
         self._publish(rows)
         self._make_room()
         return went_on
@@ -123,13 +127,6 @@ class LogLearner:
         if not self.stop.is_set():
             self._begin_refresh(rows)
         self._save_all()
-
-    def _prove_one(self) -> None:
-        """Have a proof made that was put off while there was something to learn."""
-        for followed in self.markets.values():
-            if followed.learning.live.proof.is_owed:
-                followed.is_saved = False
-                return
 
     def _rests(self, row: MarketRow) -> bool:
         """Whether it is the turn of others: a market that took long waits for as long."""
@@ -142,11 +139,6 @@ class LogLearner:
         if followed is not None and followed.is_stuck and followed.epoch == row.epoch:
             return time.monotonic() - followed.used > STUCK_SECONDS
         return at != (row.epoch, row.records) and bool(row.records)
-
-    def _drop_others(self, markets: set[int]) -> None:
-        for market in set(self.markets) - markets:
-            del self.markets[market]
-        store.drop_others(self.store, markets)
 
     def _guarded(self, row: MarketRow, turn: float) -> None:
         """Learn of one market; what is wrong with it keeps no other from learning."""
@@ -256,21 +248,17 @@ class LogLearner:
             learning.publish()
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
         if gives:
-            facts = self._facts(learning)
+            began = time.monotonic()
+            learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
+            facts = facts_of(learning)
+            if not learning.live.proof.is_paused:
+                self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
             model, point = learning.model, point_of(learning, facts)
             listing = make_listing(model, learning.live.counts)
             store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
         else:
             store.save_market(self.store, market, state, None, None)
         followed.is_saved = True
-
-    def _facts(self, learning: BackgroundLive) -> dict[str, Any]:
-        began = time.monotonic()
-        learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
-        facts = facts_of(learning)
-        if not learning.live.proof.is_paused:
-            self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
-        return facts
 
     def _make_room(self) -> None:
         busy = None if self._refreshing is None else self._refreshing[0]

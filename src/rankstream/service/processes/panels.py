@@ -5,34 +5,32 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import DriftReport, drift_report
+from rankstream.data.drift import DriftReport
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports.answers import MAX_SUBSTITUTED_ITEMS, Answers
 from rankstream.reports.blocks import Chart, Section, render, table
 from rankstream.reports.findings import drift_section
 from rankstream.reports.make import report
-from rankstream.reports.overview import differences, findings_section
+from rankstream.reports.overview import findings_section, offers_table
 from rankstream.reports.sections import demand_section, fit_section, joined, substitution_section, types_section
 from rankstream.service.limits import RefusedError
-from rankstream.service.processes.questions import Answerer, at_levels, counted, period_ends
+from rankstream.service.processes.questions import Answerer, counted, drift_of, period_ends
 from rankstream.service.storage import states as store
-from rankstream.service.storage.log import batches_after
 from rankstream.service.storage.states import CoursePoint
-from rankstream.streams.live import Record
 
 MAX_DRIFT_RECORDS = 20_000  # records that drift and shares over time are about
-SLICES, TYPES = 12, 10
+SLICES, TYPES, MAX_OFFERS = 12, 10, 15
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
 CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
+NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
     "customers": ("flows", "types", "matrix"), "data": ("offers", "fit"),
@@ -42,10 +40,6 @@ TABS: dict[str, tuple[str, ...]] = {
 
 class PanelAnswerer(Answerer):
     """Answers what pages ask, besides what everybody can ask."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.kinds |= {"panels": self.panels, "report": self.report}
 
     def panels(self, question: dict[str, Any]) -> dict[str, Any]:
         """The tabs of a market's page as HTML, and what its answers should warn about."""
@@ -68,7 +62,11 @@ class PanelAnswerer(Answerer):
             "trend": lambda: Section("trend", "Shares over time", (), over_time()[0].parts[:1]),
             "timeline": lambda: Section("timeline", "Timeline", (), over_time()[0].parts[:1]),
             "drift": lambda: replace(over_time()[0], parts=over_time()[0].parts[1:]),
-            "course": lambda: course_section(points, question["alarms"]),
+            "course": lambda: (
+                Section("course", "", ())  # a file is read once
+                if store.is_file(self.store, question["market"])
+                else course_section(points, question["alarms"])
+            ),
             "flows": lambda: replace(moves(), name="flows", parts=moves().parts[:1]),
             "matrix": lambda: Section("matrix", "All substitutions", (), moves().parts[1:]),
             "types": lambda: types_section(model, answers().types, answers().rankings(TYPES), TYPES),
@@ -82,17 +80,20 @@ class PanelAnswerer(Answerer):
         try:
             change = over_time()[1]
         except (ValueError, RefusedError):
-            change = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
+            change = NOT_TESTED
         return {"tabs": tabs, "warnings": fit_warnings(model.about), "change": change}
+
+    def summary(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What the list of markets shows of one: whether it changed, and its shares over time."""
+        try:
+            section, change = self._over_time(question, store.course_points(self.store, question["market"]))
+        except (ValueError, RefusedError) as error:
+            return {"change": NOT_TESTED | {"words": str(error)}, "trend": None}
+        return {"change": change, "trend": next((one.values for one in section.parts if isinstance(one, Chart)), None)}
 
     def _over_time(self, question: dict[str, Any], points: Sequence[CoursePoint]) -> tuple[Section, dict[str, Any]]:
         """Drift and shares over time, of the latest records in the log; and what the header says of it."""
-        first = max(0, question["records"] - MAX_DRIFT_RECORDS)
-        batches = batches_after(self.log, question["market"], first, {}, MAX_DRIFT_RECORDS)
-        records = at_levels(batches, question["price_levels"])
-        if len(records) < 2:
-            raise ValueError("The log has fewer than two records of the market: send more choices.")
-        is_file = store.is_file(self.store, question["market"])
+        records, is_file = self.latest(question, MAX_DRIFT_RECORDS)
         begin, whole = question["records"] - len(records), counted(records)
         ends = period_ends(records, min(SLICES, len(records) // 2 + 1), is_file)
         slices, spans, dated = [], list[tuple[float, float]](), all(one.time is not None for one in records)
@@ -101,9 +102,9 @@ class PanelAnswerer(Answerer):
             offered, chosen, number, _ = zip(*records[start:end], strict=True)
             part.observe(list(offered), list(chosen), list(number))
             slices.append(part)
-            spans.append(_span(records[start:end]) if dated else (float(begin + start + 1), float(begin + end)))
-        half = period_ends(records, 2, is_file)[1]
-        found = drift_report(*(counted(part, is_file) for part in (records[:half], records[half:])))
+            times = [one.time or 0.0 for one in records[start:end]]
+            spans.append((min(times), max(times)) if dated else (float(begin + start + 1), float(begin + end)))
+        _, found = drift_of(records, is_file)
         noticed = [record_at(points, one["choice"]) for one in question["alarms"]]
         alarms = [one if not dated else (records[one - begin - 1].time or 0.0) for one in noticed if one > begin]
         remedy = FOLLOWS if question["follows"] else REMEDY
@@ -124,25 +125,9 @@ def _change_label(found: DriftReport, alarms: Sequence[float], dated: bool) -> s
     return "Changed lately" if found.changed else "Stable" if found.tested else "Change not tested"
 
 
-def _span(records: Sequence[Record]) -> tuple[float, float]:
-    times = [one.time or 0.0 for one in records]
-    return min(times), max(times)
-
-
 def offers_section(counts: ChoiceCounts) -> Section:
     """The offers made most often, by what differs from the most frequent one."""
-    offers, order = counts.assortments, (-counts.totals).argsort(kind="stable").tolist()
-    usual = offers.offers[order[0]]
-    rows = [
-        (
-            differences(usual, offers.offers[place]) or "the most frequent offer",
-            f"{round(counts.totals[place], 1):,.12g}",
-        )
-        for place in order
-        if counts.totals[place] > 0.0
-    ]
-    heads = ("what differs from the most frequent offer", "choices")
-    shown = table("Offers and how often customers chose from them", heads, rows, most=50, which="most frequent")
+    usual, shown = offers_table(counts, "Offers and how often customers chose from them", most=MAX_OFFERS)
     return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
 
 
@@ -163,9 +148,10 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
         }
         parts.append(Chart("course", "Error and certified gap by the number of records", values, shown))
     if changes:
-        noticed = [
-            (f"{one['choice']:,}", moment_at(points, one["choice"]), f"{one['since']:,}") for one in reversed(changes)
-        ]
+        noticed = []
+        for one in reversed(changes):
+            learned = next((moment(point.made) for point in points if point.position >= one["choice"]), "")
+            noticed.append((f"{one['choice']:,}", learned, f"{one['since']:,}"))
         parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
     words = (COURSE, f"Detected changes: {len(alarms):,}.")
     return Section("course", "Accuracy so far", words, tuple(parts))
@@ -181,11 +167,6 @@ def record_at(points: Sequence[CoursePoint], choice: float) -> int:
     return round(float(np.interp(choice, choices, records)))
 
 
-def moment_at(points: Sequence[CoursePoint], record: int) -> str:
-    """When the first point of the course from a record on was learned; nothing where there is none."""
-    return next((moment(one.made) for one in points if one.position >= record), "")
-
-
 def moment(seconds: float) -> str:
     """A time for a table.
 
@@ -196,14 +177,11 @@ def moment(seconds: float) -> str:
 
 
 def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> list[Section]:
-    """The sections of a tab, without those that have nothing to say."""
-    found = [_attempt(name, made[name]) for name in names]
+    """The sections of a tab, without those that have nothing to say; one that fails says why."""
+    found = []
+    for name in names:
+        try:
+            found.append(made[name]())
+        except (ValueError, RefusedError) as error:  # whose text is its sentence
+            found.append(Section(name, name.capitalize(), (f"This cannot be shown yet. {error}",)))
     return [one for one in found if one.sentences or one.parts]
-
-
-def _attempt(name: str, make: Callable[[], Section]) -> Section:
-    try:
-        return make()
-    except (ValueError, RefusedError) as error:
-        sentence = error.sentence if isinstance(error, RefusedError) else str(error)
-        return Section(name, name.capitalize(), (f"This cannot be shown yet. {sentence}",))

@@ -1,7 +1,7 @@
 """The process that answers questions about models: kernels keep the interpreter busy, and the server must not wait."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from rankstream._core.terminal import as_json
 from rankstream.data.assortments import Assortments
 from rankstream.data.change import RecordCounts
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import drift_report
+from rankstream.data.drift import DriftReport, drift_report
 from rankstream.decide import best_offer, next_offer
 from rankstream.models.answers import prediction_to_json
 from rankstream.models.files import model_in
@@ -40,29 +40,19 @@ class Answerer:
         self.folder, self.log, self.store = folder, existing_log(folder), store.open_store(folder)
         self._file = store.file_of(folder)
         self._models: dict[int, tuple[str, Any]] = {}
-        self.kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "predict": self.predict, "segments": self.segments, "substitution": self.substitution,
-            "decide": self.decide, "next_offer": self.next_offer, "drift": self.drift,
-            "counts": self.counts,
-            "listing": lambda question: make_listing(self.model(question), self.learned(question)[1]),
-        }  # fmt: skip
 
     def close(self) -> None:
         """Let go of the files."""
         self.log.close()
         self.store.close()
 
-    def _follow_file(self) -> None:
-        """Read what was learned from the file that is there now, where it was replaced."""
-        if store.file_of(self.folder) != self._file:
-            self.store.close()
-            self.store, self._file = store.open_store(self.folder), store.file_of(self.folder)
-
     def answer(self, question: dict[str, Any]) -> tuple[int, Any]:
         """A status of HTTP, and the answer or a sentence."""
         try:
-            self._follow_file()
-            return 200, json.loads(as_json(self.kinds[question["kind"]](question)))
+            if store.file_of(self.folder) != self._file:  # it was replaced
+                self.store.close()
+                self.store, self._file = store.open_store(self.folder), store.file_of(self.folder)
+            return 200, json.loads(as_json(getattr(self, question["kind"])(question)))
         except RefusedError as refused:
             return refused.status, refused.sentence
         except DamagedBatchError as error:
@@ -103,6 +93,10 @@ class Answerer:
         offers = [asked_offer(model, offer) for offer in question["offers"]]
         return [prediction_to_json(model, offer, model.predict(offer)) for offer in offers]
 
+    def listing(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The items, as a page lists them."""
+        return make_listing(self.model(question), self.learned(question)[1])
+
     def segments(self, question: dict[str, Any]) -> dict[str, Any]:
         """The largest customer types: whole rankings where the model is of few, else first and second choices."""
         found = Answers.of(self.model(question)).to_json(question["top"])
@@ -134,16 +128,17 @@ class Answerer:
 
     def drift(self, question: dict[str, Any]) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
-        after = max(0, question["records"] - question["last"])
-        batches = batches_after(self.log, question["market"], after, {}, question["last"])
-        records = at_levels(batches, question["price_levels"])[-question["last"] :]
-        is_file = store.is_file(self.store, question["market"])
-        half = period_ends(records, 2, is_file)[1]
-        if not half:
-            raise RefusedError(409, "The log has fewer than two records of the market: send choices first.")
-        parts = (counted(part, is_file) for part in (records[:half], records[half:]))
-        report = drift_report(*parts, level=question["level"])
+        records, is_file = self.latest(question, question["last"])
+        half, report = drift_of(records, is_file, question["level"])
         return {"before": half, "after": len(records) - half, **report.to_json()}
+
+    def latest(self, question: dict[str, Any], most: int) -> tuple[list[Record], bool]:
+        """The latest records in the log, at price levels, and whether they are of a file: summed up by time."""
+        batches = batches_after(self.log, question["market"], max(0, question["records"] - most), {}, most)
+        records = at_levels(batches, question["price_levels"])[-most:]
+        if len(records) < 2:
+            raise RefusedError(409, "The log has fewer than two records of the market: send more choices.")
+        return records, store.is_file(self.store, question["market"])
 
 
 def said_of(question: dict[str, Any], model: Any) -> dict[str, Any]:
@@ -179,6 +174,12 @@ def period_ends(records: Sequence[Record], most: int, is_file: bool) -> list[int
     begins = [times[len(times) * place // min(most, len(times))] for place in range(min(most, len(times)))]
     found = [next(at for at, record in enumerate(records) if record.time == begin) for begin in begins]
     return [*found, len(records)]
+
+
+def drift_of(records: list[Record], is_file: bool, level: float = 0.05) -> tuple[int, DriftReport]:
+    """Where the later half of some records begins, and what changed between the halves."""
+    half = period_ends(records, 2, is_file)[1]
+    return half, drift_report(*(counted(part, is_file) for part in (records[:half], records[half:])), level=level)
 
 
 def counted(records: list[Record], is_file: bool = False) -> ChoiceCounts:

@@ -1,7 +1,6 @@
 """The process that refits models for intervals, for pages and the API alike."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ class RefitAnswerer(Answerer):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._refits: dict[int, tuple[int, Bootstrap]] = {}
-        self.kinds |= {"refit": self.refit, "interval": self.interval}
 
     def refit(self, question: dict[str, Any]) -> dict[str, Any]:
         """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
@@ -59,21 +57,13 @@ class RefitAnswerer(Answerer):
             return {"position": position, "ends": ends, "worth": None}
 
         def values(model: Any) -> Any:
-            each = [worth_of(model.predict(offer), margins) for offer in offers]
+            shares = [model.predict(offer).items() for offer in offers]
+            each = [sum(margins.get(str(item), 0.0) * share for item, share in one) for one in shares]
             return np.array([*each, *(value - each[0] for value in each)])
 
         rows = np.transpose(found.bounds_of(values, level, -np.inf, np.inf)).tolist()
         pairs = zip(rows[: len(offers)], rows[len(offers) :], strict=True)
         return {"position": position, "ends": ends, "worth": [{"worth": one, "gain": gain} for one, gain in pairs]}
-
-
-def worth_of(shares: Mapping[Any, float], margins: Mapping[str, float]) -> float:
-    """What an offer earns per customer.
-
-    >>> worth_of({"tea": 0.5, "nothing": 0.5}, {"tea": 3.0})
-    1.5
-    """
-    return sum(margins.get(str(item), 0.0) * share for item, share in shares.items())
 
 
 def _sizes(live: Live, counts: ChoiceCounts) -> Any:

@@ -21,7 +21,7 @@ MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "104857
 THREADS = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """One thread for small matrices: the processes share the cores, and threads that wait for each other use them up."""
 TABLE_MEMORY = 128_000_000
-"""Bytes that the learner counts as free when it chooses the tables of a market, of which it has many."""
+"""Bytes that the learner counts as free for tables: parts and states that are read again have no other limit."""
 START = (
     "from rankstream.service.journal import log_failures; log_failures()\n"
     "from rankstream.service.{module} import main; main()"
@@ -238,12 +238,10 @@ def main() -> None:
     """The refresher: maximum-entropy models for the learner, at the learner's own priority."""
     from rankstream.streams.background import refreshed
 
-    answer_parent(lambda: lambda job: attempt(refreshed, job))
+    def refresh(job: Any) -> Any:
+        try:
+            return refreshed(job)
+        except Exception:
+            return None  # the learner cannot mend it
 
-
-def attempt(function: Callable[[Any], Any], question: Any) -> Any:
-    """The result of a function, or None where it raised: whoever asked cannot mend it."""
-    try:
-        return function(question)
-    except Exception:
-        return None
+    answer_parent(lambda: refresh)

@@ -181,11 +181,6 @@ def identity_of(connection: sqlite3.Connection) -> str:
     return str(connection.execute("SELECT log FROM identity").fetchone()[0])
 
 
-def last_market(connection: sqlite3.Connection) -> int:
-    """The number of the latest market that was ever made, which may have been purged."""
-    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0])
-
-
 def existing_log(folder: Path) -> sqlite3.Connection:
     """The log of a folder in which there must be one."""
     if not (folder / NAME).is_file():

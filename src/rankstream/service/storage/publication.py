@@ -6,19 +6,12 @@ drops rows that are learned.
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage import states as store
-from rankstream.service.storage.log import (
-    DamagedLogError,
-    MarketRow,
-    identity_of,
-    is_damage,
-    last_market,
-    market_rows,
-)
+from rankstream.service.storage.log import DamagedLogError, MarketRow, identity_of, is_damage, market_rows
 from rankstream.service.storage.states import PublishedModel
 
 MIN_CHOICES = 30  # choices below which predictions are provisional, as below which nothing is compared (data/drift.py)
@@ -29,23 +22,42 @@ COARSE = (
 )
 
 
-@dataclass(frozen=True)
-class PublishedFacts:
-    """The model behind an answer: the last record it includes, and how many seconds ago it was learned."""
+MODEL_EXAMPLE: dict[str, Any] = {
+    "position": 1200, "records": 1250, "learned": 1250, "age": 0.8, "kind": "max-entropy", "gap": 0.004,
+    "provisional": False,
+}  # fmt: skip
+MARKET_EXAMPLE: dict[str, Any] = {
+    "market": "cafe", "problem": None, "records": 1250, "learned": 1250, "dropped": 0, "offers": 4, "items": 4,
+    "model_age": 0.8, "kind": "max-entropy",
+}  # fmt: skip
 
+
+def documented(**example: Any) -> dict[str, Any]:
+    """What pydantic is told of a dataclass that an answer contains; this file does without pydantic itself."""
+    return {"extra": "forbid", "use_attribute_docstrings": True, "json_schema_extra": {"example": example}}
+
+
+@dataclass(frozen=True)
+class PublishedAnswer:
+    """The model behind an answer: up to which record it knows the market, and how many seconds ago that was learned."""
+
+    __pydantic_config__: ClassVar = documented(**MODEL_EXAMPLE)
     position: int
     records: int
     learned: int
     age: float
     kind: str
+    """max-entropy, or sparse: a coarser model that is available first."""
     gap: float | None
     provisional: bool
+    """Whether a better model is being fitted, or there are fewer than 30 choices."""
 
 
 @dataclass(frozen=True)
-class MarketFacts:
-    """Progress of one market: records received, learned and dropped, its sizes, and the age of its model in seconds."""
+class MarketAnswer:
+    """A market: records in all, those that are learned and dropped, its sizes, and the age of its model in seconds."""
 
+    __pydantic_config__: ClassVar = documented(**MARKET_EXAMPLE)
     market: str
     records: int
     learned: int
@@ -80,7 +92,8 @@ def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: obj
     known = learned.execute("SELECT log FROM identity").fetchone()
     if known is not None and known[0] != own:
         raise PairingError(f"{store.NAME} belongs to another log. {remedy}")
-    rows, last = {row.id: row for row in market_rows(log)}, last_market(log)
+    rows = {row.id: row for row in market_rows(log)}
+    (last,) = log.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()  # ever made, even if purged
     for market, (epoch, position) in sorted(store.positions(learned).items()):
         row = rows.get(market)
         if row is None and market > last:

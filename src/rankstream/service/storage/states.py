@@ -150,6 +150,11 @@ def forget(connection: sqlite3.Connection, market: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE market = ?", (market,))
 
 
+def forget_unfinished(connection: sqlite3.Connection) -> None:
+    """Let the learner have the markets of files whose model was still being fitted when the server ended."""
+    connection.execute("DELETE FROM learned WHERE state = x'' AND market NOT IN (SELECT market FROM served)")
+
+
 def append_point(connection: sqlite3.Connection, market: int, epoch: int, point: CoursePoint) -> None:
     """Another point of a course; one of other settings, or of a log that was longer, begins anew."""
     connection.execute(

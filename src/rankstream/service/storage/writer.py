@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage.log import DAMAGED, is_damage
@@ -14,14 +14,8 @@ from rankstream.service.storage.log import DAMAGED, is_damage
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
 MAX_GROUP_SIZE = 200
+Waiting = tuple[Work[Any], "Future[Any]"]  # what is to be written, and who waits for its result
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-
-
-class Waiting(NamedTuple):
-    """What is to be written, and who waits for its result."""
-
-    work: Work[Any]
-    result: "Future[Any]"
 
 
 class Writer:
@@ -47,7 +41,7 @@ class Writer:
     def submit(self, work: Work[R]) -> "Future[R]":
         """Have something written; the result is there when it is on disk."""
         result: Future[R] = Future()
-        self._queue.put(Waiting(work, result))
+        self._queue.put((work, result))
         return result
 
     def close(self) -> None:
@@ -69,35 +63,32 @@ class Writer:
             self._write([one for one in group if one is not None])
 
     def _write(self, group: list[Waiting]) -> None:
-        answers: list[tuple[Waiting, Any, BaseException | None]] = []
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
         if not group:
             return
         try:
             before = self.connection.total_changes
             self.connection.execute("BEGIN IMMEDIATE")
-            for one in group:
+            for work, result in group:
                 try:
-                    answers.append((one, one.work(self.connection), None))
+                    answers.append((result, work(self.connection), None))
                 except RefusedError as refused:
-                    answers.append((one, None, refused))
+                    answers.append((result, None, refused))
             self.connection.execute("COMMIT")
             self.failure = self.failure if self.connection.total_changes == before else None
         except Exception as error:
-            self._undo()
+            if self.connection.in_transaction:
+                with suppress(sqlite3.Error):  # on a damaged log
+                    self.connection.execute("ROLLBACK")
+            self.on_failure()
             self.is_damaged |= is_damage(error)
             self.failure = refusal = reason(error)
-            answers = [(one, None, refusal) for one in group]
-        for one, result, problem in answers:
+            answers = [(result, None, refusal) for _, result in group]
+        for result, content, problem in answers:
             if problem is None:
-                one.result.set_result(result)
+                result.set_result(content)
             else:
-                one.result.set_exception(problem)
-
-    def _undo(self) -> None:
-        if self.connection.in_transaction:
-            with suppress(sqlite3.Error):  # on a damaged log
-                self.connection.execute("ROLLBACK")
-        self.on_failure()
+                result.set_exception(problem)
 
 
 def reason(error: Exception) -> RefusedError:

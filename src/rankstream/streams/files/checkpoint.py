@@ -22,8 +22,7 @@ from rankstream.distances import Distance
 from rankstream.learners import Learner
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.files.packing import MissingPartError, Packed, Parts, pack, under, unpack
-from rankstream.streams.files.validation import check_run
+from rankstream.streams.files.packing import MissingPartError, Packed, check_run, pack, under, unpack
 
 FORMAT = "rankstream-checkpoint"
 VERSION = 1
@@ -48,6 +47,8 @@ def save(path: str | os.PathLike[str], solver: Solver, state: State, counts: Cho
     It is first written to a temporary name and then renamed: a crash leaves the old file, never half a new one. Items
     must be text, whole numbers, booleans or None. Parts that are not built in are not saved: hand them to ``load``.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from rankstream import Assortments, distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing")])
@@ -70,21 +71,20 @@ def load(
     oracle: Oracle | None = None,
 ) -> Checkpoint:
     """Read what ``save`` wrote; parts that are not built in must be handed over as they were."""
-    runs, _ = read_runs(path, Parts(distance, learner, oracle))
-    return runs[0]
+    return read_runs(path, distance=distance, learner=learner, oracle=oracle)[0][0]
 
 
 def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]) -> None:
     """Write packed runs, and whatever else JSON can hold, to one file."""
-    header = {"format": FORMAT, "version": VERSION, "runs": [run.header for run in runs], "more": more}
-    arrays = {f"{number}.{name}": array for number, run in enumerate(runs) for name, array in run.arrays.items()}
+    header = {"format": FORMAT, "version": VERSION, "runs": [own for own, _ in runs], "more": more}
+    arrays = {f"{number}.{name}": array for number, (_, own) in enumerate(runs) for name, array in own.items()}
     text = np.frombuffer(json.dumps(header, default=np.generic.item).encode(), dtype=np.uint8)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
 
 
-def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoint], dict[str, Any]]:
-    """Read what ``write`` wrote, or say what is wrong with the file."""
+def read_runs(path: str | os.PathLike[str], **parts: Any) -> tuple[list[Checkpoint], dict[str, Any]]:
+    """Read what ``write`` wrote, with ``parts`` as ``load`` takes them, or say what is wrong with the file."""
     content = Path(path).read_bytes()
     try:
         _check_size(content)
@@ -101,7 +101,7 @@ def read_runs(path: str | os.PathLike[str], parts: Parts) -> tuple[list[Checkpoi
     if type(version) is int and version > VERSION:
         raise ValueError(f"{path} has version {version}, this rankstream reads up to {VERSION}: update rankstream.")
     with explained(path):
-        packed = [Packed(run, under(f"{number}.", arrays)) for number, run in enumerate(header["runs"])]
+        packed = [(run, under(f"{number}.", arrays)) for number, run in enumerate(header["runs"])]
         runs = [Checkpoint(*unpack(run, parts)) for run in packed]
         for run in runs:
             check_run(*run)

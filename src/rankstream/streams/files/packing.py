@@ -1,8 +1,12 @@
-"""A solver, its state and its counts as plain numbers, names and arrays, and back: what a checkpoint file holds."""
+"""A solver, its state and its counts as plain numbers, names and arrays, and back: what a checkpoint file holds.
 
+All of it must fit together: a file that somebody changed is refused before anything is played on it.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,18 +14,17 @@ from rankstream import distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.decay import DecayingCounts, WindowCounts
+from rankstream.data.decay import DecayingCounts, WindowCounts, make_counts
 from rankstream.data.readers.sources.lines import is_text
-from rankstream.distances import Distance
-from rankstream.learners import Learner
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
 from rankstream.models.base import can_be_saved, check_items
 from rankstream.oracles import ComponentsOracle, Oracle, QuickOracle, SearchOracle
 from rankstream.solver.loop import Solver, State
-from rankstream.streams.files.validation import check_memory, check_whole
 
 MOST_ROUNDS = 1_000_000
+MAX_MAGNITUDE = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
+SUM_TOLERANCE = 1e-6  # by which sums of many rounds may differ, relative to their size
 SETTINGS: dict[str, tuple[str, ...]] = {
     "LatticeOracle": ("ties", "seed", "most_states"),
     "DenseOracle": ("ties", "seed", "memory"),
@@ -88,23 +91,9 @@ def under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
 DISTANCES = ("L1", "LowNorm", "L2", "HighNorm", "LInf", "MaxDifference", "KL")
 LEARNERS = ("MirrorDescent", "StronglyConvexMirrorDescent", "FollowTheLeader", "NaiveFrankWolfe", "DualAveraging")
 COUNTS: dict[str, type[ChoiceCounts]] = {kind.__name__: kind for kind in (ChoiceCounts, DecayingCounts, WindowCounts)}
+Packed = tuple[dict[str, Any], dict[str, Any]]  # what can be written as JSON, and the arrays beside it
 NUMBERS = ("total_weight", "answer", "offset", "potential")
 SUMS = ("vertex", "frequencies", "dual", "latest")
-
-
-class Packed(NamedTuple):
-    """What can be written as JSON, and the arrays beside it."""
-
-    header: dict[str, Any]
-    arrays: dict[str, Any]
-
-
-class Parts(NamedTuple):
-    """Own parts that take the place of those a file could not hold."""
-
-    distance: Distance | None = None
-    learner: Learner[Any] | None = None
-    oracle: Oracle | None = None
 
 
 def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
@@ -144,11 +133,11 @@ def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
         **{f"oracle.{name}": array for name, array in known.items()},
         **({} if counts is None else {f"counts.{name}": array for name, array in counts.memory().items()}),
     }
-    return Packed(header, arrays)
+    return header, arrays
 
 
-def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | None]:
-    """What was packed, made again; parts of one's own must be handed over."""
+def unpack(packed: Packed, parts: Mapping[str, Any]) -> tuple[Solver, State, ChoiceCounts | None]:
+    """What was packed, made again; ``parts`` of one's own take the place of those that a file cannot hold."""
     header, arrays = packed
     items, indptr, members = header["items"], arrays["indptr"], arrays["members"]
     check_items(items)
@@ -158,17 +147,14 @@ def unpack(packed: Packed, parts: Parts) -> tuple[Solver, State, ChoiceCounts | 
         raise ValueError("its offers have items that are not there")
     order = [(items[a], items[b]) for a, b in header.get("order", ())]
     offers = Assortments([[items[k] for k in members[a:b]] for a, b in pairwise(indptr)], items, order)
-    distance: Any = parts.distance or _make(header["distance"], DISTANCES, distances, "distance", offers)
-    learner: Any = parts.learner or _make(header["learner"], LEARNERS, learners, "learner")
-    solver = Solver(
-        offers, distance, learner, parts.oracle or make_oracle(header["oracle"], offers, under("oracle.", arrays))
-    )
+    distance: Any = parts.get("distance") or _make(header["distance"], DISTANCES, distances, "distance", offers)
+    learner: Any = parts.get("learner") or _make(header["learner"], LEARNERS, learners, "learner")
+    oracle = parts.get("oracle") or make_oracle(header["oracle"], offers, under("oracle.", arrays))
+    solver = Solver(offers, distance, learner, oracle)
     sums = Sums(*(_like(arrays[f"sums.{name}"], np.float64) for name in ("vertex", "frequencies", "dual")))
     for name in NUMBERS:
         setattr(sums, name, float(header["sums"][name]))
     sums.latest, sums.moved = _like(arrays["sums.latest"], np.float64), bool(header["moved"])
-    if not sums.vertex.size == sums.frequencies.size == offers.n_coordinates:
-        raise ValueError(f"its sums have {sums.vertex.size} entries for {offers.n_coordinates} coordinates")
     state = State(_unpack_learner_state(header["learner_state"], arrays), sums, int(header["round"]))
     state.observations = float(header["observations"])
     state.seen = _like(arrays["seen"], np.bool_) if "seen" in arrays else None
@@ -232,11 +218,145 @@ def _unpack_counts(described: Any, offers: Assortments, memory: dict[str, Any]) 
     kind: Any = COUNTS[described["name"]]
     counts: ChoiceCounts = kind(offers) if kind is ChoiceCounts else kind(offers, described["reach"], described["by"])
     counts.remember({name: _like(array, np.int64 if name == "where" else np.float64) for name, array in memory.items()})
-    if counts.tallies.size != offers.n_coordinates:
-        raise ValueError(f"its counts have {counts.tallies.size} entries for {offers.n_coordinates} coordinates")
     return counts
 
 
 def _like(array: Any, kind: Any) -> Any:
     """A writable copy of the right type, or a TypeError."""
     return np.array(array).astype(kind, casting="same_kind")
+
+
+def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None:
+    """Refuse sums, weights and counts that no run can have come to."""
+    offers, sums, fresh = solver.assortments, state.sums, solver.init()
+    for name in ("vertex", "frequencies", "dual"):
+        check_numbers(f"sums of {name}", getattr(sums, name), getattr(fresh.sums, name).size)
+    check_numbers("latest frequencies", sums.latest, offers.n_coordinates if sums.latest.size else 0)
+    check_numbers("totals", [sums.total_weight, sums.answer, sums.offset, sums.potential])
+    if state.round < 0 or state.observations < 0 or sums.total_weight < 0:  # observations are NaN where unknown
+        raise ValueError("it has played fewer than 0 rounds")
+    if state.seen is not None and state.seen.shape != (offers.n_coordinates,):
+        raise ValueError(f"it has seen {state.seen.shape} coordinates of {offers.n_coordinates}")
+    _check_learner(state.learner, fresh.learner)
+    weights = np.array(list(state.weights.values()))
+    check_numbers("weights of rankings", weights, least=0.0)
+    _check_sum("its rankings weigh", float(weights.sum()), sums.total_weight)
+    if state.round and isinstance(offers, Assortments):
+        if sums.total_weight <= 0 or sums.vertex.min() < -SUM_TOLERANCE * sums.total_weight:
+            raise ValueError("its rounds weigh nothing, or less")
+        for total in np.add.reduceat(sums.vertex, offers.indptr[:-1]).tolist():
+            _check_sum("the choices from an offer weigh", total, sums.total_weight)
+    if counts is not None:
+        _check_counts(counts)
+
+
+def check_numbers(what: str, values: Any, size: int | None = None, least: float = -MAX_MAGNITUDE) -> None:
+    """Refuse what is not a row of finite numbers, of a size and not below the least."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (size is not None and array.size != size):
+        raise ValueError(f"its {what} have the shape {array.shape}" + (f", not ({size},)" if size is not None else ""))
+    if not ((array >= least) & (array <= MAX_MAGNITUDE)).all():
+        raise ValueError(f"its {what} are not all finite, or below {max(least, -MAX_MAGNITUDE):g}")
+
+
+def check_whole(what: str, *values: Any) -> None:
+    """Refuse what is not a whole number of at least 0."""
+    for value in values:
+        if type(value) is not int or not 0 <= value < 2**62:
+            raise ValueError(f"its {what} is {str(value)[:40]!r}, not a whole number")
+
+
+def check_memory(own: dict[str, Any], memory: dict[str, Any], n_items: int) -> None:
+    """Refuse a memory of an oracle that is not of the same kind as its own: compiled loops look up places in it."""
+    for name, array in own.items():
+        found, rows = memory[name], name == "pool"
+        if found.dtype != array.dtype or found.shape[rows:] != array.shape[rows:] or found.shape[:rows] == (0,):
+            raise ValueError(f"its oracle's {name} is of another kind")
+        check_numbers(f"oracle's {name}", found.ravel())
+    for name, size in (("asked", None), ("numbers", 2)):
+        if name in memory:
+            check_numbers(f"oracle's {name}", memory[name].astype(np.float64, casting="safe"), size)
+    rankings = np.vstack([memory["pool"], *([memory["answered"]] if "asked" in memory else [])])
+    if not (np.sort(rankings, axis=1) == np.arange(n_items)).all():
+        raise ValueError("a ranking that its oracle knows does not order all items")
+    known, chosen = memory["known"], memory["chosen"]
+    if known.min(initial=0) < 0 or known.max(initial=0) > chosen.shape[-1]:
+        raise ValueError("its oracle knows more corners than there are")
+    if chosen.min(initial=0) < 0 or chosen.max(initial=0) >= max(1, memory["point"].size):
+        raise ValueError("its oracle knows corners that are not there")
+
+
+def check_detector(detector: Any) -> None:
+    """Refuse a change detector whose parts are not of one market."""
+    check_whole("number of choices", detector.records, detector.since, detector.halfway, *detector._pending)
+    check_whole("restart", *(() if detector.restarted is None else (detector.restarted,)))
+    check_numbers("evidence", [detector.statistic], least=0.0)
+    for alarm in detector.alarms:
+        check_whole("alarm", alarm.record, alarm.since)
+        check_numbers("alarm", [alarm.statistic])
+    offers = {run.solver.assortments for run in (detector.served, detector.fast)} | {detector._recent.assortments}
+    if len(offers) > 1 or type(detector.counts) is not ChoiceCounts or type(detector._recent) is not DecayingCounts:
+        raise ValueError("its change detector has two models of different markets")
+    if max(detector._pending, default=0) >= detector.assortments.n_coordinates:
+        raise ValueError("a choice that its change detector has scored is from no offer")
+
+
+def check_live(live: Any) -> None:
+    """Refuse counts that forget in another way than the settings say, and choices that wait and are none."""
+    check_whole("number of records", live.records)
+    check_choices(live._waiting)
+    order = set() if live.prices is None else set(live.prices.order)
+    if live.counts is not None and set(live.counts.assortments.order) != order:
+        raise ValueError("its items are in another order than its price levels")
+    for run in () if live.run is None else (live.run, *([live.detector.fast] if live.detector else ())):
+        if min(getattr(run.solver.distance, "weights", None) or [1.0]) <= 0.0:
+            raise ValueError("an offer weighs nothing, or less")
+    if live.detect or live.counts is None:
+        return
+    made = make_counts(live.counts.assortments, live.half_life, live.window)
+    if any(getattr(live.counts, name, None) != getattr(made, name, None) for name in ("__class__", "reach", "by")):
+        raise ValueError("its counts forget in another way than its settings say")
+
+
+def check_choices(choices: Iterable[Any]) -> None:
+    """Refuse what are not pairs of an offer and the item chosen."""
+    for offered, chosen, *_ in choices:
+        labels = all(isinstance(item, str | int) or item is None for item in (*offered, chosen))
+        if isinstance(offered, str) or not labels or chosen not in offered or len(set(offered)) < len(offered):
+            raise ValueError("a choice that waits is not from its offer")
+
+
+def _check_learner(state: Any, fresh: Any) -> None:
+    """The state of a learner has arrays and numbers, as many as one that has played nothing."""
+    found, own = (one if isinstance(one, tuple) else (one,) for one in (state, fresh))
+    if type(state) is not type(fresh):
+        raise ValueError("its learner's state is another learner's")
+    for one, other in zip(found, own, strict=True):
+        check_numbers("learner's state", np.ravel(one) if np.ndim(other) == 0 else one, np.size(other))
+
+
+def _check_sum(what: str, found: float, expected: float) -> None:
+    if not abs(found - expected) <= SUM_TOLERANCE * max(1.0, expected):
+        raise ValueError(f"{what} {found:g}, and all rounds {expected:g}")
+
+
+def _check_counts(counts: ChoiceCounts) -> None:
+    offers = counts.assortments
+    memory = counts.memory()
+    now = float(getattr(counts, "now", 0.0))
+    if now != -np.inf and not abs(now) <= MAX_MAGNITUDE:
+        raise ValueError(f"its counts are of the time {now:g}")
+    if isinstance(counts, WindowCounts):
+        sizes = {array.shape for name, array in memory.items() if name != "now"}
+        check_numbers("counted choices", memory["amounts"], least=0.0)
+        check_numbers("times", memory["times"])
+        where = memory["where"]
+        if len(sizes) > 1 or (where.size and where.max() >= offers.n_coordinates):
+            raise ValueError("its window has choices from no offer")
+    check_numbers("counts", counts.tallies, offers.n_coordinates, 0.0)
+    check_numbers("totals", counts.totals, offers.n_offers, 0.0)
+    if "squares" in memory:
+        check_numbers("squares", memory["squares"], offers.n_offers, 0.0)
+    of_offers = np.add.reduceat(counts.tallies, offers.indptr[:-1])
+    if not np.allclose(of_offers, counts.totals, rtol=SUM_TOLERANCE, atol=0.0):
+        raise ValueError("the counts of an offer do not sum to its total")

@@ -1,19 +1,113 @@
-"""Playing on: a run that follows counts as they change, for as long as choices come, in memory that does not grow."""
+"""Playing on: a run that follows counts as they change, for as long as choices come, in memory that does not grow.
+
+The paper fixes the distance. Where offers come to count for more or less, the past is read as that of a game under the
+new one: the same rankings answered the same costs, all made smaller by one factor, so that every price that was asked
+is still allowed. So ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed distance: it
+starts anew.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rankstream._core.threads import one_blas_thread
+from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.vertex_kernels import add_choices
+from rankstream.distances import observation_weights
+from rankstream.learners import DualAveraging
+from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.oracles import QuickOracle
 from rankstream.oracles.search.local import hurried
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
-from rankstream.streams.runs.offer_weights import catch_up
+from rankstream.streams.runs.growth import can_reweigh, grow
 
-MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped
+MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped (benchmarks/streams.py)
 QUICK_ROUNDS, MAX_QUICK_RANKINGS = 5, 100  # at a time, and kept, of a market that is followed quickly (``pace``)
+
+
+def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Solver, State]:
+    """A solver and a state under other weights of the offers that go on where these stand.
+
+    For ``L1`` and ``L2`` without smoothing. An offer whose new weight is 0 keeps its old one, for the costs it was
+    played with cannot be taken back: silence it by a target that has not seen it. What the learner has gathered is
+    measured in the new weights. The old solver and state are left alone.
+
+    Examples
+    --------
+    >>> from rankstream import Assortments, distances, learners, oracles
+    >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
+    >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers))
+    >>> state = solver.init()
+    >>> for _ in range(100):
+    ...     state = solver.step(state, [0.5, 0.5, 0.25, 0.75])
+    >>> heavier, state = reweigh(solver, state, [1.0, 3.0])
+    >>> heavier.distance.offer_weights.tolist(), heavier.certificate(state).gap < 0.5
+    ([1.0, 3.0], True)
+    """
+    distance = solver.distance
+    if not can_reweigh(solver):
+        kinds = f"{type(distance).__name__} with {type(solver.learner).__name__}"
+        raise ValueError(
+            f"{kinds} cannot be reweighed: 'l1' and 'l2' without smoothing can, with dual averaging or mirror descent."
+        )
+    old: Vec = distance.offer_weights  # type: ignore[attr-defined]
+    new = np.fromiter(weights, np.float64)
+    new = np.where(new > 0.0, new, old) if new.shape == old.shape else new
+    other: Any = replace(distance, weights=tuple(new.tolist()))  # type: ignore[type-var]
+    after = Solver(solver.assortments, other, solver.learner, solver.oracle)
+    if not state.round:
+        return after, after.init()
+    if not old.all():
+        raise ValueError("An offer has weight 0 so far, which cannot change: start with a small weight.")
+    ratio = (new / old)[other.assortments.owner]
+    moved = state.copy()
+    smaller = float(ratio.min(where=moved.sums.dual != 0.0, initial=ratio.max()))
+    moved.sums.dual *= smaller / ratio
+    moved.sums.answer *= smaller
+    moved.sums.offset *= smaller
+    moved.learner = _learner(after, moved, ratio)
+    return after, moved
+
+
+def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
+    """The learner's state, with what it has gathered measured in the new weights."""
+    learner, distance, before = solver.learner, solver.distance, state.learner
+    if isinstance(learner, DualAveraging):
+        pulls = before.pulls * ratio
+        firmness = learner.firmness(distance) * float(np.sqrt(before.squares))
+        return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, before.squares)
+    dual = distance.prox(-before.image * ratio)
+    return Moved(dual, distance.mirror(dual), learner.step_size(distance))  # type: ignore[attr-defined]
+
+
+def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) -> None:
+    """Let new offers join, let offers weigh by their observations, and let earlier rounds count for at most ``memory``.
+
+    Weights follow where the distance and the learner allow it (``reweighing``), and only if they should (``weigh``).
+
+    Examples
+    --------
+    >>> from rankstream import Assortments, Solver, distances, learners, oracles
+    >>> counts = ChoiceCounts(Assortments([("tea", "nothing")]), [6, 4])
+    >>> offers = counts.assortments
+    >>> run = Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers)), tolerance=0.0)
+    >>> _ = run.advance_many(counts.target(), 100)
+    >>> more = counts.extend([("pie", "nothing")])
+    >>> more.observe(("pie", "nothing"), "pie", count=30)
+    >>> catch_up(run, more, memory=2)
+    >>> run.solver.distance.offer_weights.round(2).tolist(), run.state.sums.total_weight
+    ([0.71, 1.22], 2.0)
+    """
+    if run.solver.assortments != counts.assortments:
+        run.solver, run.state = grow(run.solver, run.state, counts.assortments)
+    if weigh and counts.observations and can_reweigh(run.solver):
+        run.solver, run.state = reweigh(run.solver, run.state, observation_weights(counts))
+    run.state.forget(memory * run.solver.learner.round_weight(run.state.round + 1))
 
 
 def endless(solver: Solver, state: State | None = None) -> Run:

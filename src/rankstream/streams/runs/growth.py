@@ -1,10 +1,14 @@
-"""Growth: go on with a run when new offers and new items appear, instead of starting again.
+"""Growth: go on with a run when offers and items appear or leave, instead of starting again.
 
 The paper fixes the collection of offers. Here coordinates are appended, and the past is read as that of a game on the
 larger collection in which the new offers were silent: no ranking could earn there and the data agreed with the model.
 So ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed collection: it starts anew.
+
+Where a market has outgrown the memory, the least informative offers leave: the past is read as that of a game on the
+offers that stay, played at its means. What remains of a dual is allowed, so the gap holds, for the offers that stay.
 """
 
+from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -14,14 +18,16 @@ import numpy as np
 from rankstream import oracles
 from rankstream._core.types import Codes, Mask, Vec
 from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
 from rankstream.data.order import same_order
 from rankstream.data.vertex_kernels import add_choices
-from rankstream.distances import KL, Distance, LInf
-from rankstream.learners import FollowTheLeader, MirrorDescent, NaiveFrankWolfe
+from rankstream.distances import KL, L1, L2, Distance, LInf
+from rankstream.learners import DualAveraging, FollowTheLeader, MirrorDescent, NaiveFrankWolfe
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums
-from rankstream.oracles import Oracle, Ties
+from rankstream.oracles import Oracle, QuickOracle, Ties
 from rankstream.solver.loop import Solver, State
+from rankstream.solver.runs import Run
 
 MAX_CELLS_ONE_BY_ONE = 100_000  # items in all rankings times new items from which all are put in at once
 
@@ -38,7 +44,7 @@ def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Cod
         return _scatter(rankings, n_items, seed)
     for code in range(rankings.shape[1], n_items):
         if ties == "random":
-            places = np.array([_draw(ranking, seed) for ranking in rankings], dtype=np.int64)
+            places = np.array([_digest(ranking, seed) % (code + 1) for ranking in rankings], dtype=np.int64)
         else:
             places = np.full(len(rankings), 0 if ties == "first" else code)
         wider = np.empty((len(rankings), code + 1), dtype=np.int64)
@@ -50,12 +56,8 @@ def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Cod
     return rankings
 
 
-def _draw(ranking: Codes, seed: int) -> int:
-    """A place among the items, from a hash: the same on every machine, whatever else was drawn before."""
-    return _digest(ranking, seed) % (len(ranking) + 1)
-
-
 def _digest(ranking: Codes, seed: int) -> int:
+    """A number to draw a place by: the same on every machine, whatever else was drawn before."""
     digest = blake2b(ranking.tobytes(), digest_size=8, key=seed.to_bytes(8, "little")).digest()
     return int.from_bytes(digest, "little")
 
@@ -95,6 +97,8 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     distance has weights. The oracle is ``oracles.auto`` with the old one's tie rule and seed, unless one is given. The
     old solver and state are left alone.
 
+    Examples
+    --------
     >>> from rankstream import distances, learners
     >>> offers = Assortments([("tea", "nothing")])
     >>> solver = Solver(offers, distances.L2(offers), learners.DualAveraging(), oracles.auto(offers, "last"))
@@ -242,3 +246,103 @@ def _larger_image(solver: Solver, distance: Distance, before: State) -> Vec:
     faded = float(np.prod(1.0 - distance.smoothing * np.asarray(steps)))  # what smoothing left of where prices began
     first = solver.distance.mirror(solver.distance.start())
     return _wider(distance, state.image + faded * (start[0] - first[0]), size, faded * start)
+
+
+def can_reweigh(solver: Solver) -> bool:
+    """Whether the solver's parts are of the kinds that ``reweigh`` knows."""
+    plain = type(solver.distance) in (L1, L2) and not solver.distance.smoothing
+    return plain and type(solver.learner) in (DualAveraging, MirrorDescent)
+
+
+def offers_to_keep(counts: ChoiceCounts, most: int) -> Codes:
+    """The numbers of the offers that stay, so that at most ``most`` coordinates do.
+
+    Those of fewest choices leave first, and the oldest of them first.
+
+    >>> offers = Assortments([("tea", "pie"), ("pie", "ice"), ("tea", "ice")])
+    >>> offers_to_keep(ChoiceCounts(offers, [1, 2, 1, 0, 1, 0]), 4)
+    array([0, 2])
+    """
+    sizes = np.diff(counts.assortments.indptr)
+    order = np.argsort(counts.totals, kind="stable")[::-1]  # the last to leave first
+    stay = int(np.searchsorted(np.cumsum(sizes[order]), most, side="right"))
+    return np.sort(order[: max(1, stay)])
+
+
+def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
+    """Counts over the offers that stay, which the runs are left with, too; items that are in none of them leave.
+
+    Items of an order stay: they may be offered again, and the order must hold then.
+
+    Runs whose distance or learner is not of the kinds that ``reweigh`` knows begin again.
+    """
+    whole = counts[0].assortments
+    places = np.flatnonzero(np.isin(whole.owner, stay))
+    codes = np.unique(np.append(whole.members[places], whole.precedence.pairs))
+    named = [whole.items[code] for code in codes.tolist()]
+    offers = Assortments([whole.offers[number] for number in stay.tolist()], named, whole.order)
+    for run in runs:
+        run.solver, run.state = _part_of_run(run, whole, offers, places, stay, codes)
+    return [_part_of_counts(one, offers, places, stay) for one in counts]
+
+
+def _part_of_counts(counts: ChoiceCounts, offers: Assortments, places: Codes, stay: Codes) -> ChoiceCounts:
+    part, memory = counts._like(offers), counts.memory()
+    for name, index in (("tallies", places), ("totals", stay), ("squares", stay)):
+        if name in memory:
+            memory[name] = memory[name][index]
+    if "where" in memory:
+        now = np.full(counts.assortments.n_coordinates, -1, dtype=np.int64)
+        now[places] = np.arange(places.size)
+        where = now[memory["where"]]
+        memory |= {name: memory[name][where >= 0] for name in ("amounts", "times")} | {"where": where[where >= 0]}
+    part.remember(memory)
+    return part
+
+
+def _part_of_run(
+    run: Run, whole: Assortments, offers: Assortments, places: Codes, stay: Codes, codes: Codes
+) -> tuple[Solver, State]:
+    distance: Any = run.solver.distance
+    before = run.state
+    ties, seed = tie_rule(run.solver.oracle)
+    weights: Any = getattr(distance, "weights", None)
+    own = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
+    smaller: Any = replace(distance, assortments=offers, **own)
+    orders = _without(np.frombuffer(b"".join(before.weights), dtype=np.int64).reshape(-1, whole.n_items), codes)
+    start = orders[-1] if len(orders) else None
+    solver = Solver(offers, smaller, run.solver.learner, QuickOracle(offers, ties, seed, before.round, start))
+    if not before.round or not can_reweigh(run.solver):
+        return solver, solver.init()
+    learner = type(before.learner)(*(part[places] if np.ndim(part) else part for part in before.learner))
+    state = State(learner, _part_of_sums(before.sums, smaller, places), before.round)
+    state.observations, state.seen = before.observations, None if before.seen is None else before.seen[places]
+    for order, weight in zip(orders, before.weights.values(), strict=True):
+        key = order.tobytes()
+        state.weights[key] = state.weights.get(key, 0.0) + weight
+    return solver, state
+
+
+def _without(rankings: Codes, codes: Codes) -> Codes:
+    """The rankings of the items that stay, by their new codes."""
+    now = np.full(rankings.shape[1], -1, dtype=np.int64)
+    now[codes] = np.arange(codes.size)
+    renamed = now[rankings]
+    return renamed[renamed >= 0].reshape(len(rankings), codes.size)
+
+
+def _part_of_sums(sums: Sums, distance: Any, places: Codes) -> Sums:
+    """The sums, as if all rounds had been played at their means."""
+    total = sums.total_weight
+    vertex, frequencies, dual = (array[places] for array in (sums.vertex, sums.frequencies, sums.dual))
+    mean: Vec = dual / total
+    return Sums(
+        vertex=vertex,
+        frequencies=frequencies,
+        dual=dual,
+        total_weight=total,
+        answer=float(distance.costs(mean) @ vertex),
+        offset=total * float(distance.offset(mean, frequencies / total)),
+        latest=sums.latest[places] if sums.latest.size else sums.latest,
+        moved=True,
+    )

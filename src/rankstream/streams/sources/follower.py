@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.data.decay import as_reach
-from rankstream.data.readers.price_columns import IN_OFFERS
 from rankstream.data.readers.problems import shown
-from rankstream.data.readers.roles import parsed
+from rankstream.data.readers.roles import IN_OFFERS, parsed
 from rankstream.streams.detector import Alarm
 from rankstream.streams.files.checkpoint import explained
 from rankstream.streams.live import Live, Record

@@ -11,18 +11,11 @@ from threading import Thread
 from typing import BinaryIO, NamedTuple
 
 from rankstream.data.readers.sources.lines import MAX_RECORD_LINES
+from rankstream.streams.sources import rotation
 from rankstream.streams.sources.parser import LineReader
-from rankstream.streams.sources.rotation import (
-    PACKED,
-    WINDOW_BYTES,
-    Place,
-    digest_of,
-    inode_of,
-    is_written_anew,
-    newer,
-    where_is,
-)
+from rankstream.streams.sources.rotation import Place, digest_of, inode_of
 
+Upcoming = tuple[Path, tuple[int, int]]  # a file by its name, and what has that name
 PAUSE_SECONDS = 0.1
 CHUNK_BYTES = 2**20
 MAX_BYTES_WITHOUT_BREAK = 2**26  # bytes without a line break: this is no text
@@ -34,13 +27,6 @@ class Line(NamedTuple):
     text: bytes
     path: str
     number: int
-
-
-class Upcoming(NamedTuple):
-    """A file by its name, and what has that name."""
-
-    path: Path
-    inode: tuple[int, int]
 
 
 class LineSource(ABC):
@@ -136,7 +122,7 @@ class FileSource(LineSource):
     def __init__(self, name: str, reader: LineReader, place: Place) -> None:
         super().__init__(name, reader, place)
         self.path = Path(name)
-        if self.path.name.endswith(PACKED):
+        if self.path.name.endswith(rotation.PACKED):
             raise ValueError(f"{name} is compressed and cannot grow: decompress it, or fit a model to it.")
         if not place.end and not self.path.is_file():
             raise ValueError(f"There is no file {name} to follow: create it, or use '-' for standard input.")
@@ -149,7 +135,7 @@ class FileSource(LineSource):
     def _take(self, place: Place) -> None:
         """Go on at a place, in whichever file it is now."""
         while True:
-            path = where_is(self.path, place)
+            path = rotation.where_is(self.path, place)
             self._open(path.open("rb", buffering=0), path, place)
             self._go_to(place)
             if place.digest in (None, digest_of(self._buffer)):
@@ -157,7 +143,7 @@ class FileSource(LineSource):
 
     def _go_to(self, place: Place) -> None:
         self._begin_again()
-        self.end, self.number, before = place.end, place.number, min(place.end, WINDOW_BYTES)
+        self.end, self.number, before = place.end, place.number, min(place.end, rotation.WINDOW_BYTES)
         self._buffer, self._cursor = self._read(place.end - before, before), before
 
     def _open(self, file: BinaryIO, path: Path, place: Place) -> None:
@@ -183,11 +169,13 @@ class FileSource(LineSource):
         assert self._file is not None
         about = os.fstat(self._file.fileno())
         cut = self._cursor - (self.end - end)
-        return Place(end, number, about.st_dev, about.st_ino, digest_of(self._buffer[max(0, cut - WINDOW_BYTES) : cut]))
+        return Place(
+            end, number, about.st_dev, about.st_ino, digest_of(self._buffer[max(0, cut - rotation.WINDOW_BYTES) : cut])
+        )
 
     def _fill(self) -> bool:
         """Read on behind the place; whether what is before it is what was read."""
-        window = self._buffer[max(0, self._cursor - WINDOW_BYTES) : self._cursor]
+        window = self._buffer[max(0, self._cursor - rotation.WINDOW_BYTES) : self._cursor]
         read = self._read(self.end - len(window), len(window) + self._chunk)
         if not read.startswith(window):
             return False
@@ -218,8 +206,8 @@ class FileSource(LineSource):
             elif upcoming == ready and (file := self._opened(upcoming)) is not None:
                 yield from self._records(final=True)
                 place = self._place_at(self.end, self.number)
-                self._open(file, upcoming.path, place)
-                if upcoming.path == self.path and is_written_anew(self.path, place):
+                self._open(file, upcoming[0], place)
+                if upcoming[0] == self.path and rotation.is_written_anew(self.path, place):
                     self._go_to(place)
                 upcoming = None
             ready = upcoming
@@ -236,18 +224,18 @@ class FileSource(LineSource):
         here = os.fstat(self._file.fileno())
         if inode_of(self.path) == (here.st_dev, here.st_ino):
             return None
-        path = next(iter(newer(self.path, here)), self.path)
+        path = next(iter(rotation.newer(self.path, here)), self.path)
         inode = inode_of(path)
-        return Upcoming(path, inode) if inode is not None and path.stat().st_size else None
+        return (path, inode) if inode is not None and path.stat().st_size else None
 
     def _opened(self, upcoming: Upcoming) -> BinaryIO | None:
         """The file open, or None where another one has taken its name meanwhile."""
         try:
-            file = upcoming.path.open("rb", buffering=0)
+            file = upcoming[0].open("rb", buffering=0)
         except FileNotFoundError:
             return None
         about = os.fstat(file.fileno())
-        if (about.st_dev, about.st_ino) == upcoming.inode:
+        if (about.st_dev, about.st_ino) == upcoming[1]:
             return file
         file.close()
         return None

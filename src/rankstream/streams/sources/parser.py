@@ -11,16 +11,14 @@ from rankstream._core.types import Label
 from rankstream.data.decay import as_seconds
 from rankstream.data.readers.dialect import LineDialect, number_columns
 from rankstream.data.readers.formats import Layout, recognise
-from rankstream.data.readers.price_columns import IN_OFFERS, price_columns
 from rankstream.data.readers.prices import PricedChoices, plain_cell
 from rankstream.data.readers.problems import BadRecordError, shown
 from rankstream.data.readers.records import SEPARATORS, Choices, weight_of
-from rankstream.data.readers.roles import listed_names, parsed, roles_of
+from rankstream.data.readers.roles import IN_OFFERS, listed_names, parsed, price_columns, roles_of
 from rankstream.data.readers.sources.files import JSON_ENDINGS
-from rankstream.data.readers.sources.json_lines import Twice, loads
 from rankstream.data.readers.sources.labels import text
-from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, UTF8, header_in, row_problem
-from rankstream.data.readers.times import seconds_of
+from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, UTF8, Twice, header_in, loads, row_problem
+from rankstream.data.readers.times import seconds_or_none
 from rankstream.streams.record import Record, without_levels
 
 CSV_ENDINGS = (".csv", ".tsv")
@@ -142,7 +140,7 @@ class LineReader:
         if times >= MAX_COUNT:
             raise ValueError(f"its count {times:g} is not a number below {MAX_COUNT:g}")
         time = self._layout.roles.get("time")
-        return Record(offer, chosen, times, None if time is None else _moment_of_cell(self.dialect.time(by_name[time])))
+        return Record(offer, chosen, times, None if time is None else seconds_or_none(self.dialect.time(by_name[time])))
 
 
 DIALECT: dict[str, Any] = {"strict": True, "skipinitialspace": True}
@@ -287,14 +285,6 @@ def moment_of(value: object) -> float | None:
     try:
         return float(as_seconds(datetime.fromisoformat(value) if isinstance(value, str) else value))
     except (ValueError, OverflowError):
-        return None
-
-
-def _moment_of_cell(cell: str) -> float | None:
-    """The same from a cell of CSV, where numbers are text, too."""
-    try:
-        return seconds_of(cell)
-    except BadRecordError:
         return None
 
 

@@ -167,12 +167,11 @@ class Join:
 class Visits:
     """Visits less receipts: ``left`` without a purchase by store, state and category.
 
-    ``shortfall`` are receipts beyond the visits of their time, ``unknown`` visits at times without a known offer.
+    ``shortfall`` are receipts beyond the visits of their time. Visits at times without a known offer are left out.
     """
 
     visits: int = 0
     shortfall: int = 0
-    unknown: int = 0
     left: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
@@ -223,8 +222,7 @@ def left_without(database: Connection, timeline: Timeline, shared: bool, categor
         for category in categories:
             number = visits - bought[store, start, category]
             found.shortfall += max(0, -number)
-            unknown, *parts = apportion(max(0, number), lengths).tolist()
-            found.unknown += unknown
+            _, *parts = apportion(max(0, number), lengths).tolist()
             for state, part in zip(states[first:last].tolist(), parts, strict=True):
                 if part:
                     found.left[store, state, category] += part

@@ -96,6 +96,8 @@ def read_sales(
     memory : str
         What DuckDB may take before it goes to disk.
 
+    Examples
+    --------
     >>> import pandas
     >>> sales = pandas.DataFrame({"time": ["2026-01-01 09:30", "2026-01-01 11:00"], "item": ["tea", "pie"]})
     >>> log = pandas.DataFrame({
@@ -104,7 +106,6 @@ def read_sales(
     ... })
     >>> read_sales(sales, log).counts.assortments.offers
     (('pie',), ('pie', 'tea'))
-
     """
     problems = Problems("skip", rejects)
     shop = open_shop(
@@ -114,5 +115,5 @@ def read_sales(
         price_levels=price_levels, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
     )  # fmt: skip
     first, last = (None if time is None else round(seconds_of(time) * SECOND) for time in (since, until))
-    with problems:
-        return translated(lambda: shop.read((first, last), memory))
+    with problems, translated():
+        return shop.read((first, last), memory)

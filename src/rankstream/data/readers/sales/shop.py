@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from rankstream._core.arguments import whole_number
@@ -15,9 +14,8 @@ from rankstream.data.readers.options import ReadOptions, check_options, check_re
 from rankstream.data.readers.prices import settled
 from rankstream.data.readers.problems import Problems, shown
 from rankstream.data.readers.reading import Reading
-from rankstream.data.readers.results import combined
+from rankstream.data.readers.results import COUNTED, ReadResult, combined, new_tally
 from rankstream.data.readers.roles import parsed
-from rankstream.data.readers.rows import COUNTED, ReadResult, new_tally
 from rankstream.data.readers.sales.availability import (
     LISTINGS,
     StateOffers,
@@ -250,11 +248,9 @@ def open_shop(
     how = check_options(**options, prices=None if given["prices"] is None else PAID)
     said = parsed(columns) if isinstance(columns, str) else dict(columns or {})
     said |= {} if category is None else {"receipts.category": category}
-    tables = {
-        kind: translated(partial(open_table, kind, source, said, how))
-        for kind, source in given.items()
-        if source is not None and not is_paid(source)
-    }
+    paths = {kind: source for kind, source in given.items() if source is not None and not is_paid(source)}
+    with translated():
+        tables = {kind: open_table(kind, source, said, how) for kind, source in paths.items()}
     check_rejects(rejects, *(table.source for table in tables.values()))
     _check_columns(said, tables)
     zones = [(table.source.name, table.naive()) for table in tables.values()] if timezone is None else []

@@ -24,17 +24,11 @@ class WorkbookError(ValueError):
 class ExcelFiles(Files):
     """Sheets whose first row with anything in it is the header."""
 
-    def __init__(self, name: str, paths: Sequence[Path], *, sheet: str | None = None, **options: Any) -> None:
-        self.sheet = sheet
-        super().__init__(name, paths, **options)
-
     def columns_of_files(self) -> list[str]:
         """The header, which must be the same in all files."""
         headers = [next((cells for _, cells in self._cells(path)), []) for path in self.paths]
         columns = [[text_or_nothing(cell) for cell in header] for header in headers]
-        for path, others in zip(self.paths, columns, strict=True):
-            if others != columns[0]:
-                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
+        self.check_same(columns)
         return columns[0]
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:

@@ -1,20 +1,23 @@
 """Files of JSON as a table, with every value still as JSON until it is decoded."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.roles import MOST_COLUMNS
+from rankstream.data.readers.sources import lines
 from rankstream.data.readers.sources.database import connected, identifier, listed, literal, speakable
-from rankstream.data.readers.sources.json_lines import is_array, json_keys, json_rows, loads
-from rankstream.data.readers.sources.lines import UTF8, RawRow
-from rankstream.data.readers.sources.scan import is_plain_json
+from rankstream.data.readers.sources.lines import UTF8, RawRow, loads
 from rankstream.data.readers.sources.tables import ScannedFiles
 
 MIN_NESTED_BYTES = 1000  # bytes that a line has at least if it is nested deeper than Python goes
 MAX_DEPTH = 200
+PEEK_CHARACTERS = 4096
+JOINT = re.compile(r"\s*(,?)\s*")
+Found = tuple[str, int, str, dict[str, Any] | BadRecordError]
 
 
 class JsonFiles(ScannedFiles):
@@ -27,20 +30,21 @@ class JsonFiles(ScannedFiles):
         self.plain = (
             speakable(self.paths)
             and self.encoding == UTF8
-            and not any(is_array(path) for path in self.paths)
-            and all(map(is_plain_json, self.paths))
+            and not any(map(_is_array, self.paths))
+            and all(map(lines.is_plain_json, self.paths))
         )
         found = self._quick_keys() if self.plain else None
         self.plain = found is not None
         if found is None:
             found = set()
             for path in self.paths:
-                for key in json_keys(path, self.encoding):
-                    found.add(key)
-                    if len(found) > MOST_COLUMNS:
+                for *_, record in _objects(path, self.encoding):
+                    found.update(record if isinstance(record, dict) else ())
+                    if len(found) > lines.MOST_COLUMNS:
                         break
         if not found:  # not even the first record may be one
-            first = next((row for path in self.paths for row in json_rows(path, [], self.encoding)), None)
+            self.own = []
+            first = next((row for path in self.paths for row in self.rows_of(path, None, None)), None)
             if first is not None and first.wrong is not None:
                 raise ValueError(f"{first.place}: {first.wrong}")
         return sorted(found)
@@ -49,8 +53,8 @@ class JsonFiles(ScannedFiles):
         """The keys, or None where not all lines are objects that Python would read in the same way."""
         import duckdb
 
-        opened = "strlen(json) - strlen(replace(replace(json, '[', ''), '{', ''))"
-        flat = f"CASE WHEN strlen(json) < {MIN_NESTED_BYTES} THEN true ELSE {opened} < {MAX_DEPTH} END"
+        brackets = "strlen(json) - strlen(replace(replace(json, '[', ''), '{', ''))"
+        flat = f"CASE WHEN strlen(json) < {MIN_NESTED_BYTES} THEN true ELSE {brackets} < {MAX_DEPTH} END"
         query = f"SELECT json_keys(json) AS keys, bool_and({flat}) FROM {self._objects()} GROUP BY keys"
         found: set[str] = set()
         try:
@@ -61,7 +65,7 @@ class JsonFiles(ScannedFiles):
                     if not is_good or not keys or len(set(keys)) < len(keys) or "" in keys:
                         return None  # without keys, it may not be an object
                     found.update(keys)
-                    if len(found) > MOST_COLUMNS:
+                    if len(found) > lines.MOST_COLUMNS:
                         return found
         except (duckdb.Error, UnicodeError):
             return None
@@ -69,10 +73,6 @@ class JsonFiles(ScannedFiles):
 
     def _objects(self) -> str:
         return f"read_ndjson_objects({listed(self.paths)}, hive_partitioning=false)"
-
-    def is_plain(self, needed: Collection[str]) -> bool:
-        """Whether there is one object on each line, and no doubt about any."""
-        return self.plain
 
     def constant(self, value: str) -> str:
         """The SQL of the columns that are folders, as JSON."""
@@ -101,5 +101,79 @@ class JsonFiles(ScannedFiles):
             raise BadRecordError("malformed", "this is not JSON: correct it.") from None
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        """The records, line by line or as the array has them."""
-        return json_rows(path, self.own, self.encoding)
+        """The records, line by line or as the array has them; a key that is not there is None."""
+        for where, number, words, found in _objects(path, self.encoding):
+            if isinstance(found, BadRecordError):
+                yield RawRow(f"{path}, {where}", number, (words,), found)
+            else:
+                yield RawRow(f"{path}, {where}", number, [found.get(name) for name in self.own])
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a file begins as an array of all records, where others have one record per line."""
+    with lines.opened(path) as file:
+        return file.read(PEEK_CHARACTERS).lstrip().startswith("[")
+
+
+def _objects(path: Path, encoding: str) -> Iterator[Found]:
+    with lines.opened(path, encoding) as file:
+        start = file.read(PEEK_CHARACTERS)
+        if start.lstrip().startswith("["):
+            yield from _elements(path, file, start, encoding)
+            return
+    with lines.opened(path, encoding) as file:
+        for number, line in enumerate(lines.limited(path, file), 1):
+            if not line.strip():
+                continue
+            try:
+                found = loads(line)
+            except (ValueError, RecursionError):
+                found = None
+            yield "line", number, line.rstrip(), _checked(found, line, encoding)
+
+
+def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecordError:
+    if not isinstance(found, dict):
+        return BadRecordError("malformed", "this is not a JSON object: write one record per line.")
+    if isinstance(found, lines.Twice):
+        return BadRecordError("malformed", "this JSON object has a key twice: remove one.")
+    if not lines.is_text(words):
+        return BadRecordError("malformed", lines.not_text("a JSON object", encoding))
+    return found
+
+
+def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[Found]:
+    """The elements of an array, read in pieces: little more than one is in memory, none beyond ``MAX_LINE_BYTES``."""
+    rest, number = start.lstrip()[1:], 0
+    for more in chain([""], iter(lambda: file.read(lines.MAX_LINE_BYTES), "")):
+        rest, place = rest + more, 0
+        if "\0" in rest:
+            raise lines.binary(path)
+        while (joint := JOINT.match(rest, place)) is not None and joint.end() < len(rest):
+            if rest[joint.end()] == "]" and not joint[1]:
+                for piece in chain([rest[joint.end() + 1 :]], iter(lambda: file.read(lines.MAX_LINE_BYTES), "")):
+                    if piece.strip():
+                        raise ValueError(
+                            f"{path} continues after its JSON array: write one record per line, or all in one array."
+                        )
+                return
+            if (number > 0) != bool(joint[1]):
+                raise _broken(path, number)
+            try:
+                found, end = lines.DECODER.raw_decode(rest, joint.end())
+            except (ValueError, RecursionError):
+                break  # as it seems, the element goes on in the next piece
+            if end == len(rest) and not isinstance(found, dict):
+                break  # a number may go on, too
+            number += 1
+            words = rest[joint.end() : end]
+            yield "record", number, words, _checked(found, words, encoding)
+            place = end
+        rest = rest[place:]
+        if len(rest) > 2 * lines.MAX_LINE_BYTES:
+            break
+    raise _broken(path, number)
+
+
+def _broken(path: Path, number: int) -> ValueError:
+    return ValueError(f"{path}, record {number + 1}: the JSON array is broken here: write one record per line.")

@@ -7,8 +7,7 @@ from math import isnan
 from typing import Any
 
 from rankstream.data.readers.problems import BadRecordError
-from rankstream.data.readers.sources.json_lines import loads
-from rankstream.data.readers.sources.lines import is_text
+from rankstream.data.readers.sources.lines import is_text, loads
 
 ELEMENT = r"""(?:'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)?)"""
 PYTHON_LIST = re.compile(rf"\[\s*{ELEMENT}(?:\s*,\s*{ELEMENT})*\s*\]")  # as pandas writes a list into a CSV file

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rankstream.data.readers.problems import BadRecordError, shown
-from rankstream.data.readers.sources.lines import UTF8, RawRow, is_text, limited, not_text, opened
+from rankstream.data.readers.sources.lines import RawRow, is_text, limited, not_text, opened
 from rankstream.data.readers.sources.tables import Files
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
@@ -22,38 +22,32 @@ class Ballots(Files):
         return ["ranking", "count"]
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        """The ballots, with their lines."""
-        return ballot_rows(path, self.encoding)
-
-
-def ballot_rows(path: Path, encoding: str = UTF8) -> Iterator[RawRow]:
-    """The ballots of one file: (tiers of names, count)."""
-    names: dict[str, str] = {}  # of alternatives by their codes, which they bear until they are named
-    codes: dict[str, str] = {}  # of those that were named
-    is_checked = False
-    with opened(path, encoding) as file:
-        for number, line in enumerate(limited(path, file), 1):
-            words, place = line.strip(), f"{path}, line {number}"
-            if words.startswith("#") or not words:
-                _note(place, words, names, codes, encoding)
-                is_checked = False
-                continue
-            if not names:
-                raise ValueError(
-                    f"{place}: no '# NUMBER ALTERNATIVES: ...' comes before the ballots: use PrefLib's current format."
-                )
-            if not is_checked:
-                _check_names(place, names, codes)
-                is_checked = True
-            try:
-                if not is_text(words):
-                    raise BadRecordError("malformed", not_text("text", encoding))
-                count, ranking = words.split(":", 1) if ":" in words else ("", words)
-                cells = (_tiers(ranking.strip(), names), count.strip())
-            except BadRecordError as bad:
-                yield RawRow(f"{path}, line", number, (words,), bad)
-            else:
-                yield RawRow(f"{path}, line", number, cells)
+        """The ballots with their lines: (tiers of names, count)."""
+        names: dict[str, str] = {}  # of alternatives by their codes, which they bear until they are named
+        codes: dict[str, str] = {}  # of those that were named
+        is_checked = False
+        with opened(path, self.encoding) as file:
+            for number, line in enumerate(limited(path, file), 1):
+                words, place = line.strip(), f"{path}, line {number}"
+                if words.startswith("#") or not words:
+                    _note(place, words, names, codes, self.encoding)
+                    is_checked = False
+                    continue
+                if not names:
+                    first = "no '# NUMBER ALTERNATIVES: ...' comes before the ballots"
+                    raise ValueError(f"{place}: {first}: use PrefLib's current format.")
+                if not is_checked:
+                    _check_names(place, names, codes)
+                    is_checked = True
+                try:
+                    if not is_text(words):
+                        raise BadRecordError("malformed", not_text("text", self.encoding))
+                    count, ranking = words.split(":", 1) if ":" in words else ("", words)
+                    cells = (_tiers(ranking.strip(), names), count.strip())
+                except BadRecordError as bad:
+                    yield RawRow(f"{path}, line", number, (words,), bad)
+                else:
+                    yield RawRow(f"{path}, line", number, cells)
 
 
 def _check_names(place: str, names: dict[str, str], codes: dict[str, str]) -> None:

@@ -8,19 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from rankstream.data.readers.sources import lines
-from rankstream.data.readers.sources.database import (
-    Connection,
-    connected,
-    described,
-    identifier,
-    listed,
-    literal,
-    numbered,
-    speakable,
-)
+from rankstream.data.readers.sources import database, lines
+from rankstream.data.readers.sources.database import Connection, identifier, listed, literal
 from rankstream.data.readers.sources.lines import UTF8, RawRow
-from rankstream.data.readers.sources.scan import is_plain_csv
 
 CSV_BUFFER_BYTES = 8_000_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -40,9 +30,9 @@ class Source(ABC):
     columns: list[str]
     count_if_missing = False
 
-    @abstractmethod
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """What to select the needed columns from; None where only walking is safe."""
+        """What to select the needed columns from; None where only walking is safe, as it is for most files."""
+        return None
 
     def scalar(self, column: str) -> str:
         """The SQL of a column as a plain value, to be cast."""
@@ -65,9 +55,10 @@ class Files(Source):
     """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
 
     def __init__(
-        self, name: str, paths: Sequence[Path], partitions: Sequence[str] = (), encoding: str = UTF8, **_: Any
+        self, name: str, paths: Sequence[Path], partitions: Sequence[str], encoding: str, sheet: str | None
     ) -> None:
-        self.name, self.paths, self.partitions, self.encoding = name, paths, tuple(partitions), encoding
+        self.name, self.paths, self.partitions = name, paths, tuple(partitions)
+        self.encoding, self.sheet = encoding, sheet
         self.values = [partition_values(path, self.partitions) for path in paths]
         self.own = self.columns_of_files()
         for column in self.partitions:
@@ -81,9 +72,11 @@ class Files(Source):
     def columns_of_files(self) -> list[str]:
         """The columns of the files, which must be the same, or a ValueError."""
 
-    def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """None: they are read record by record."""
-        return None
+    def check_same(self, headers: Sequence[Any]) -> None:
+        """Refuse files that differ in their columns."""
+        for path, header in zip(self.paths, headers, strict=True):
+            if header != headers[0]:
+                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
 
     @abstractmethod
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
@@ -91,15 +84,12 @@ class Files(Source):
 
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
         """All records, file by file."""
-        return islice(self._rows(needed, most), most)
-
-    def _rows(self, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        for path, values in zip(self.paths, self.values, strict=True):
-            if not values:
-                yield from self.rows_of(path, needed, most)
-                continue
-            for row in self.rows_of(path, needed, most):
-                yield row if row.wrong is not None else row._replace(cells=(*row.cells, *values))
+        found = (
+            row if not values or row.wrong is not None else row._replace(cells=(*row.cells, *values))
+            for path, values in zip(self.paths, self.values, strict=True)
+            for row in self.rows_of(path, needed, most)
+        )
+        return islice(found, most)
 
 
 def partition_values(path: Path, partitions: Sequence[str]) -> tuple[str, ...]:
@@ -118,13 +108,15 @@ def partition_values(path: Path, partitions: Sequence[str]) -> tuple[str, ...]:
 class ScannedFiles(Files):
     """Files that DuckDB can read, too, where they are plain enough for it to see the same records."""
 
+    plain: bool
+
     @abstractmethod
     def scan(self, paths: Sequence[Path]) -> str:
         """The SQL of some of the files as a table."""
 
-    @abstractmethod
     def is_plain(self, needed: Collection[str]) -> bool:
         """Whether DuckDB sees the same records of the files as ``rows``."""
+        return self.plain
 
     def constant(self, value: str) -> str:
         """The SQL of the columns that are folders, to be decoded as cells are."""
@@ -152,20 +144,15 @@ class CsvFiles(ScannedFiles):
         """The header."""
         headers = [lines.csv_header(path, self.encoding) for path in self.paths]
         columns, self.delimiter, _ = headers[0]
-        for path, (others, delimiter, _) in zip(self.paths, headers, strict=True):
-            if (others, delimiter) != (columns, self.delimiter):
-                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
+        self.check_same([(names, delimiter) for names, delimiter, _ in headers])
         self.on_top = all(on_top for *_, on_top in headers)
         return columns
 
-    def is_plain(self, needed: Collection[str]) -> bool:
-        """Whether the files are as plain as ``is_plain_csv`` says; gzipped ones are unpacked once for that."""
-        return self._plain
-
     @cached_property
-    def _plain(self) -> bool:
-        plain = speakable(self.paths) and self.on_top and self.encoding == UTF8
-        return plain and all(is_plain_csv(path, self.delimiter, len(self.own)) for path in self.paths)
+    def plain(self) -> bool:  # type: ignore[override]
+        """Whether the files are as plain as ``is_plain_csv`` says; gzipped ones are unpacked once for that."""
+        plain = database.speakable(self.paths) and self.on_top and self.encoding == UTF8
+        return plain and all(lines.is_plain_csv(path, self.delimiter, len(self.own)) for path in self.paths)
 
     def scan(self, paths: Sequence[Path]) -> str:
         """The files as text, in one scan with a small buffer."""
@@ -187,13 +174,11 @@ class ParquetFiles(ScannedFiles):
     def columns_of_files(self) -> list[str]:
         """The columns, whose types may differ where they are not needed, or else are walked through."""
         for path in self.paths:
-            if not speakable([path]):
+            if not database.speakable([path]):
                 raise ValueError(f"The name of {path} is not Unicode: rename the file.")
-        with connected() as connection:
-            self.kinds = [described(connection, self.scan([path])) for path in self.paths]
-        for path, kinds in zip(self.paths, self.kinds, strict=True):
-            if set(kinds) != set(self.kinds[0]):
-                raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
+        with database.connected() as connection:
+            self.kinds = [database.described(connection, self.scan([path])) for path in self.paths]
+        self.check_same([kinds.keys() for kinds in self.kinds])
         return list(self.kinds[0])
 
     def is_plain(self, needed: Collection[str]) -> bool:
@@ -206,8 +191,8 @@ class ParquetFiles(ScannedFiles):
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The records, numbered within their file from 0."""
-        with connected() as connection:
-            yield from numbered(str(path), connection, self.scan([path]), self.own, needed, most)
+        with database.connected() as connection:
+            yield from database.numbered(str(path), connection, self.scan([path]), self.own, needed, most)
 
 
 class Frame(Source):
@@ -238,9 +223,9 @@ class Frame(Source):
             for number, row in enumerate(islice(cells, most)):
                 yield RawRow(f"{self.name}, row", number, row)
             return
-        with connected() as connection:
+        with database.connected() as connection:
             connection.register("frame", self.frame)
-            yield from numbered(self.name, connection, "frame", self.columns, None, most)
+            yield from database.numbered(self.name, connection, "frame", self.columns, None, most)
 
 
 def _is_plain(column: Any) -> bool:

@@ -2,11 +2,12 @@
 // Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
 
 import { sizes } from "./charts.js";
-import { amount, ask, byId, element, isAbort, items } from "./server.js";
+import { amount, ask, byId, element, isAbort, items, Refused } from "./server.js";
 import { remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
 const CUSTOMERS = 1000;
+const TRIES = 5; // questions to a busy server before it is given up
 const LOOK = 2500; // milliseconds until intervals are looked for again
 const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);
 /** @type {string[]} */
@@ -74,6 +75,49 @@ function earned(given) {
   return found;
 }
 
+/** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
+async function patiently(how, body, signal) {
+  for (let tries = 1; ; tries += 1) {
+    try { return await ask(how, body, signal); } catch (error) {
+      if (!(error instanceof Refused) || ![429, 503].includes(error.status) || tries >= TRIES) throw error;
+      byId("searching").textContent = "The server is busy. Still searching …";
+      await new Promise((resolve) => setTimeout(resolve, 1000 * (error.wait || 1)));
+    }
+  }
+}
+
+/** What advice was asked for last, so that the same is not asked again. */
+let advised = "";
+
+/** What to change and what it is worth, on the first tab: with the margins that were told, or what is missing. */
+export async function advise() {
+  const place = byId("advice-words");
+  if (!place) return;
+  byId("advice").hidden = false;
+  const link = (/** @type {string} */ text) => element("a", { href: "#best-offer" }, text);
+  if (!Object.keys(told.margins).length) {
+    place.replaceChildren(element("p", {}, `Enter what a sale ${free.some((item) => item.prices.length) ? "costs" : "earns"}, and this page says which change earns most. `, link("Enter it")));
+    return;
+  }
+  const question = JSON.stringify([told, present(), byId("status").dataset.position]);
+  if (advised === question) return;
+  advised = question;
+  place.replaceChildren(element("p", { class: "note" }, "Searching for the best change …"));
+  try {
+    const answer = await patiently("decide", constraints(margins()), new AbortController().signal);
+    const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
+    byId("searching").textContent = "";
+    const gain = decision.value - (decision.context?.present_value ?? NaN), keys = new Set(now.map(itemOf)), next = new Set(offer.map(itemOf));
+    const listed = (/** @type {string} */ verb, /** @type {string[]} */ labels) => (labels.length ? [`${verb} ${labels.slice(0, 4).map(nameOf).join(", ")}${labels.length > 4 ? ` and ${labels.length - 4} more` : ""}`] : []);
+    const words = [...listed("Add", offer.filter((label) => !keys.has(itemOf(label)))), ...listed("drop", now.filter((label) => !next.has(itemOf(label)))), ...listed("offer", offer.filter((label) => keys.has(itemOf(label)) && !now.includes(label)))].join("; ");
+    place.replaceChildren(...(!words || !(gain > 0)
+      ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
+      : [element("p", {}, `${words[0].toUpperCase()}${words.slice(1)}.`), element("p", { class: "figure" }, `+${money(gain)}`), element("p", { class: "note" }, `per ${CUSTOMERS.toLocaleString("en")} customers, against today's shelf; ${decision.proven ? "proven best by this model" : "not proven best"}. `, link("How sure, and what else"))]));
+  } catch (error) {
+    place.replaceChildren(element("p", {}, `There is no advice now: ${error instanceof Error ? error.message : error} `, link("Try it yourself")));
+  }
+}
+
 /** @param {SubmitEvent} event */
 async function search(event) {
   event.preventDefault();
@@ -87,7 +131,7 @@ async function search(event) {
     const given = margins();
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
     byId("searching").textContent = "Searching …";
-    const answer = await ask(how, constraints(given), signal);
+    const answer = await patiently(how, constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision;
     show(place, { ...decision, offer: answer.decision.offer }, how, given);
     byId("searching").textContent = "";

@@ -6,7 +6,7 @@ import * as bestOffer from "./best_offer.js";
 import { recall } from "./memory.js";
 import * as periods from "./periods.js";
 import * as prices from "./prices.js";
-import { ask, byId, items } from "./server.js";
+import { ask, byId, items, toneOf } from "./server.js";
 import * as whatIf from "./what_if.js";
 
 const RENEW = 10_000; // milliseconds between two renewals of the panels
@@ -18,6 +18,7 @@ const links = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll(
 /** Show the tab that the address names. */
 function showTab() {
   prices.begin(); // costs may have been typed since
+  if (document.body.dataset.begun && ["", "#overview"].includes(location.hash)) bestOffer.advise();
   const target = document.getElementById(location.hash.slice(1)), wanted = target?.closest(".tab") ?? tabs[0];
   for (const tab of tabs) tab.hidden = tab !== wanted;
   for (const link of links) {
@@ -42,12 +43,14 @@ async function loadPanels() {
   }
   const chip = byId("change-chip");
   chip.hidden = false;
+  chip.className = `chip ${toneOf(content.change.label)}`;
   chip.querySelector("summary").textContent = content.change.label;
   chip.querySelector("p").textContent = content.change.words;
   byId("reason").textContent = content.reason;
   if (byId("age")) byId("age").textContent = content.age;
   periods.begin();
   prices.begin();
+  bestOffer.advise(); // only now, as it takes longest
 }
 
 let loading = false, last = 0, again = 0;
@@ -109,12 +112,13 @@ if (status) {
   document.querySelectorAll(".origin").forEach((one) => { one.textContent = location.host; });
 }
 if (tabs.length) {
+  byId("change-chip").className = `chip ${toneOf(byId("change-chip").textContent.trim())}`;
   document.body.classList.add("tabbed");
   addEventListener("hashchange", showTab);
   showTab();
   await recall();
   whatIf.begin();
   bestOffer.begin();
-  if (document.querySelector("[data-panel] .loading")) renew(); else { last = Date.now(); periods.begin(); prices.begin(); }
+  if (document.querySelector("[data-panel] .loading")) renew(); else { last = Date.now(); periods.begin(); prices.begin(); bestOffer.advise(); }
   document.body.dataset.begun = String(items.length);
 }

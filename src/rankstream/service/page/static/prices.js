@@ -1,8 +1,45 @@
 // @ts-check
 // The best price of each item beside the others at their usual prices, by the demand curves and the costs that were told.
 
+import { draw } from "./charts.js";
 import { told } from "./memory.js";
-import { amount, byId, element, items } from "./server.js";
+import { amount, ask, byId, element, items } from "./server.js";
+
+const HEADS = ["item", "cost", "usual price", "best price", "value per 1,000 customers"];
+const LOOK = 4000; // milliseconds until intervals are looked for again
+
+/** Which chart has its bands, and how long they were waited for. */
+let banded = "";
+
+/**
+ * Draw intervals around the demand curves as soon as the server has them: each point is an offer.
+ * @param {HTMLElement} figure @param {{item: string, price: number, share: number, low?: number, high?: number}[]} points
+ */
+async function addBands(figure, points) {
+  const values = figure.dataset.values ?? "";
+  if (banded === values || points.some((one) => one.low !== undefined)) return;
+  banded = values;
+  const usual = items.map((item) => item.levels[item.usual].trim());
+  const offers = points.map((one) => {
+    const place = items.findIndex((item) => item.name === one.item), item = items[place];
+    const level = item ? item.prices.findIndex((price) => Number(price) === one.price) : -1;
+    return level < 0 ? null : { label: item.levels[level].trim(), offer: usual.map((label, at) => (at === place ? item.levels[level].trim() : label)) };
+  });
+  if (offers.some((one) => one === null)) return;
+  for (;;) {
+    const answer = await ask("predict", { offers: offers.map((one) => one?.offer), interval: 0.95 }).catch(() => null);
+    if (!figure.isConnected || figure.dataset.values !== values) return;
+    const ends = answer?.predictions?.map((/** @type {any} */ one, /** @type {number} */ at) => one.intervals?.[offers[at]?.label ?? ""]);
+    if (ends?.every(Boolean)) {
+      figure.dataset.values = banded = JSON.stringify(points.map((one, at) => ({ ...one, low: ends[at][0], high: ends[at][1] })));
+      delete figure.dataset.width;
+      draw(figure);
+      return;
+    }
+    if (answer && answer.intervals !== "not yet") return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK));
+  }
+}
 
 /** Fill the table of best prices, if there are demand curves. */
 export function begin() {
@@ -11,14 +48,15 @@ export function begin() {
   if (!source || !card) return;
   /** @type {{item: string, price: number, share: number}[]} */
   const points = JSON.parse(source.dataset.values ?? "[]");
+  addBands(source, points);
   const rows = [...new Set(points.map((one) => one.item))].map((name) => {
     const item = items.find((one) => one.name === name), cost = told.margins[item?.label ?? ""] ?? 0;
     const worth = (/** @type {{price: number, share: number}} */ one) => (one.price - cost) * one.share;
     const best = points.filter((one) => one.item === name).reduce((one, other) => (worth(other) > worth(one) ? other : one));
     const cells = [amount(cost), item ? item.prices[item.usual] : "", amount(best.price), amount(1000 * worth(best))];
-    return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell) => element("td", { class: "number" }, cell)));
+    return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell)));
   });
-  const heads = ["item", "cost", "usual price", "best price", "value per 1,000 customers"].map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
+  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   card.hidden = false;
 }

@@ -14,13 +14,21 @@ export class Refused extends Error {
  * @param {string} path @param {any} [body] @param {AbortSignal} [signal] @param {string} [method]
  * @returns {Promise<any>}
  */
-export async function ask(path, body, signal, method = body === undefined ? "GET" : "POST") {
+export const ask = (path, body, signal, method) => askAbout(market, path, body, signal, method);
+
+/**
+ * Ask about any market; a file is sent as it is.
+ * @param {string} name @param {string} path @param {any} [body] @param {AbortSignal} [signal] @param {string} [method]
+ * @returns {Promise<any>}
+ */
+export async function askAbout(name, path, body, signal, method = body === undefined ? "GET" : "POST") {
+  const isFile = body instanceof Blob;
   /** @type {Record<string, string>} */
-  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  const headers = body === undefined ? {} : { "Content-Type": isFile ? "application/octet-stream" : "application/json" };
   let answer;
   try {
-    answer = await fetch(`/page/${encodeURIComponent(market)}/${path}`, {
-      method, signal, headers, credentials: "same-origin", body: body === undefined ? undefined : JSON.stringify(body),
+    answer = await fetch(`/page/${encodeURIComponent(name)}/${path}`, {
+      method, signal, headers, credentials: "same-origin", body: body === undefined || isFile ? body : JSON.stringify(body),
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -34,6 +42,9 @@ export async function ask(path, body, signal, method = body === undefined ? "GET
 
 /** @param {number} number @param {number} [digits] */
 export const amount = (number, digits = 4) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+
+/** The tone of a chip that says whether a market changed. @param {string} label */
+export const toneOf = (label) => (label.startsWith("Changed") ? "care" : label.startsWith("Stable") ? "good" : "");
 
 /** @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);

@@ -4,14 +4,14 @@
 import { ask, byId, element, isAbort, items } from "./server.js";
 import { remember, shelf, told } from "./memory.js";
 
-const PAUSE = 60; // milliseconds without another tick after which the question is asked
+const PAUSE = 60; // milliseconds: a tick so soon after another waits that long for the next, and one alone is asked at once
 const LOOK = 2500; // milliseconds until intervals are looked for again
 const table = byId("answer"), problem = byId("ask-problem");
 /** @type {string[]} */
 const usual = JSON.parse(byId("ask")?.dataset.usual ?? "[]");
 /** @type {AbortController | null} */
 let asked = null;
-let timer = 0, isFirst = true;
+let timer = 0, last = -PAUSE;
 /** @type {string[] | null} */
 let baseline = null;
 
@@ -51,8 +51,8 @@ export function changed() {
   writeAddress();
   asked?.abort();
   clearTimeout(timer);
-  timer = window.setTimeout(predict, isFirst ? 0 : PAUSE);
-  isFirst = false;
+  timer = window.setTimeout(predict, performance.now() - last > PAUSE ? 0 : PAUSE);
+  last = performance.now();
 }
 
 async function predict() {

@@ -9,8 +9,8 @@ import naive
 import strategies
 from rankstream import Assortments
 from rankstream.models.nearest import winning_coordinates
-from rankstream.models.wolfe_kernels import correct
 from rankstream.oracles.bounds import corral_kernels as kernels
+from rankstream.oracles.bounds.corral_kernels import empty_corral
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -29,7 +29,8 @@ def test_sums_over_vertices_equal_those_of_vectors(offers: Assortments, seed: in
     assert kernels.linear_term(chosen[0], target, squares) == pytest.approx(float(weighted[0] @ target))
     assert kernels.dot(target, corners[0]) == pytest.approx(float(target @ corners[0]))
     slots, weights, out = np.array([2, 0, 3, 1]), random.uniform(size=4), np.empty(offers.n_coordinates)
-    kernels.mixture(3, slots, chosen, weights, out)
+    corral = empty_corral(squares, 4)._replace(known=np.array([3]), slots=slots, chosen=chosen, weights=weights)
+    kernels.mixture(corral, out)
     np.testing.assert_allclose(out, weights[:3] @ corners[slots[:3]], atol=1e-12)
 
 
@@ -62,7 +63,9 @@ def test_what_is_no_coordinate_counts_for_nothing(drawn: list[int], gone: int, s
     assert kernels.squared_length(corner, squares) == pytest.approx(float(squares[[*kept, -1]].sum()))
     linear = sum(float(squares[slot] * target[drawn[slot]]) for slot in kept)
     assert kernels.linear_term(corner, target, squares) == pytest.approx(linear)
-    kernels.mixture(1, np.zeros(1, dtype=np.int64), corner[np.newaxis], np.array([0.5]), out)
+    corral = empty_corral(squares, 1)._replace(known=np.ones(1, dtype=np.int64), chosen=corner[np.newaxis])
+    corral.weights[0] = 0.5
+    kernels.mixture(corral, out)
     np.testing.assert_allclose(out, [0.5 * sum(drawn[slot] == k for slot in kept) for k in range(5)])
 
 
@@ -80,7 +83,9 @@ def test_a_factor_from_scratch_drops_what_depends(offers: Assortments, seed: int
         if np.linalg.matrix_rank(products) == len(products):
             expected.append(slot)
     factor, sides = np.full((size, size), np.nan), np.full((2, size), np.nan)
-    count = kernels.refactor(size, target, squares, slots, chosen, weights, factor, sides)
+    corral = kernels.Corral(np.array([size]), slots, chosen, weights, factor, sides, squares)
+    kernels.refactor(corral, target)
+    count = int(corral.known[0])
     assert slots[:count].tolist() == expected
     assert sorted(slots.tolist()) == list(range(size))
     kept = np.array([weight_of[slot] for slot in expected])
@@ -97,16 +102,17 @@ def test_settling_from_any_weights_is_that_of_its_slow_twin(without: float, seed
     offers = Assortments([random.permutation(7)[:4].tolist() for _ in range(9)], items=range(7))
     chosen = winning_coordinates(offers, np.array([random.permutation(offers.n_items) for _ in range(size)]))
     target, squares = random.dirichlet(np.ones(offers.n_coordinates)), random.uniform(0.5, 2.0, offers.n_offers)
-    slots, weights = np.arange(size), np.ones(size)
-    factor, sides = np.zeros((size, size)), np.zeros((2, size))
-    count = kernels.refactor(size, target, squares, slots, chosen, weights, factor, sides)
+    corral = empty_corral(squares, size)._replace(known=np.array([size]), chosen=chosen, weights=np.ones(size))
+    kernels.refactor(corral, target)
+    count, slots, weights = int(corral.known[0]), corral.slots, corral.weights
     weights[:count] = random.uniform(0.1, 1.0, count) * (random.uniform(size=count) >= without)
     weights[0] += 0.1
     weights[:count] /= weights[:count].sum()
     held = slots[:count].copy()
     linear = np.array([kernels.linear_term(chosen[slot], target, squares) for slot in held])
     expected = naive.settle(naive.inner_products(chosen[held], squares), linear, weights[:count].copy())
-    left = kernels.settle(count, slots, weights, factor, sides)
+    kernels.settle(corral, np.empty(offers.n_coordinates))
+    left = int(corral.known[0])
     found = dict(zip(slots[:left].tolist(), weights[:left].tolist(), strict=True))
     assert found == pytest.approx({int(held[k]): weight for k, weight in expected.items()}, abs=1e-7)
 
@@ -119,20 +125,16 @@ def test_columns_lead_as_near_as_all_rankings_can(offers: Assortments, known: in
     rankings = np.array(naive.all_rankings(offers))
     columns, size = winning_coordinates(offers, rankings), 2 * len(rankings) + 2
     squares, target = random.uniform(0.5, 2.0, offers.n_offers), random.dirichlet(np.ones(offers.n_coordinates))
-    slots, weights, point = np.arange(size), np.zeros(size), np.zeros(offers.n_coordinates)
-    chosen, orders = (
-        np.zeros((size, offers.n_offers), dtype=np.uint32),
-        np.zeros((size, offers.n_items), dtype=np.int64),
-    )
-    factor, sides, count = np.zeros((size, size)), np.zeros((2, size)), 0
+    corral, point = empty_corral(squares, size), np.zeros(offers.n_coordinates)
+    orders = np.zeros((size, offers.n_items), dtype=np.int64)
     roots = np.sqrt(squares)[offers.owner]
     before = np.inf
     for some in ([known], *[range(len(rankings))] * 30):
         batch = [row % len(rankings) for row in some]
-        held = slots, chosen, orders, weights, factor, sides, point
-        count = correct(count, columns[batch], rankings[batch], target, squares, offers.owner, *held)
-        corners = np.array([naive.vertex(offers, order) for order in orders[slots[:count]].tolist()])
-        np.testing.assert_allclose(weights[:count] @ corners, point, atol=1e-9)
+        kernels.correct(corral, columns[batch], rankings[batch], target, offers.owner, orders, point)
+        count = int(corral.known[0])
+        corners = np.array([naive.vertex(offers, order) for order in orders[corral.slots[:count]].tolist()])
+        np.testing.assert_allclose(corral.weights[:count] @ corners, point, atol=1e-9)
         distance = float(np.linalg.norm(roots * (point - target)))
         assert distance <= before + 1e-9
         before = distance

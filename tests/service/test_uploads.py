@@ -1,0 +1,322 @@
+"""Files that are uploaded on the page: who may, what is said of them, what they become, and that nothing stays."""
+
+import gzip
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import Future
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from html_pages import HOSTILE
+from rankstream.service.limits import ServiceLimits
+from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads, account_of
+from rankstream.service.processes.learner import LogLearner
+from rankstream.service.processes.worker import Worker
+from rankstream.service.storage import states, tokens
+from rankstream.streams.background import refreshed
+from serving import CAFE, Shop, error, shop
+from waits import LONG
+
+FILE = {"Origin": "http://localhost", "Content-Type": "application/octet-stream"}
+ASK = {"Origin": "http://localhost"}
+OFFERS = ("tea;nothing", "tea;pie;nothing", "tea;pie;nothing")
+ROWS = [
+    f"2026-05-{1 + number % 28:02d},{store},{OFFERS[number % 3]},{chosen},{1 + number % 3}"
+    for number in range(60)
+    for store, chosen in (("North", "tea"), ("South", "nothing" if number % 2 else "tea"))
+]
+CHOICES = "\n".join(["time,store,offered,chosen,count", *ROWS]).encode()
+
+
+class UploadsAtOnce(Worker):
+    """The process of uploads within this one; it dies over what ``fails`` names."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("none")
+        self.answerer, self.fails = Uploads(folder), ""
+
+    def submit(self, question: Any) -> "Future[Any]":
+        answer: Future[Any] = Future()
+        if question["step"] == self.fails:
+            answer.set_exception(ChildProcessError())
+        else:
+            answer.set_result(self.answerer(question))
+        return answer
+
+    def close(self) -> None:
+        super().close()
+        self.answerer.log.close()
+        self.answerer.learned.close()
+
+
+def with_uploads(one: Shop) -> Shop:
+    worker = UploadsAtOnce(one.folder)
+    one.service.looking = one.service.importing = worker
+    one.service.fitting = worker
+    return one
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("uploads") / "shop", limits=ServiceLimits(upload=1_000_000, offers=50)) as one:
+        yield with_uploads(one)
+
+
+def upload(one: Shop, content: bytes, name: str = "choices.csv", market: str = "shop", **headers: str) -> Any:
+    path = f"/page/{market}/upload"
+    return one.http.request("POST", path, params={"name": name}, content=content, headers=FILE | headers)
+
+
+def ask(one: Shop, step: str, file: str, market: str = "shop", **said: Any) -> Any:
+    return one.http.request("POST", f"/page/{market}/{step}", json={"file": file} | said, headers=ASK)
+
+
+def files_of(one: Shop) -> list[str]:
+    return [path.name for path in one.service.uploads.rglob("*") if path.is_file()]
+
+
+def model_of(one: Shop, market: str) -> Any:
+    """The certificate of a market that has a model."""
+    answer = one.get(f"/{market}/certificate")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> None:
+    sent = upload(opened, CHOICES, market="one")
+    assert sent.status_code == 200
+    file = sent.json()["file"]
+    found = ask(opened, "reading", file, "one").json()
+    assert found["columns"] == ["time", "store", "offered", "chosen", "count"]
+    assert len(found["rows"]) == 20
+    assert found["rows"][0] == ["2026-05-01", "North", "tea;nothing", "tea", "1"]
+    assert found["roles"] == {"time": "time", "offered": "offered", "chosen": "chosen", "count": "count"}
+    assert found["account"][0] == "240 choices from 2 different offers of 3 items."
+    assert found["account"][1] == "The file has 120 records."
+    assert found["account"][2] == "From 1 May 2026 to 28 May 2026."
+    assert (found["problem"], found["is_taken"]) == ("", False)
+    less = {"offered": "offered", "chosen": "chosen", "count": None, "time": None}
+    again = ask(opened, "reading", file, "one", columns=less).json()
+    assert again["account"] == ["120 choices from 2 different offers of 3 items.", "The file has 120 records."]
+    stored = ask(opened, "import", file, "one", no_choice="nothing")
+    assert stored.json() == {"markets": ["one"]}
+    assert model_of(opened, "one")["model"]["kind"] != "sparse"
+    listed = opened.http.request("GET", "/").text
+    assert all(words in listed for words in ("240", "28 May 2026", "from the best fit"))
+    shown = opened.http.request("GET", "/markets/one").text
+    assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
+    assert not files_of(opened)
+    assert ask(opened, "import", file, "one").status_code == 410
+    assert ask(opened, "reading", upload(opened, CHOICES, market="one").json()["file"], "one").json()["is_taken"]
+
+
+def test_a_column_of_stores_makes_a_market_of_each(opened: Shop) -> None:
+    file = upload(opened, CHOICES).json()["file"]
+    assert "2 markets: North, South." in ask(opened, "reading", file, by=["store"]).json()["account"]
+    assert ask(opened, "import", file, by=["store"]).json() == {"markets": ["North", "South"]}
+    for market in ("North", "South"):
+        model_of(opened, market)
+        summary = opened.http.request("GET", f"/page/{market}/summary").json()
+        assert summary["change"]["label"] in ("Stable", "Changed lately", "Change not tested")
+        assert summary["trend"]["dated"]
+    assert "shop" not in [one["market"] for one in opened.get("").json()["markets"]]
+    taken = ask(opened, "import", upload(opened, CHOICES).json()["file"], by=["store"])
+    assert error(taken) == (409, "There is a market 'North' already: choose another name.")
+
+
+def zipped() -> bytes:
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<x>" + " " * 3_000_000 + "</x>")
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("choices.csv", bytes(range(256)) * 40, "choices.csv"),
+        ("choices.csv", b"\0" * 5000, "choices.csv"),
+        ("choices.zip", zipped(), "is compressed"),
+        ("book.xlsx", zipped(), "book.xlsx"),
+        ("model.parquet", b"PAR1 and nothing else", "model.parquet"),
+        ("choices.csv", b"", "choices.csv"),
+        ("choices.json", b"[" * 100_000, "choices.json"),
+        ("choices.csv.gz", b"\x1f\x8b not gzip", "choices.csv.gz"),
+    ],
+)
+def test_a_hostile_file_is_refused_with_the_reason_and_deleted(
+    opened: Shop, name: str, content: bytes, words: str
+) -> None:
+    before = files_of(opened)
+    found = ask(opened, "reading", upload(opened, content, name).json()["file"])
+    sentence = found.json().get("error") or found.json()["problem"]
+    assert words in sentence
+    assert str(opened.folder) not in sentence  # no folder of the server
+    if found.status_code != 200:
+        assert found.status_code == 422
+        assert files_of(opened) == before
+
+
+def test_wrong_columns_are_shown_with_what_to_do(opened: Shop) -> None:
+    file = upload(opened, b"a,b\nx;y,x\nx;z,z\n").json()["file"]
+    found = ask(opened, "reading", file).json()
+    assert found["problem"].startswith("choices.csv has no column")
+    assert "choose below what each column is" in found["problem"]
+    assert found["rows"] == [["x;y", "x"], ["x;z", "z"]]
+    mended = ask(opened, "reading", file, columns={"offered": "a", "chosen": "b"}).json()
+    assert (mended["problem"], mended["account"][0][:20]) == ("", "2 choices from 2 dif")
+    unknown = ask(opened, "reading", file, columns={"offered": "none"}).json()
+    assert "has no column 'none'" in unknown["problem"]
+
+
+def test_rows_that_cannot_be_used_are_counted(opened: Shop) -> None:
+    file = upload(opened, b"offered,chosen\ntea;pie,tea\ntea;pie,cake\ntea;pie,pie\n").json()["file"]
+    words = ask(opened, "reading", file).json()["account"]
+    assert words[:2] == ["2 choices from 1 different offer of 2 items.", "The file has 3 records."]
+    assert words[2].startswith("1 record was skipped.")
+    assert "choices.csv, line 3" in words[2]
+
+
+def test_hostile_names_stay_names(opened: Shop) -> None:
+    for place, label in enumerate(HOSTILE):
+        content = json.dumps({"offered": [label, "tea"], "chosen": label, label: label}).encode()
+        sent = upload(opened, content, f"../../{label}.jsonl", f"odd {place}")
+        assert sent.status_code == 200
+        assert {path.parent.parent for path in opened.service.uploads.rglob("*.jsonl")} <= {opened.service.uploads}
+        found = ask(opened, "reading", sent.json()["file"]).json()
+        assert label[:200] in found["rows"][0]
+
+
+def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(opened: Shop) -> None:
+    before = files_of(opened)
+    assert error(upload(opened, b"x" * 1_000_001))[0] == 413
+
+    def parts() -> Iterator[bytes]:
+        yield from [b"x" * 100_000] * 11  # without a length in advance
+
+    request = opened.http.request("POST", "/page/shop/upload", content=Chunks(parts()), headers=FILE)
+    assert error(request) == (
+        413, "The file is larger than 1,000,000 bytes: use 'rankstream open', or raise the limit 'upload'.",
+    )  # fmt: skip
+    assert files_of(opened) == before
+    many = "\n".join(["offered,chosen", *(f"a{number};b,b" for number in range(60))]).encode()
+    file = upload(opened, many).json()["file"]
+    assert ask(opened, "reading", file, "many").json()["problem"] == ""
+    status, sentence = error(ask(opened, "import", file, "many"))
+    assert (status, "more than 50 different offers" in sentence) == (409, True)
+    assert "many" not in [one["market"] for one in opened.get("").json()["markets"]]
+
+
+class Chunks:
+    """A body whose length nobody knows."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self.parts = parts
+
+    async def __aiter__(self) -> Any:
+        for part in self.parts:
+            yield part
+
+
+def test_only_the_own_page_with_a_token_that_may_manage(tmp_path: Path) -> None:
+    with shop(tmp_path / "shop") as one:
+        with_uploads(one)
+        token = tokens.create(one.folder, ["shop"], ["read", "write", "manage"])
+        weak = tokens.create(one.folder, ["*"], ["read", "write"])
+        own = {"Cookie": f"rankstream-token={token}"}
+        assert upload(one, CHOICES).status_code == 401
+        assert upload(one, CHOICES, Cookie=f"rankstream-token={weak}").status_code == 403
+        assert upload(one, CHOICES, Origin="http://evil.example", **own).status_code == 403
+        assert upload(one, CHOICES, **own, **{"Content-Type": "text/plain"}).status_code == 415
+        assert upload(one, CHOICES, market="other", **own).status_code == 403
+        assert not one.service.uploads.exists()
+        file = upload(one, CHOICES, **own).json()["file"]
+        for step in ("reading", "import"):
+            answer = one.http.request("POST", f"/page/shop/{step}", json={"file": file}, headers=ASK)
+            assert answer.status_code == 401
+        body = {"file": file, "by": ["store"]}  # whose names may be of any market
+        several = one.http.request("POST", "/page/shop/import", json=body, headers=ASK | own)
+        assert several.status_code == 403
+        assert "Choose a file" not in one.http.request("GET", "/", headers={"Cookie": f"rankstream-token={weak}"}).text
+    assert not one.service.uploads.exists()  # nothing stays when the server ends
+
+
+def test_the_oldest_of_many_files_is_deleted_and_a_new_server_begins_without(tmp_path: Path) -> None:
+    with shop(tmp_path / "shop") as one:
+        with_uploads(one)
+        files = [upload(one, CHOICES).json()["file"] for _ in range(6)]
+        assert len(files_of(one)) == 4
+        assert ask(one, "reading", files[0]).status_code == 410
+        assert ask(one, "reading", files[-1]).status_code == 200
+        assert ask(one, "reading", "../../etc").status_code == 422
+        assert ask(one, "reading", files[-1], unknown=1).status_code == 422
+        left = one.service.uploads
+    left.mkdir()
+    (left / "killed").write_text("a server that was killed")
+    with shop(tmp_path / "shop") as one:
+        assert not one.service.uploads.exists()
+
+
+def test_a_process_that_dies_is_said_on_the_page_and_the_learner_takes_over(tmp_path: Path) -> None:
+    with shop(tmp_path / "shop") as one:
+        worker: Any = with_uploads(one).service.fitting
+        worker.fails = "look"
+        assert ask(one, "reading", upload(one, CHOICES).json()["file"]).status_code == 503
+        assert files_of(one) == []
+        worker.fails = "fit"
+        assert ask(one, "import", upload(one, CHOICES).json()["file"]).json() == {"markets": ["shop"]}
+        assert "could not be fitted" in one.http.request("GET", "/markets/shop").text
+        assert files_of(one) == []
+        assert states.positions(worker.answerer.learned)
+        LogLearner(one.folder, refreshed).close()  # as after a restart: the choices are in the log, to be learned
+        assert not states.positions(worker.answerer.learned)
+
+
+def test_a_market_of_a_file_goes_on_with_choices_that_come(tmp_path: Path) -> None:
+    with shop(tmp_path / "shop") as one:
+        with_uploads(one)
+        ask(one, "import", upload(one, CHOICES).json()["file"])
+        model_of(one, "shop")
+        before = states.positions(one.service.fitting.answerer.learned)  # type: ignore[attr-defined]
+        one.learn()
+        assert states.positions(one.service.fitting.answerer.learned) == before  # type: ignore[attr-defined]
+        assert one.send("shop", CAFE).status_code == 202
+        one.learn()
+        (row,) = one.get("").json()["markets"]
+        assert row["learned"] == row["records"]
+
+
+@pytest.mark.slow
+def test_memory_of_the_process_is_limited(tmp_path: Path) -> None:
+    """A file of few bytes that needs many is refused by the process, which goes on."""
+    path = tmp_path / "a" / "bomb.jsonl.gz"
+    path.parent.mkdir()
+    with gzip.open(path, "wb", 1) as file:
+        file.write(b'{"offered": ["' + b"a" * 300_000_000)
+    program = (
+        "import sys; from pathlib import Path; from rankstream.service.processes import importer\n"
+        "importer.UPLOAD_MEMORY = 400_000_000; importer.limit_memory()\n"
+        "from rankstream.service.storage.log import open_log\n"
+        "task = {'step': 'look', 'path': sys.argv[1], 'by': [], 'reading': {'on_error': 'skip'}}\n"
+        "print(importer.Uploads(Path(sys.argv[2]))(task))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path), str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=LONG,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "(422, " in done.stdout or "problem" in done.stdout
+    assert UPLOAD_MEMORY == 2_000_000_000
+
+
+def test_the_account_of_prices_and_groups() -> None:
+    import rankstream as rs
+
+    found = rs.read("examples/bakery-prices.csv", prices="offered")
+    assert "Prices of 2 items." in list(account_of(found, found.counts))
