@@ -58,9 +58,8 @@ def make_app(service: Service) -> FastAPI:
     )
     app.add_middleware(GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES)
     app.add_middleware(Guard, service=service)
-    app.add_exception_handler(RefusedError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    for kind in (RefusedError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _refused)
     return app
 
 
@@ -77,12 +76,12 @@ def _endpoints(content: dict[str, Any]) -> str:
     )
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RefusedError)
-    return refusal(error)
-
-
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RefusedError):
+        return refusal(error)
+    if isinstance(error, HTTPException):
+        sentence = SENTENCES.get(error.status_code, "The request cannot be read: see /openapi.json.")
+        return refusal(RefusedError(error.status_code, sentence, **(error.headers or {})))
     assert isinstance(error, RequestValidationError)
     first, size = error.errors()[0], request.headers.get("content-length", "")
     if size.isdecimal() and int(size) > COLLECTED_BYTES:
@@ -91,9 +90,3 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     if where == "path.market" and first["type"] == "value_error":
         return refusal(RefusedError(422, sentence))
     return refusal(RefusedError(422, f"Invalid request at {where}: {sentence}."))
-
-
-async def _http(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    sentence = SENTENCES.get(error.status_code, "The request cannot be read: see /openapi.json.")
-    return refusal(RefusedError(error.status_code, sentence, **(error.headers or {})))

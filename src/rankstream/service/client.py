@@ -106,13 +106,11 @@ class Client:
 
     def _decision(self, kind: str, market: str, margins: Any, constraints: dict[str, Any]) -> dict[str, Any]:
         body = json.dumps({"margins": margins, **constraints})
-        found: dict[str, Any] = self._asked("POST", f"{_market(market)}/{kind}", body)["decision"]
-        return found
+        return dict(self._asked("POST", f"{_market(market)}/{kind}", body)["decision"])
 
     def markets(self) -> list[dict[str, Any]]:
         """Return all markets that the token may read, with their progress."""
-        found: list[dict[str, Any]] = self._asked("GET", "/v1/markets")["markets"]
-        return found
+        return list(self._asked("GET", "/v1/markets")["markets"])
 
     def model(self, market: str) -> Any:
         """Download the published model."""
@@ -120,13 +118,11 @@ class Client:
 
     def segments(self, market: str, top: int = 10) -> list[dict[str, Any]]:
         """Return the largest customer types."""
-        found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/segments?top={int(top)}")["segments"]
-        return found
+        return list(self._asked("GET", f"{_market(market)}/segments?top={int(top)}")["segments"])
 
     def substitution(self, market: str) -> list[dict[str, Any]]:
         """Return each item's share if all are offered, and what sells instead when it is gone."""
-        found: list[dict[str, Any]] = self._asked("GET", f"{_market(market)}/substitution")["items"]
-        return found
+        return list(self._asked("GET", f"{_market(market)}/substitution")["items"])
 
     def drift(self, market: str, last: int = 20_000) -> dict[str, Any]:
         """Test what changed between the earlier and the later half of the latest records."""
@@ -174,8 +170,7 @@ class Client:
             time.sleep(wait)
         if answer.status_code >= 300:
             _raise(answer.status_code, answer.content)
-        found: dict[str, Any] = answer.json()
-        return found
+        return dict(answer.json())
 
 
 def _raise(status: int, content: bytes) -> None:

@@ -166,6 +166,11 @@ class Service:
             raise RefusedError(404, "Unknown market: send choices to it first.")
         return row
 
+    def readable(self, header: str | None, name: str) -> MarketRow:
+        """The market of that name, if whoever sent this header may read it."""
+        self.tokens.check(header, "read", name)
+        return self.row(name)
+
     def _from_log(self, read: Callable[[], R]) -> R:
         """Read the log, unless it is damaged."""
         self.check_log()

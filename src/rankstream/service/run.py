@@ -63,8 +63,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Take signals to end, for as long as this runs."""
-        kinds = (signal.SIGINT, signal.SIGTERM)
-        before = {kind: signal.signal(kind, self.handle_exit) for kind in kinds}
+        before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:

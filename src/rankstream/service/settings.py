@@ -74,18 +74,15 @@ def live_settings(settings: dict[str, Any]) -> LiveSettings:
 def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:
     """Refuse settings that records of the market's log do not suit."""
     live = live_settings(settings)
+    problem = ""
     if live.timed and untimed:
-        raise RefusedError(
-            409, f"{untimed:,} records of the market have no time: set the half-life or window in choices."
-        )
-    if (live.window is not None or live.detect) and uneven:
-        raise RefusedError(
-            409, f"{uneven:,} records of the market have counts that are not whole: set neither window nor detect."
-        )
-    if live.detect and large:
-        raise RefusedError(
-            409, f"{large:,} records of the market have counts above {LARGEST_COUNT:,}: leave detect out."
-        )
+        problem = f"{untimed:,} records of the market have no time: set the half-life or window in choices."
+    elif (live.window is not None or live.detect) and uneven:
+        problem = f"{uneven:,} records of the market have counts that are not whole: set neither window nor detect."
+    elif live.detect and large:
+        problem = f"{large:,} records of the market have counts above {LARGEST_COUNT:,}: leave detect out."
+    if problem:
+        raise RefusedError(409, problem)
 
 
 def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:

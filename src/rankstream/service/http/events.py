@@ -50,8 +50,7 @@ async def stream(service: Service, market: str) -> AsyncIterator[str]:
         changed = [name for name in ("records", "gap", "progress") if name in now and now[name] != before.get(name)]
         for name in changed:
             yield event(name, now[name])
-        known = len(before.get("alarm", ()))
-        for alarm in now.get("alarm", [])[known:]:
+        for alarm in now.get("alarm", [])[len(before.get("alarm", ())) :]:
             yield event("alarm", alarm)
         quiet = 0.0 if changed else quiet + PAUSE
         if quiet >= SILENCE:

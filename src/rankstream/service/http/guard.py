@@ -116,9 +116,8 @@ class Guard:
         content = b"".join(body.parts)
         body.parts.clear()
         if limit == "question":  # before it is parsed; commas and brackets in names count, too
-            is_long = content.count(b",") > MAX_COMMAS or content.count(b"[") + content.count(b"{") > MAX_BRACKETS
             words = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
-            if is_long:
+            if content.count(b",") > MAX_COMMAS or content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
                 raise RefusedError(413, words)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
@@ -239,5 +238,4 @@ def without_port(host: str) -> str:
     ('localhost', '[::1]', '::1')
     """
     name, colon, port = host.strip().lower().rpartition(":")
-    is_port = colon and port.isdecimal() and (":" not in name or name.endswith("]"))
-    return name if is_port else host.strip().lower()
+    return name if colon and port.isdecimal() and (":" not in name or name.endswith("]")) else host.strip().lower()

@@ -49,8 +49,7 @@ def answering_routes(
     router = APIRouter(prefix=prefix, include_in_schema=prefix.startswith("/v1/"))
 
     def found(request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
-        service.tokens.check(sender(request), "read", market)
-        row = service.row(market)
+        row = service.readable(sender(request), market)
         return row, service.model_of(row)
 
     def headed(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
@@ -157,8 +156,7 @@ def answering_routes(
         level: Annotated[float, Query(gt=0, lt=1, description="False-alarm rate.")] = 0.05,
     ) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
-        service.tokens.check(sender(request), "read", market)
-        row = service.row(market)
+        row = service.readable(sender(request), market)
         question = {
             "kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level,
             "price_levels": row.settings.get("price_levels"),
@@ -182,8 +180,7 @@ def answering_routes(
     )
     async def get_events(request: Request, market: Market) -> EventStream:
         """Records, the gap and alarms as they happen, as server-sent events."""
-        service.tokens.check(sender(request), "read", market)
-        service.row(market)
+        service.readable(sender(request), market)
         return EventStream(service, market)
 
     return router

@@ -131,8 +131,7 @@ def writing_routes(service: Service) -> APIRouter:
     @router.get("/settings", response_model=schemas.SettingsAnswer, responses=problems(404), summary="Read settings")
     async def get_settings(request: Request, market: Market) -> dict[str, Any]:
         """The settings of a market."""
-        service.tokens.check(sender(request), "read", market)
-        return {"market": market, **service.row(market).settings}
+        return {"market": market, **service.readable(sender(request), market).settings}
 
     return router
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,15 +22,6 @@ MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
 MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
-@dataclass
-class Panels:
-    """The panels of a market: of which model, made when, and what they are."""
-
-    digest: str
-    made: float
-    content: dict[str, Any] = field(default_factory=dict)
-
-
 class Pages:
     """What pages show of a service; everything that takes long is done by processes of their own."""
 
@@ -38,7 +29,7 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self.service, self.intervals = service, Intervals(service)
-        self._made: dict[tuple[int, str], Panels] = {}
+        self._made: dict[tuple[int, str], tuple[str, float, dict[str, Any]]] = {}  # of which model, when, and what
         self._making: dict[tuple[int, str], asyncio.Task[dict[str, Any]]] = {}
 
     async def view(self, row: MarketRow, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -75,12 +66,11 @@ class Pages:
 
         Nobody waits long: meanwhile there are those of the model before, or a RefusedError that says so.
         """
-        known, task = self._made.get((row.id, kind)), self._making.get((row.id, kind))
+        digest, made, known = self._made.get((row.id, kind), ("", 0.0, None))
+        task = self._making.get((row.id, kind))
         if task is None or task.done():
-            if known is not None and (
-                known.digest == published.digest or time.monotonic() - known.made < FRESH_SECONDS
-            ):
-                return known.content
+            if known is not None and (digest == published.digest or time.monotonic() - made < FRESH_SECONDS):
+                return known
             task = self._making[row.id, kind] = asyncio.create_task(self._make(row, published, kind))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited is gone
         done, _ = await asyncio.wait([task], timeout=timeout)
@@ -88,7 +78,7 @@ class Pages:
             return task.result()
         if known is None:
             raise RefusedError(503, "This part of the page is being computed.", Retry_After="1")
-        return known.content
+        return known
 
     async def _make(self, row: MarketRow, published: PublishedModel, kind: str) -> dict[str, Any]:
         facts = published.facts
@@ -99,7 +89,7 @@ class Pages:
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)
         content |= {"position": facts["position"]}
-        self._made[row.id, kind] = Panels(published.digest, time.monotonic(), content)
+        self._made[row.id, kind] = published.digest, time.monotonic(), content
         return content
 
 
@@ -116,11 +106,8 @@ def chips_of(row: MarketRow, published: PublishedModel) -> list[Chip]:
     """What the header says about the model: how current it is, how well it fits, and whether it is provisional."""
     facts, reason = published.facts, provisional_reason(row, published.facts)
     behind = row.records - facts["position"]
-    known = (
-        "The model includes all choices of the file."
-        if facts.get("is_file")
-        else f"The model includes {facts['position']:,} of {row.records:,} records."
-    )
+    part = "all choices of the file" if facts.get("is_file") else f"{facts['position']:,} of {row.records:,} records"
+    known = f"The model includes {part}."
     found = [
         Chip("Model is current" if not behind else f"{behind:,} records behind", known, "care" if behind else "good")
     ]
@@ -187,12 +174,9 @@ def proven(facts: dict[str, Any]) -> list[str]:
         return [*words, "Nothing is proven about it yet."]
     if distance <= 1e-9:
         return [*words, "It fits the observed shares exactly."]
-    part = max(0.0, min(1.0, least / distance))
-    return [
-        *words,
-        f"The model is {distance:.4f} from the observed shares. At least {100 * part:.0f} % of that remains with any "
-        "ranking model (proven).",
-    ]
+    part = 100 * max(0.0, min(1.0, least / distance))
+    rest = f"At least {part:.0f} % of that remains with any ranking model (proven)."
+    return [*words, f"The model is {distance:.4f} from the observed shares. {rest}"]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import PART_SECONDS, Pages, age_words, overview_of
-from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 
 POLICY = (
@@ -110,10 +109,6 @@ def page_routes(pages: Pages) -> APIRouter:
     """The routes of pages."""
     router, service = APIRouter(route_class=PageRoute, include_in_schema=False), pages.service
 
-    def readable(request: Request, market: str) -> MarketRow:
-        service.tokens.check(header_of(request), "read", market)
-        return service.row(market)
-
     @router.get("/")
     async def markets(request: Request) -> Response:
         holder = service.tokens.holder(header_of(request))
@@ -154,29 +149,27 @@ def page_routes(pages: Pages) -> APIRouter:
     async def log_out(request: Request) -> Response:
         await form_of(request)
         answer = RedirectResponse("/login", 303, HEADERS)
-        name = cookie_name(request.headers.get("host", ""))
-        answer.delete_cookie(name, path="/", httponly=True, samesite="strict")
+        answer.delete_cookie(cookie_name(request.headers.get("host", "")), path="/", httponly=True, samesite="strict")
         return answer
 
     @router.get("/markets/{market}")
     async def one_market(request: Request, market: Market) -> Response:
-        row = readable(request, market)
+        row = service.readable(header_of(request), market)
         manages = service.tokens.holder(header_of(request)).allows("manage", market)
         filled = await pages.view(row, request.query_params.multi_items())
         return page("market.html", market=row.name, manages=manages, **filled)
 
     @router.get("/page/{market}/report")
     async def get_report(request: Request, market: Market) -> Response:
-        row = readable(request, market)
+        row = service.readable(header_of(request), market)
         digest = service.model_of(row).digest
         question = {"kind": "report", "market": row.id, "digest": digest, "title": f"What customers choose: {market}"}
         text = await service.ask(service.slow, question)
-        headers = HEADERS | {"Content-Disposition": 'attachment; filename="report.html"'}
-        return HTMLResponse(text, headers=headers)
+        return HTMLResponse(text, headers=HEADERS | {"Content-Disposition": 'attachment; filename="report.html"'})
 
     @router.get("/markets/{market}/events")
     async def get_events(request: Request, market: Market) -> Response:
-        readable(request, market)
+        service.readable(header_of(request), market)
         return EventStream(service, market)
 
     @router.get("/static/{tag}/{name:path}")
@@ -199,8 +192,7 @@ def part_routes(pages: Pages) -> APIRouter:
     @router.get("/{market}/panels")
     @router.get("/{market}/summary")
     async def get_panels(request: Request, market: Market) -> dict[str, Any]:
-        service.tokens.check(header_of(request), "read", market)
-        row = service.row(market)
+        row = service.readable(header_of(request), market)
         published = service.model_of(row)
         try:
             content = await pages.panels(row, published, PART_SECONDS, request.url.path.rpartition("/")[2])
@@ -208,8 +200,7 @@ def part_routes(pages: Pages) -> APIRouter:
             if refused.status != 503:
                 raise
             return {"waiting": refused.sentence}  # no error: it is on its way
-        facts: dict[str, Any] = {"reason": provisional_reason(row, published.facts), "age": age_words(published)}
-        return facts | content
+        return {"reason": provisional_reason(row, published.facts), "age": age_words(published), **content}
 
     @router.get("/{market}/preferences")
     async def get_preferences(request: Request, market: Market) -> dict[str, Any]:

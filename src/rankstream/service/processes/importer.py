@@ -335,9 +335,8 @@ def main() -> None:
         limit_memory()
         answer_parent(lambda: Uploads(folder))
         return
-    tasks = json.loads(sys.argv[2])
     follow_parent(lambda: os._exit(0))
     with closing(open_log(folder)) as log, closing(open_learned(folder, log)) as learned:
-        for task in tasks:
+        for task in json.loads(sys.argv[2]):
             import_file(log, learned, task)
     note("all files are read")

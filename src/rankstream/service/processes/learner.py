@@ -110,7 +110,10 @@ class LogLearner:
         if at_once or waiting >= BATCH_RECORDS or time.monotonic() - self._last >= EVERY:
             self._last = time.monotonic()
             for row in behind:
-                if not self.stop.is_set() and (at_once or len(behind) == 1 or not self._rests(row)):
+                # it is the turn of others while a market rests that took long
+                rests_until = self.markets[row.id].rests_until if row.id in self.markets else 0.0
+                is_its_turn = at_once or len(behind) == 1 or time.monotonic() >= rests_until
+                if is_its_turn and not self.stop.is_set():
                     self._guarded(row, min(EVERY, CYCLE_SECONDS / len(behind)))
                     self._publish(rows)
                     went_on = True
@@ -126,12 +129,9 @@ class LogLearner:
         self._take_refreshed()
         if not self.stop.is_set():
             self._begin_refresh(rows)
-        self._save_all()
-
-    def _rests(self, row: MarketRow) -> bool:
-        """Whether it is the turn of others: a market that took long waits for as long."""
-        followed = self.markets.get(row.id)
-        return followed is not None and time.monotonic() < followed.rests_until
+        for market, followed in self.markets.items():
+            if not followed.is_saved:
+                self._save(market, followed)
 
     def _waits(self, row: MarketRow, at: tuple[int, int]) -> bool:
         """Whether a market has records that are not learned, or settings that are not followed yet."""
@@ -147,8 +147,7 @@ class LogLearner:
         except (sqlite3.Error, OSError):
             raise
         except Exception as error:
-            stuck = FollowedMarket(BackgroundLive({}), row.epoch, is_stuck=True, used=time.monotonic())
-            self.markets[row.id] = stuck
+            self.markets[row.id] = FollowedMarket(BackgroundLive({}), row.epoch, is_stuck=True, used=time.monotonic())
             store.set_problem(self.store, row.id, row.epoch, problem_of(error))
             note("a market cannot be learned", market=row.id, kind=type(error).__name__)
 
@@ -181,8 +180,7 @@ class LogLearner:
         while learning.position < row.records and time.monotonic() - began < turn and not self.stop.is_set():
             left, waiting = turn - (time.monotonic() - began), row.records - learning.position
             batches_left = max(1, int(left / max(followed.seconds, 1e-3)))
-            wanted = max(BATCH_RECORDS, -(-waiting // batches_left))
-            chunk = min(followed.chunk, wanted)
+            chunk = min(followed.chunk, max(BATCH_RECORDS, -(-waiting // batches_left)))
             batches = log.batches_after(self.log, row.id, learning.position, followed.offers, chunk)
             if not batches:
                 break
@@ -190,8 +188,7 @@ class LogLearner:
             records = [record for batch in batches for record in batch.records]
             learning.observe(records, batches[-1].position, batches[-1].arrived)
             followed.seconds = max(time.monotonic() - started, 1e-3)
-            effort = learning.live.effort * turn / followed.seconds
-            learning.live.effort = min(1.0, max(MIN_EFFORT, effort))
+            learning.live.effort = min(1.0, max(MIN_EFFORT, learning.live.effort * turn / followed.seconds))
             is_slow = followed.seconds > SLOW_SECONDS
             followed.chunk = max(1, chunk // 2) if is_slow else min(MAX_RECORDS_AT_ONCE, 2 * followed.chunk)
         took = time.monotonic() - began
@@ -236,11 +233,6 @@ class LogLearner:
         followed.learning.take(None if failed else result.result())
         followed.is_saved = failed and followed.is_saved
 
-    def _save_all(self) -> None:
-        for market, followed in self.markets.items():
-            if not followed.is_saved:
-                self._save(market, followed)
-
     def _save(self, market: int, followed: FollowedMarket) -> None:
         learning = followed.learning
         gives = learning.ready and not learning.is_catching_up
@@ -253,7 +245,11 @@ class LogLearner:
             facts = facts_of(learning)
             if not learning.live.proof.is_paused:
                 self._proofs_rest = time.monotonic() + PROOF_REST * (time.monotonic() - began)
-            model, point = learning.model, point_of(learning, facts)
+            model, detector = learning.model, learning.live.detector
+            # alarms are numbered by choices, and the course by records
+            choices = learning.position if detector is None else detector.records + learning.live.waiting
+            made = learning.position, time.time(), float(choices)
+            point = store.CoursePoint(*made, facts["distance"], facts["gap"])
             listing = make_listing(model, learning.live.counts)
             store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
         else:
@@ -307,13 +303,6 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
         "gap": certificate.gap,
         "alarms": [{"choice": one.record, "since": one.since} for one in learning.live.alarms],
     }
-
-
-def point_of(learning: BackgroundLive, facts: dict[str, Any]) -> store.CoursePoint:
-    """Where the market is on its course: the records so far, and the choices, which is what alarms are numbered by."""
-    detector = learning.live.detector
-    choices = learning.position if detector is None else detector.records + learning.live.waiting
-    return store.CoursePoint(learning.position, time.time(), float(choices), facts["distance"], facts["gap"])
 
 
 def learn(folder: Path, refresh: Refresh, stop: Event) -> None:

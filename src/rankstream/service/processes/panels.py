@@ -95,9 +95,8 @@ class PanelAnswerer(Answerer):
         """Drift and shares over time, of the latest records in the log; and what the header says of it."""
         records, is_file = self.latest(question, MAX_DRIFT_RECORDS)
         begin, whole = question["records"] - len(records), counted(records)
-        ends = period_ends(records, min(SLICES, len(records) // 2 + 1), is_file)
         slices, spans, dated = [], list[tuple[float, float]](), all(one.time is not None for one in records)
-        for start, end in pairwise(ends):
+        for start, end in pairwise(period_ends(records, min(SLICES, len(records) // 2 + 1), is_file)):
             part = ChoiceCounts(whole.assortments)
             offered, chosen, number, _ = zip(*records[start:end], strict=True)
             part.observe(list(offered), list(chosen), list(number))
@@ -107,8 +106,7 @@ class PanelAnswerer(Answerer):
         _, found = drift_of(records, is_file)
         noticed = [record_at(points, one["choice"]) for one in question["alarms"]]
         alarms = [one if not dated else (records[one - begin - 1].time or 0.0) for one in noticed if one > begin]
-        remedy = FOLLOWS if question["follows"] else REMEDY
-        section = drift_section(found, slices, spans, remedy, "record", alarms)
+        section = drift_section(found, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record", alarms)
         return section, {"label": _change_label(found, alarms, dated), "words": found.verdict}
 
     def report(self, question: dict[str, Any]) -> str:
@@ -153,8 +151,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             learned = next((moment(point.made) for point in points if point.position >= one["choice"]), "")
             noticed.append((f"{one['choice']:,}", learned, f"{one['since']:,}"))
         parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
-    words = (COURSE, f"Detected changes: {len(alarms):,}.")
-    return Section("course", "Accuracy so far", words, tuple(parts))
+    return Section("course", "Accuracy so far", (COURSE, f"Detected changes: {len(alarms):,}."), tuple(parts))
 
 
 def record_at(points: Sequence[CoursePoint], choice: float) -> int:

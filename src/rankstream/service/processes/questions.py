@@ -109,8 +109,7 @@ class Answerer:
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
         model = self.model(question)
-        found = best_offer(model, **said_of(question, model))
-        return {**found.to_json(), "warnings": fit_warnings(model.about)}
+        return {**best_offer(model, **said_of(question, model)).to_json(), "warnings": fit_warnings(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer to try next, by the counts that the model is learned from."""

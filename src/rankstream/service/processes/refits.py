@@ -30,9 +30,8 @@ class RefitAnswerer(Answerer):
     def refit(self, question: dict[str, Any]) -> dict[str, Any]:
         """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
         model, (live, counts) = self.model(question), self.learned(question)
-        sizes = _sizes(live, counts)
         method = "nearest" if isinstance(model, RankingModel) else "max-entropy"
-        found = Bootstrap(counts, method, REPLICATES, model=model, sizes=sizes)
+        found = Bootstrap(counts, method, REPLICATES, model=model, sizes=_sizes(live, counts))
         while len(self._refits) >= MAX_REFITTED_MARKETS:
             del self._refits[next(iter(self._refits))]
         self._refits[question["market"]] = question["position"], found

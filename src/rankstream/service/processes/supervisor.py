@@ -49,9 +49,8 @@ class Supervisor:
     def _run(self) -> None:
         wait = FIRST_PAUSE
         while True:
-            began, code = time.monotonic(), None
-            if self.process is not None:
-                code = self.process.wait()
+            began = time.monotonic()
+            code = None if self.process is None else self.process.wait()
             if self._stop.is_set():
                 return
             wait = FIRST_PAUSE if time.monotonic() - began > HEALTHY_SECONDS else wait

@@ -265,5 +265,4 @@ def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[s
         return None
     if found[0] != sent.digest:
         raise RefusedError(422, "This Idempotency-Key was used with another body: use a new key for a new batch.")
-    answer: dict[str, Any] = json.loads(found[1])
-    return answer
+    return dict(json.loads(found[1]))

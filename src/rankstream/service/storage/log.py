@@ -160,11 +160,10 @@ def open_log(folder: Path) -> sqlite3.Connection:
                 raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
             run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
             connection.execute(f"PRAGMA user_version = {VERSION}")
-    except sqlite3.DatabaseError as error:
+    except BaseException as error:
         connection.close()
-        raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None
-    except BaseException:
-        connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None
         raise
     return connection
 
@@ -199,8 +198,7 @@ COLUMNS = ", ".join(MarketRow._fields)
 @named_damage()
 def market_rows(connection: sqlite3.Connection) -> list[MarketRow]:
     """All markets, by name."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM markets ORDER BY name").fetchall()
-    return [_market(row) for row in rows]
+    return [_market(row) for row in connection.execute(f"SELECT {COLUMNS} FROM markets ORDER BY name").fetchall()]
 
 
 @named_damage()
@@ -211,8 +209,7 @@ def market_row(connection: sqlite3.Connection, name: str) -> MarketRow | None:
 
 
 def _market(row: Any) -> MarketRow:
-    found = MarketRow(*row)
-    return found._replace(settings=json.loads(row[8]))
+    return MarketRow(*row)._replace(settings=json.loads(row[8]))
 
 
 def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, Offered]:
@@ -255,12 +252,7 @@ def checksum(body: str) -> int:
 
 def unpacked(body: str, offers: dict[int, Offered]) -> list[Record]:
     """The records of a batch."""
-    found = []
-    for number, place, *more in json.loads(body):
-        offer = offers[number]
-        items = offer if isinstance(offer, tuple) else tuple(offer)
-        found.append(Record(offer, items[place], *more))
-    return found
+    return [Record(offers[number], tuple(offers[number])[place], *more) for number, place, *more in json.loads(body)]
 
 
 @named_damage()

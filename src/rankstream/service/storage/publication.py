@@ -6,7 +6,7 @@ drops rows that are learned.
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
@@ -139,7 +139,8 @@ class Published:
         self._version, self.connection = -1, open_learned(self.folder, self.log, where)
         self._file, self.mismatch = store.file_of(self.folder), ""
 
-    def _read(self) -> None:
+    def _read(self) -> Self:
+        """Read what was written or replaced since, and return this."""
         try:
             if store.file_of(self.folder) != self._file:
                 note("the saved models were replaced; reading them again")
@@ -147,7 +148,12 @@ class Published:
                 self._file = None  # until it is open
                 self._open()
             if not self.mismatch:
-                self._read_changes()
+                version = self.connection.execute("PRAGMA data_version").fetchone()[0]
+                if version != self._version:
+                    one = self.connection
+                    found = store.published_models(one), store.positions(one), store.problems(one)
+                    self._models, self._positions, self._problems = found
+                    self._version = version
         except PairingError as error:
             self._file, self.mismatch = store.file_of(self.folder), str(error)
         except (sqlite3.Error, OSError):
@@ -156,49 +162,33 @@ class Published:
             ) from None
         if self.mismatch:
             raise RefusedError(503, self.mismatch)
-
-    def _read_changes(self) -> None:
-        version = self.connection.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._version:
-            found = (
-                store.published_models(self.connection),
-                store.positions(self.connection),
-                store.problems(self.connection),
-            )
-            self._models, self._positions, self._problems = found
-            self._version = version
+        return self
 
     def problem(self, row: MarketRow | None) -> str | None:
         """Why a market cannot be learned with its present settings; without a market, what is wrong with the log."""
-        self._read()
-        epoch, sentence = self._problems.get(0 if row is None else row.id, (0, None))
+        epoch, sentence = self._read()._problems.get(0 if row is None else row.id, (0, None))
         return sentence if row is None or epoch == row.epoch else None
 
     def any_problem(self) -> bool:
         """Whether some market cannot be learned."""
-        self._read()
-        return bool(self._problems)
+        return bool(self._read()._problems)
 
     def of(self, row: MarketRow) -> PublishedModel | None:
         """What is given out of a market; the model of former settings until there is one of the new."""
-        self._read()
-        return self._models.get(row.id)
+        return self._read()._models.get(row.id)
 
     def learned(self, row: MarketRow) -> int:
         """The position up to which a market was learned, with its settings as they are."""
-        self._read()
-        epoch, position = self._positions.get(row.id, (0, 0))
+        epoch, position = self._read()._positions.get(row.id, (0, 0))
         return position if epoch == row.epoch else 0
 
     def text(self, row: MarketRow, digest: str) -> str | None:
         """The text of a model."""
-        self._read()
-        return store.model_text(self.connection, row.id, digest)
+        return store.model_text(self._read().connection, row.id, digest)
 
     def listing(self, row: MarketRow) -> dict[str, Any] | None:
         """The items of a market, as they were when its model was made."""
-        self._read()
-        return store.listing_of(self.connection, row.id)
+        return store.listing_of(self._read().connection, row.id)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -100,9 +100,8 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 def positions(connection: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """For every market, the epoch and the position up to which it was learned."""
-    return {
-        market: (epoch, at) for market, epoch, at in connection.execute("SELECT market, epoch, position FROM learned")
-    }
+    rows = connection.execute("SELECT market, epoch, position FROM learned")
+    return {market: (epoch, at) for market, epoch, at in rows}
 
 
 def load_market(connection: sqlite3.Connection, market: int) -> Learned | None:
@@ -233,10 +232,8 @@ def file_of(folder: Path) -> tuple[int, int]:
 
 def problems(connection: sqlite3.Connection) -> dict[int, tuple[int, str]]:
     """Markets that cannot be learned: in which epoch, and a sentence of what to do; market 0 stands for the log."""
-    return {
-        market: (epoch, said)
-        for market, epoch, said in connection.execute("SELECT market, epoch, sentence FROM problems")
-    }
+    rows = connection.execute("SELECT market, epoch, sentence FROM problems")
+    return {market: (epoch, said) for market, epoch, said in rows}
 
 
 def set_problem(connection: sqlite3.Connection, market: int, epoch: int, sentence: str | None) -> None:

@@ -3,13 +3,12 @@
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 from rankstream.service.limits import RefusedError
-from rankstream.service.storage.log import DAMAGED, is_damage
+from rankstream.service.storage.log import DAMAGED, is_damage, transaction
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
@@ -68,18 +67,14 @@ class Writer:
             return
         try:
             before = self.connection.total_changes
-            self.connection.execute("BEGIN IMMEDIATE")
-            for work, result in group:
-                try:
-                    answers.append((result, work(self.connection), None))
-                except RefusedError as refused:
-                    answers.append((result, None, refused))
-            self.connection.execute("COMMIT")
+            with transaction(self.connection):
+                for work, result in group:
+                    try:
+                        answers.append((result, work(self.connection), None))
+                    except RefusedError as refused:
+                        answers.append((result, None, refused))
             self.failure = self.failure if self.connection.total_changes == before else None
         except Exception as error:
-            if self.connection.in_transaction:
-                with suppress(sqlite3.Error):  # on a damaged log
-                    self.connection.execute("ROLLBACK")
             self.on_failure()
             self.is_damaged |= is_damage(error)
             self.failure = refusal = reason(error)
