@@ -42,9 +42,8 @@ class _Samples:
         self.random = np.random.default_rng(seed)
         self.assortments = assortments
         size = distance.start().size
-        slopes = [self.random.normal(size=size) * scale for scale in (0.1, 1.0, 1.0, 10.0, 100.0)]
-        self.slopes = slopes
-        self.duals = [distance.start(), *(distance.prox(slope) for slope in slopes)]
+        self.slopes = [self.random.normal(size=size) * scale for scale in (0.1, 1.0, 1.0, 10.0, 100.0)]
+        self.duals = [distance.start(), *(distance.prox(slope) for slope in self.slopes)]
         self.points = [self.model_point() for _ in range(4)]
         self.frequencies = [*(self.model_point() for _ in range(2)), *(self.shares() for _ in range(3))]
 
@@ -224,5 +223,4 @@ def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> Non
         if assortments.n_items <= 7:
             least = min(float(costs @ assortments.vertex(order)) for order in permutations(range(assortments.n_items)))
             _require(answer.bound <= least + room, f"the bound {answer.bound} exceeds the minimum {least}.")
-        again = oracle.cheapest(costs)
-        _require(again.value == answer.value, "the same costs get another value the second time.")
+        _require(oracle.cheapest(costs).value == answer.value, "the same costs get another value the second time.")

@@ -146,8 +146,7 @@ def said_of_items(
     own = model.no_choice if levels is None or levels.of(model.no_choice)[1] is None else None
     nothing = reading.no_choice if own is None else str(own)
     nothing = nothing if nothing in names else None
-    priced = None if levels is None else levels.items
-    table = read_items(margins, names, nothing, priced, names_elsewhere(file, model))
+    table = read_items(margins, names, nothing, None if levels is None else levels.items, names_elsewhere(file, model))
     said = constraints(table, names, asked)
     return table, said | {"no_choice": None if nothing is None else names[nothing], "costs": table.unit_costs}
 
@@ -198,14 +197,10 @@ def present_offer(known: "Reading | None") -> Any:
         return None
     if known.slices is None or known.slice_times is None:
         return most_frequent_offer(known.counts)
-    end = known.slice_times[-1][1]
-    parts = zip(known.slices, known.slice_times, strict=True)
-    late = [part for part, (first, _) in parts if first >= end - FOUR_WEEKS] or known.slices[-1:]
-    offers, often = (
-        late[-1].assortments.offers,
-        [sum(times) for times in zip(*(part.totals for part in late), strict=True)],
-    )
-    return offers[often.index(max(often))]
+    begin, parts = known.slice_times[-1][1] - FOUR_WEEKS, zip(known.slices, known.slice_times, strict=True)
+    late = [part for part, (first, _) in parts if first >= begin] or known.slices[-1:]
+    often = [sum(times) for times in zip(*(part.totals for part in late), strict=True)]
+    return late[-1].assortments.offers[often.index(max(often))]
 
 
 @contextmanager

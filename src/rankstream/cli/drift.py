@@ -176,9 +176,8 @@ def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
     """The same in lines: the items that moved, the clearest first; the offers only where they are asked for."""
     moved, way = report.moved, f"{report.control}, {100 * report.level:g} % false-alarm rate"
     lines = [shown(report.verdict)]
-    lines += [f"{len(moved):,} of {plural(report.tested, 'offer')} changed significantly ({way})."] * bool(
-        report.tested
-    )
+    if report.tested:
+        lines.append(f"{len(moved):,} of {plural(report.tested, 'offer')} changed significantly ({way}).")
     lines += [f"  {_item_line(one, report.given_offers)}" for one in report.items[:top]]
     lines += [f"  and {plural(len(report.items) - top, 'more item')}"] if len(report.items) > top else []
     if by_offer:

@@ -169,8 +169,7 @@ def per_market(
 
             def run(name: str, file: Path) -> None:
                 out = named.get("out") if market is None else None
-                word = quote(name, safe=" ;")
-                own = {} if out is None else {"out": out.with_name(f"{out.stem}-{word}{out.suffix}")}
+                own = {} if out is None else {"out": out.with_name(f"{out.stem}-{quote(name, safe=' ;')}{out.suffix}")}
                 command(**named | own | {"model": file})
 
             if market is not None and not folder.is_dir():

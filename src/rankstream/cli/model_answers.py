@@ -23,8 +23,7 @@ MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
 def require_drawn(model: "Model", option: str) -> None:
     """Refuse what would take hours: whole rankings are there, or can be drawn from the model within seconds."""
     chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
-    most = MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS
-    if kind_of(model) != "rankings" and len(model.items) > most:
+    if kind_of(model) != "rankings" and len(model.items) > (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS):
         raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
 
 
@@ -101,9 +100,8 @@ def levels_line(prices: Mapping[str, Sequence[float]]) -> str:
     """The levels of each item in a line."""
     from rankstream.data.prices import AT, PriceLevels
 
-    levels = PriceLevels(dict(prices))
     texts: dict[str, str] = {}
-    for label in levels.labels:
+    for label in PriceLevels(dict(prices)).labels:
         item, _, price = label.rpartition(AT)
         texts[item] = f"{texts[item]}, {price}" if item in texts else f"{shown(item)} {price}"
     return f"Price levels: {'; '.join(texts.values())}."

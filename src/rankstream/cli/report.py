@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.files import check_target, same_file, write_whole
-from rankstream._core.terminal import print_json, print_plain, progress
+from rankstream._core.terminal import print_answer, progress
 from rankstream.cli.decide import present_offer, progress_watch, said_of_items
 from rankstream.cli.markets import market_files, per_market
 from rankstream.cli.model_answers import check_choices, refitted_to
@@ -119,8 +119,7 @@ def make_report(
         )  # fmt: skip
     read = {"file": str(data), "records": found.rows, "format": found.format, "skipped": found.problems.total}
     read |= {"choices": found.counts.observations, "offers": found.counts.assortments.n_offers}
-    many = None if isinstance(refits, str) else refits
-    told_of = describe_model(model, named["top"], many)
+    told_of = describe_model(model, named["top"], None if isinstance(refits, str) else refits)
     return made, {"read": read, "model": told_of, **made.content}
 
 
@@ -128,9 +127,7 @@ def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | N
     """Write the page, and say so."""
     write_whole(out, text)
     size = len(text.encode())
-    if as_json:
-        print_json({"report": str(out), "bytes": size, **content})
-        return
-    print_plain(f"Saved {out} ({size / 1000:,.0f} kB): open it in a browser.")
+    words = f"Saved {out} ({size / 1000:,.0f} kB): open it in a browser."
     if margins is None:
-        print_plain("Add --margins with a table of items to see what to offer and what it would earn.")
+        words += "\nAdd --margins with a table of items to see what to offer and what it would earn."
+    print_answer(as_json, {"report": str(out), "bytes": size, **content}, words)

@@ -42,8 +42,7 @@ def show(
     loaded = load_model(model)
     if len(loaded.items) < 2:
         raise ValueError("The model has only one item: there is nothing to show.")
-    many = refitted(loaded, data, reading, replicates, seed)
-    content = describe_model(loaded, top, many)
+    content = describe_model(loaded, top, refitted(loaded, data, reading, replicates, seed))
     print_answer(as_json, content, as_text(content))
 
 
@@ -104,8 +103,7 @@ def as_text(content: dict[str, Any]) -> str:
 def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:
     """A ranking in a line, with the no-choice item where it ends; of a long one, the beginning."""
     names = [shown(name) for name in segment["ranking"]]
-    ends = content["segments_by"] == "whole rankings" or len(names) < 2
-    if content["no_choice"] is not None and ends:
+    if content["no_choice"] is not None and (content["segments_by"] == "whole rankings" or len(names) < 2):
         names.append(f"({shown(content['no_choice'])})")
     more = len(names) - MOST_PLACES
     return " > ".join(names if more <= 0 else [*names[:MOST_PLACES], f"{more:,} more"])

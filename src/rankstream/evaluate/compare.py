@@ -95,7 +95,9 @@ def compare(
     units = {UNIFORM: ""}
     for number, (fitted, tested) in enumerate(parts):
         if UNIFORM not in fits:
-            scores[UNIFORM].append(score(_guess(fitted), tested, epsilon))
+            law = plackett_luce(fitted.assortments.items, np.ones(fitted.assortments.n_items))
+            guess = EntropyModel(law, fitted.assortments, np.zeros(fitted.assortments.n_coordinates))
+            scores[UNIFORM].append(score(guess, tested, epsilon))
         for place, (name, fit) in enumerate(fits.items()):
             if watch is not None:
                 watch(name, (number + place / len(fits)) / len(parts))
@@ -164,11 +166,6 @@ def fits_of(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, F
     if not fits:
         raise ValueError("There is no model to compare: give at least one.")
     return fits
-
-
-def _guess(counts: ChoiceCounts) -> ChoiceModel:
-    offers = counts.assortments
-    return EntropyModel(plackett_luce(offers.items, np.ones(offers.n_items)), offers, np.zeros(offers.n_coordinates))
 
 
 def _size(model: ChoiceModel) -> tuple[int, str]:

@@ -178,11 +178,10 @@ def student(folds: int) -> float:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    behind = "-" if row.behind_error == 0.0 == row.behind else f"{row.behind:.4f} ± {row.behind_error:.4f}"
     return (
         row.name,
         f"{row.mean('log_likelihood'):.4f} ± {row.error('log_likelihood'):.4f}",
-        behind,
+        "-" if row.behind_error == 0.0 == row.behind else f"{row.behind:.4f} ± {row.behind_error:.4f}",
         f"{row.mean('raw_log_likelihood'):.4f}",
         f"{row.mean('rmse'):.4f}",
         f"{row.mean('mae'):.4f}",

@@ -84,8 +84,7 @@ def type_changes(
     changes = []
     for key in {**now, **then}:
         ranking = (now if key in now else then)[key][0]
-        share = tuple(types[key][1] if key in types else 0.0 for types in (then, now))
-        changes.append(TypeChange(ranking, *share))
+        changes.append(TypeChange(ranking, *(types[key][1] if key in types else 0.0 for types in (then, now))))
     return _sorted(changes, least)
 
 

@@ -20,9 +20,8 @@ def value_by_size(found: Decision, axes: "Axes") -> "Axes":
     sizes = sorted(found.by_size)
     worth = [found.by_size[size] for size in sizes]
     axes.plot(sizes, worth, color=GREY, linewidth=1, zorder=1)
-    own = len(found.offer)
     for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
-        picked = [place for place, size in enumerate(sizes) if (size == own) == mine]
+        picked = [place for place, size in enumerate(sizes) if (size == len(found.offer)) == mine]
         axes.scatter([sizes[p] for p in picked], [worth[p] for p in picked], color=colour, label=label, zorder=2)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="lower right")

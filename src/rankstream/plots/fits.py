@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 MARKERS = "os^Dv*"
 LINES = ("-", "--", ":", "-.")
 """With ten colours: sixty items that differ by colour, or by marker and line."""
-MAX_MARKED_POINTS = 60
-"""Points of a model's course up to which each is marked."""
 
 
 def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
@@ -44,10 +42,9 @@ def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
     top = 1.05 * float(max(predicted.max(), true.max()))
     axes.plot([0, top], [0, top], color=GREY, linewidth=1)
     axes.scatter(true, predicted, s=9, alpha=0.5, color=BLUE, linewidths=0)
-    error = float(np.abs(predicted - true).mean())
     return finish(
         axes, xlim=(0, top), ylim=(0, top), aspect="equal", xlabel="true probability", ylabel="predicted probability",
-        title=f"Offers never seen: MAE {error:.3f}",
+        title=f"Offers never seen: MAE {np.abs(predicted - true).mean():.3f}",
     )  # fmt: skip
 
 
@@ -55,8 +52,7 @@ def comparison(found: Comparison, axes: "Axes") -> "Axes":
     """How far each model is behind the best, with the 95 % margin of the paired difference; orange beyond noise."""
     for height, row in enumerate(found.rows):
         margin = 0.0 if np.isnan(row.margin) else row.margin
-        colour = BLUE if row.within_noise else ORANGE
-        axes.errorbar(row.behind, height, xerr=margin, fmt="o", color=colour, capsize=3)
+        axes.errorbar(row.behind, height, xerr=margin, fmt="o", color=BLUE if row.within_noise else ORANGE, capsize=3)
     axes.axvline(0.0, color=GREY, linewidth=1)
     axes.set_yticks(range(len(found.rows)), [row.name for row in found.rows])
     axes.invert_yaxis()

@@ -57,8 +57,7 @@ def market_map(markets: "Markets", axes: "Axes", differing: Iterable[Any] = ()) 
     keys = list(markets)
     _, table = share_table(markets, keys)
     roots = np.sqrt(np.nan_to_num(table))
-    spread = roots - roots.mean(axis=0)
-    left, sizes, right = np.linalg.svd(spread, full_matrices=False)
+    left, sizes, right = np.linalg.svd(roots - roots.mean(axis=0), full_matrices=False)
     points = np.zeros((len(keys), 2))
     for way in range(min(2, len(sizes))):
         sign = 1.0 if right[way][np.abs(right[way]).argmax()] > 0.0 else -1.0

@@ -62,12 +62,11 @@ def predicted_against_observed(
                 observed[mask], predicted[mask], xerr=sides, fmt="o", color=colour, label=f"{label}: {mask.sum()}",
                 markersize=2.5 if many else 4.5, elinewidth=0.5 if many else 1.0, alpha=0.6 if many else 0.9,
             )  # fmt: skip
-    error = float(np.abs(predicted - observed).mean())
     axes.legend(frameon=False, loc="upper left")
     return finish(
         axes, xlim=(-0.02 * top, top), ylim=(-0.02 * top, top), aspect="equal",
         xlabel=f"observed share, {100 * interval:g} % bars", ylabel="predicted share",
-        title=f"Predicted against observed: MAE {error:.3f}",
+        title=f"Predicted against observed: MAE {np.abs(predicted - observed).mean():.3f}",
     )  # fmt: skip
 
 
@@ -186,8 +185,7 @@ def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
 def shortened(text: str, most: int = MAX_NAME_LENGTH) -> str:
     """A name that fits beside an axis; dollar signs are text, not mathematics."""
     text = visible(text, keep="")
-    cut = text if len(text) <= most else text[: most - 1].rstrip() + "…"
-    return cut.replace("$", r"\$")
+    return (text if len(text) <= most else text[: most - 1].rstrip() + "…").replace("$", r"\$")
 
 
 def short_names(items: Iterable[Label]) -> dict[Label, str]:
@@ -227,8 +225,7 @@ def demand(curves: Mapping[Any, Curve], axes: "Axes") -> "Axes":
     names = short_names(curves)
     for number, (item, curve) in enumerate(curves.items()):
         prices = sorted(curve)
-        shares = [curve[price] for price in prices]
-        rows = [share if isinstance(share, Sequence) else (share,) for share in shares]
+        rows = [curve[price] if isinstance(curve[price], Sequence) else (curve[price],) for price in prices]
         colour = COLOURS[(number + 1) % len(COLOURS)]
         axes.plot(prices, [100.0 * row[0] for row in rows], "o-", color=colour, label=names[item])
         if all(len(row) == 3 for row in rows):

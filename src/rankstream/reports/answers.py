@@ -45,8 +45,7 @@ class Answers:
             return cls(model, moves, gone, dict(favourites(moves, nothing)), intervals=intervals)
         types = dict(intervals.favourites(nothing, gone=gone))
         shares = intervals.predict(everything(model))
-        number = len(intervals.models)
-        return cls(model, intervals.substitution(gone=gone), gone, types, shares, number, intervals)
+        return cls(model, intervals.substitution(gone=gone), gone, types, shares, len(intervals.models), intervals)
 
     @property
     def origin(self) -> str:

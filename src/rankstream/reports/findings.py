@@ -147,8 +147,7 @@ def offer_section(found: Decision) -> Section:
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    offers = table("The best offers", ("offer", "value per customer", "less than the best"), rows)
-    parts: list[Any] = [offers]
+    parts: list[Any] = [table("The best offers", ("offer", "value per customer", "less than the best"), rows)]
     sizes = found.by_size
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
@@ -165,20 +164,18 @@ def offer_section(found: Decision) -> Section:
         "What customers take from the offer", ("item", "share"),
         [(item, percent(share)) for item, share in sorted(found.shares.items(), key=lambda pair: -pair[1])],
     )  # fmt: skip
-    words = (*summary(found), *explanation(found)[1:])
-    return Section("offer", "Best offer", words, (*parts, shares))
+    return Section("offer", "Best offer", (*summary(found), *explanation(found)[1:]), (*parts, shares))
 
 
 def read_section(found: Reading, name: str) -> Section:
     """What was read, and what was skipped."""
     counts, offers = found.counts, found.counts.assortments
     span = "" if found.times is None else f", from {as_time(found.times[0])} to {as_time(found.times[1])}"
-    good = found.rows - found.problems.total
     words = [
         f"{name} has {plural(found.rows, 'record')}, read as {found.format}{span}: "
         f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} "
         f"of {items_in(offers)}.",
-        f"{good:,} records were used, and {found.problems.total:,} were skipped."
+        f"{found.rows - found.problems.total:,} records were used, and {found.problems.total:,} were skipped."
         if found.problems.total
         else "Nothing was skipped.",
     ]

@@ -159,8 +159,7 @@ def report(
         made.append(findings.drift_section(drift, reading.slices or (), reading.slice_times or ()))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     if not isinstance(compared, str):
-        kept = (KEPT_WEIGHTS,) if _refit(model, seed) else ()
-        made.append(findings.comparison_section(compared, kept))
+        made.append(findings.comparison_section(compared, (KEPT_WEIGHTS,) if _refit(model, seed) else ()))
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:
@@ -183,9 +182,7 @@ def combine(reports: Mapping[str, Report], title: str) -> str:
     """Return one page for several markets: an index with each market's best change, and a part for each of them."""
     rows = []
     for name, one in reports.items():
-        decision = one.content["decision"] or {}
-        around = decision.get("context") or {}
-        gain = around.get("gain")
+        gain = ((one.content["decision"] or {}).get("context") or {}).get("gain")
         rows.append((name, one.period.rpartition(" · ")[2], "" if gain is None else f"{100 * gain:+.3g}"))
     index = table("Markets", ("market", "visits", "best gain per 100 visits"), rows)
     return render("report.html", pages=list(reports.values()), title=title, index=index)
@@ -221,13 +218,12 @@ def _compared(
         return ""
     known, own = names_for(choices), method_of(model)
     usual = [own, *(name for name in RIVALS if name in known)]
-    whole = choices.assortments.n_offers >= 2 * folds
     try:
         fits = fits_of(list(rivals) or list(dict.fromkeys(usual)), seed)
         if own in fits:
             fits[own] = _refit(model, seed) or fits[own]
         return compare(
-            choices, fits, holdout="assortments" if whole else "choices",
+            choices, fits, holdout="assortments" if choices.assortments.n_offers >= 2 * folds else "choices",
             folds=folds, seed=seed, watch=lambda name, done: progress(f"comparing, {name}", done),
         )  # fmt: skip
     except ValueError as error:

@@ -148,8 +148,7 @@ def proven(model: "Model", intervals: str) -> list[str]:
     """Return where the model comes from, and what is proven about it, in plain words."""
     rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
     words = [f"A model of {items_in(model)}: {words_of(kind_of(model), rankings)}.", *origin_lines(model.about)]
-    noted = model.about.get("certificate")
-    numbers = noted if isinstance(noted, dict) else {}
+    numbers = _table(model.about, "certificate")
     distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
     if not isinstance(distance, int | float) or not isinstance(least, int | float):
         words.append("The model file has no certificate: `rankstream fit` writes one.")

@@ -131,8 +131,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
             sentences.append(
                 "It is far from anything in the data: try it in one store first, or start with one change."
             )
-    many = f"per {units.customers:,} visits"
-    head = ("action", "what to change", f"gain {many}", "certainty")
+    head = ("action", "what to change", f"gain per {units.customers:,} visits", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 

@@ -43,14 +43,13 @@ def fit_section(model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[st
         f"Chance alone explains {int((~missed).sum()):,} of {missed.size:,} differences: the prediction is within the "
         "95 % interval of what was observed. The others are orange triangles in the chart.",
     ]
-    order = np.argsort(-apart * np.sqrt(totals), kind="stable").tolist()
     items = [item for offer in offers.offers for item in offer]
     rows = [
         (
             joined(offers.offers[int(owner[place])]), items[place], f"{totals[place]:,.12g}",
             percent(float(observed[place]), (float(low[place]), float(high[place]))), percent(float(predicted[place])),
         )
-        for place in order
+        for place in np.argsort(-apart * np.sqrt(totals), kind="stable").tolist()
     ]  # fmt: skip
     heads = ("offer", "item", "choices", "observed [95 % interval]", "predicted")
     shown = table("Predicted and observed shares, the furthest apart first", heads, rows, numbers=2, which="furthest")
@@ -98,12 +97,9 @@ def types_section(
     if rankings:
         whole = [(_whole(one["ranking"], nothing), percent(one["share"])) for one in rankings]
         parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
-    words = (
-        "A type is what customers would take first, and what they would take if that were not on "
-        f"offer. Customers who would rather buy nothing than anything else are marked with ({nothing})."
-        if nothing is not None
-        else "A type is what customers would take first, and what they would take if that were not on offer."
-    )
+    words = "A type is what customers would take first, and what they would take if that were not on offer."
+    if nothing is not None:
+        words += f" Customers who would rather buy nothing than anything else are marked with ({nothing})."
     return Section("types", "Who the customers are", (words, *at_usual(model)), tuple(parts))
 
 
