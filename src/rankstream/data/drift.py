@@ -219,7 +219,12 @@ def drift_report(
             counts.require_whole("A test for drift")
     common, tallies = _in_common(before, after)
     if cumulative:
-        tallies[1] = _taken_off(before, after, common, tallies)
+        if before.forgets or after.forgets:
+            raise ValueError("Counts that forget lack their earlier choices: compare periods that share no choices.")
+        tallies[1] -= tallies[0]
+        if tallies[1].min() < 0.0:
+            offer = common.offers[common.owner[tallies[1].argmin()]]
+            raise ValueError(f"{offer!r} has fewer choices after than before: after must include before.")
     totals = np.add.reduceat(tallies, common.indptr[:-1], axis=1)
     short = shortage(*totals.sum(axis=1).tolist())
     if short and min(before.observations, after.observations) >= MIN_CHOICES:
@@ -269,42 +274,26 @@ def _in_common(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Assortments, 
     return common, tallies
 
 
-def _taken_off(before: ChoiceCounts, after: ChoiceCounts, common: Assortments, tallies: Vec) -> Vec:
-    """What came after the first snapshot."""
-    if before.forgets or after.forgets:
-        raise ValueError("Counts that forget lack their earlier choices: compare periods that share no choices.")
-    left: Vec = tallies[1] - tallies[0]
-    if left.min() < 0.0:
-        offer = common.offers[common.owner[left.argmin()]]
-        raise ValueError(f"{offer!r} has fewer choices after than before: after must include before.")
-    return left
+def _homogeneity(table: Vec) -> tuple[float, int, float]:
+    """Pearson's statistic of a table of two rows with rare columns pooled, its degrees of freedom and its p-value.
 
-
-def _homogeneity(pair: Vec) -> tuple[float, int, float]:
-    """Pearson's statistic of a table of two rows with rare columns pooled, its degrees of freedom and its p-value."""
+    The rarest columns are added up, so that both rows expect enough in every column left. Which columns are pooled
+    depends on the sums of both periods only, so the test stays valid.
+    """
     from scipy.special import chdtrc
 
-    table = _pooled(pair)
-    freedom = table.shape[1] - 1
-    if freedom == 0:
-        return 0.0, 0, 1.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    statistic = float(((table - expected) ** 2 / expected).sum())
-    return statistic, freedom, float(chdtrc(freedom, statistic))
-
-
-def _pooled(table: Vec) -> Vec:
-    """The table with its rarest columns added up, so that both rows expect enough in every column left.
-
-    Which columns are pooled depends on the sums of both periods only, so the test stays valid.
-    """
     needed = MIN_EXPECTED_CHOICES * table.sum() / table.sum(axis=1).min()
     table = table[:, np.argsort(table.sum(axis=0), kind="stable")]
     while table.shape[1] > 1 and table[:, 0].sum() < needed:
         merged = table[:, 1:].copy()
         merged[:, 0] += table[:, 0]
         table = merged[:, np.argsort(merged.sum(axis=0), kind="stable")]
-    return table
+    freedom = table.shape[1] - 1
+    if freedom == 0:
+        return 0.0, 0, 1.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return statistic, freedom, float(chdtrc(freedom, statistic))
 
 
 def adjust(p_values: Vec, control: Control) -> Vec:

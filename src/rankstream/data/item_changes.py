@@ -94,7 +94,11 @@ def changed_items(
     ``moved`` are the offers that moved by themselves; p-values allow for all items and so many ``families`` of tests.
     """
     left, found = np.ones(cells.owner.size), list[ItemMovement]()
-    overall = _overall_change(cells)
+    first, second = (
+        cells.by_item(row) / np.maximum(cells.by_item(total), 1e-300)
+        for row, total in zip(cells.tallies, cells.period_totals(cells.tallies), strict=True)
+    )
+    overall = second - first  # of each item's share of all choices from offers with it
     change = mean_change(cells) if not given_offers else None
     while len(found) < len(cells.items):
         p_values, shift = _test(given_offers)(cells, left)
@@ -223,17 +227,6 @@ def mean_change(cells: ItemCells) -> Vec:
     weights = first * second / (first + second)
     change = cells.by_item(weights * (cells.tallies[1] / second - cells.tallies[0] / first))
     return change / np.maximum(cells.by_item(weights), 1e-300)
-
-
-def _overall_change(cells: ItemCells) -> Vec:
-    """The change of each item's share of all choices from offers with it."""
-    totals = cells.period_totals(cells.tallies)
-    first, second = (
-        cells.by_item(row) / np.maximum(cells.by_item(total), 1e-300)
-        for row, total in zip(cells.tallies, totals, strict=True)
-    )
-    change: Vec = second - first
-    return change
 
 
 def price_p_value(strata: Iterable[tuple[Vec, Codes, Vec]]) -> float:

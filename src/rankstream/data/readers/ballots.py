@@ -31,8 +31,13 @@ def ballot_of(
     >>> ballot_of("tea > pie = cake"), ballot_of("tea;pie", separator=";")
     ((('tea',), ('cake', 'pie')), (('tea',), ('pie',)))
     """
-    if isinstance(value, str):
-        _check_marks(value, separator, others)
+    for mark in others if isinstance(value, str) else ():
+        if mark in value and (separator not in value or mark == ">"):
+            raise BadRecordError(
+                "ranking",
+                f"the ranking {value!r} contains {mark!r}: set separator={mark!r} if that separates its "
+                f"names, or separator={separator!r} if it does not.",
+            )
     parts = [part if is_list(part) else text(part).split("=") for part in parts_of(value, separator)]
     tiers = [[text(name) for name in part] for part in parts]
     names = [name for tier in tiers for name in tier]
@@ -47,16 +52,6 @@ def ballot_of(
         if items is not None and name not in items:
             raise BadRecordError("unknown item", f"the item {name!r} is not among the {len(items)} items: add it.")
     return tuple(tuple(sorted(tier, key=order)) for tier in tiers)
-
-
-def _check_marks(words: str, separator: str, others: Sequence[str]) -> None:
-    for mark in others:
-        if mark in words and (separator not in words or mark == ">"):
-            raise BadRecordError(
-                "ranking",
-                f"the ranking {words!r} contains {mark!r}: set separator={mark!r} if that separates its "
-                f"names, or separator={separator!r} if it does not.",
-            )
 
 
 def choices_from_ballots(

@@ -45,14 +45,11 @@ class ColumnPlaces:
         )
 
 
-@dataclass
 class RecordBuffer:
     """All good records in their order, as numbers, for what is known only in the end: parts, slices and ages."""
 
-    outcomes: dict[Any, int] = field(default_factory=dict)
-    groups: dict[Key, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.outcomes, self.groups = dict[Any, int](), dict[Key, int]()
         self._outcome, self._group, self._weight, self._time = array("q"), array("q"), array("d"), array("d")
 
     def add(self, outcome: Any, group: Key, weight: float, time: float) -> None:

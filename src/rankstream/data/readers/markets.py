@@ -104,11 +104,6 @@ class _MarketJob(Job):
                 )
         return market
 
-    def market_of(self, record: Sequence[Any]) -> Market:
-        """The market of a row that is otherwise bad, or of the first row of an observation."""
-        cells = record[0] if self.layout.format == "long" and record and isinstance(record[0], tuple) else record
-        return self.market(self.split.label([cells[self.source.columns.index(column)] for column in self.split.by]))
-
 
 class _MarketProblems(Problems):
     """Bad records, each of which fails its own market, unless they are to be skipped."""
@@ -133,8 +128,10 @@ class _MarketProblems(Problems):
 
     def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
         """As ``Problems`` says; what is no row at all has no market, and stops the reading."""
-        try:
-            market = self.job.market_of(record)
+        job, is_long = self.job, self.job.layout.format == "long"
+        try:  # the market is that of the row, or of the first row of an observation
+            cells = record[0] if is_long and record and isinstance(record[0], tuple) else record
+            market = job.market(job.split.label([cells[job.source.columns.index(column)] for column in job.split.by]))
         except (IndexError, TypeError, BadRecordError):
             super().add(place, bad, record, lines)
             return

@@ -157,13 +157,11 @@ def check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | Non
 
 def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
     """What is in each offer, where the records only number them."""
-    if table is None and not layout.by_id:
-        return None
-    if not layout.by_id:
-        raise ValueError(f"contents needs a column in {data.name} that identifies the offer: columns='offer_id=...'.")
     if table is not None:
-        return listed_contents(table, layout.raw[0], separator)
-    if layout.format != "counts":
+        if layout.by_id:
+            return listed_contents(table, layout.raw[0], separator)
+        raise ValueError(f"contents needs a column in {data.name} that identifies the offer: columns='offer_id=...'.")
+    if layout.by_id and layout.format != "counts":
         raise ValueError(f"{data.name} has only the ids of its offers: add contents=..., a table of offers and items.")
     return None
 

@@ -174,7 +174,12 @@ def read(
         found = job.run(memory, problems)
     if where is not None:
         found = _only(data.name, found, where)
-    _check_enough(data.name, found, problems, parts, since)
+    good = found.rows - problems.total
+    if good < (parts or 1):
+        usable = f" of {found.rows} that can be used" if problems.total else ""
+        since_then = "" if since is None else f" since {since}"
+        needed = f"but at least {parts or 1} are needed: give a longer file"
+        raise ValueError(f"{data.name} has {good} records{since_then}{usable}, {needed}.")
     if clock is not None and found.span is not None:
         clock.check(found.span)
     levels: PriceLevels | None = None
@@ -204,16 +209,6 @@ def read(
 def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
     """Return the counts of ``read`` alone; it takes the same arguments."""
     return read(*arguments, **{"look": False} | options).counts
-
-
-def _check_enough(name: str, found: ReadResult, problems: Problems, parts: int | None, since: Any) -> None:
-    good = found.rows - problems.total
-    if good >= (parts or 1):
-        return
-    usable = f" of {found.rows} that can be used" if problems.total else ""
-    since_then = "" if since is None else f" since {since}"
-    needed = f"but at least {parts or 1} are needed: give a longer file"
-    raise ValueError(f"{name} has {good} records{since_then}{usable}, {needed}.")
 
 
 def _only(name: str, found: ReadResult, where: Mapping[str, str]) -> ReadResult:

@@ -112,8 +112,13 @@ def roles_of(name: str, columns: Sequence[str], given: Columns, absent: Collecti
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]
     roles |= _till_roles(roles, plain.get(QUANTITY))
-    if "count" not in roles and "chosen" not in roles:
-        roles |= _count_like(name, [column for column in columns if column not in roles.values()])
+    if "count" not in roles and "chosen" not in roles:  # rankings or items, of which another column may say how often
+        free = [column for column in columns if column not in roles.values()]
+        found = [column for column in free if COUNT_LIKE.fullmatch(column.strip().lower())]
+        if len(found) > 1:
+            counts = listed_names(found)
+            raise ValueError(f"{name} has the columns {counts} that may be counts: set columns='count=...'.")
+        roles |= {"count": found[0]} if found else {}
     return roles
 
 
@@ -132,14 +137,6 @@ def _till_roles(roles: Mapping[str, str], quantity: str | None) -> dict[str, str
         if "item" in roles and not {"chosen", "count"} & set(roles):
             found |= {"chosen": roles["item"]} if quantity is None else {"count": quantity}
     return found
-
-
-def _count_like(name: str, columns: Sequence[str]) -> dict[str, str]:
-    """The column that says how often, where a table has rankings or items and no choices."""
-    found = [column for column in columns if COUNT_LIKE.fullmatch(column.strip().lower())]
-    if len(found) > 1:
-        raise ValueError(f"{name} has the columns {listed_names(found)} that may be counts: set columns='count=...'.")
-    return {"count": found[0]} if found else {}
 
 
 def listed_names(columns: Sequence[str], most: int = 20) -> str:

@@ -130,7 +130,9 @@ def clock_of(
     slices = None if time_slices is None else whole_number("time_slices", time_slices, 1)
     if slices is not None and slices > MOST_SLICES:
         raise ValueError(f"time_slices is {slices}: it must be at most {MOST_SLICES}.")
-    start, reach, in_units = _since(since), None, False
+    start, reach, in_units = None if since is None else seconds_or_none(since), None, False
+    if since is not None and start is None:
+        raise ValueError(f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column.")
     if half_life is not None:
         found = as_reach(half_life)
         in_units = isinstance(found, timedelta)
@@ -143,13 +145,6 @@ def clock_of(
     if column is None or (slices is None and start is None and reach is None):
         return None
     return Clock(column, slices, start, reach, in_units)
-
-
-def _since(since: Any) -> float | None:
-    start = None if since is None else seconds_or_none(since)
-    if since is not None and start is None:
-        raise ValueError(f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column.")
-    return start
 
 
 def spans_of(times: Vec, weights: Vec, slices: int) -> list[Span]:

@@ -112,15 +112,8 @@ class Join:
 
     def attach(self, timeline: Timeline, shared: bool) -> None:
         """Create the table of sales: each row of receipts with its state, category and weight as a choice."""
-        put_columns(
-            self.database,
-            "spans",
-            {
-                "place": ("INTEGER", timeline.places.tolist()),
-                "t": ("BIGINT", timeline.times.tolist()),
-                "state": ("INTEGER", timeline.numbers.tolist()),
-            },
-        )
+        spans = zip(("place", "t", "state"), ("INTEGER", "BIGINT", "INTEGER"), timeline[:3], strict=True)
+        put_columns(self.database, "spans", {name: (kind, codes.tolist()) for name, kind, codes in spans})
         of = f"PARTITION BY {KEY}, known.category"
         weight = {
             "units": UNITS,

@@ -124,7 +124,10 @@ class CsvReader:
         lines = limited(path, file)
         head: list[str] = []
         if delimiter is None:
-            head = list(_head(lines))
+            for line in lines:  # up to the first that is not blank
+                head.append(line)
+                if line.strip():
+                    break
             first = head[-1] if head else ""
             delimiter = next((mark for mark in ",\t;|" if mark in first), ",")
         self.delimiter = delimiter
@@ -157,22 +160,8 @@ class CsvReader:
                 return
 
 
-def _head(lines: Iterator[str]) -> Iterator[str]:
-    """The lines up to the first that is not blank."""
-    for line in lines:
-        yield line
-        if line.strip():
-            return
-
-
-def csv_header(path: Path, encoding: str = UTF8) -> tuple[list[str], str, bool]:
-    """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
-    with opened(path, encoding) as file:
-        return header_in(path, file, encoding)
-
-
 def header_in(path: Path, file: TextIO, encoding: str = UTF8) -> tuple[list[str], str, bool]:
-    """The same of an open file."""
+    """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
     reader = CsvReader(path, file)
     header: list[str] = []
     for _, cells in reader.records():

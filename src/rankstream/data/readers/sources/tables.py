@@ -142,7 +142,10 @@ class CsvFiles(ScannedFiles):
 
     def columns_of_files(self) -> list[str]:
         """The header."""
-        headers = [lines.csv_header(path, self.encoding) for path in self.paths]
+        headers = []
+        for path in self.paths:
+            with lines.opened(path, self.encoding) as file:
+                headers.append(lines.header_in(path, file, self.encoding))
         columns, self.delimiter, _ = headers[0]
         self.check_same([(names, delimiter) for names, delimiter, _ in headers])
         self.on_top = all(on_top for *_, on_top in headers)
