@@ -40,12 +40,7 @@ class BackgroundLive:
     Run it with ``refreshed``, in another process or at once, and hand the result to ``take``; until then the model
     before is served, and ``known`` says up to which position that one knows the records. Besides what ``Live``
     refreshes, a model older than 10 seconds is fitted again once the square root of its choices has come: fewer move it
-    by less than its standard error.
-
-    Parameters
-    ----------
-    settings : dict
-        Settings of ``Live``, as JSON has them.
+    by less than its standard error. ``settings`` are those of ``Live``, as JSON has them.
 
     >>> learning = BackgroundLive({"half_life": 500})
     >>> learning.observe([Record(("tea", "pie"), "tea", 40), Record(("tea", "pie"), "pie", 20)], 2)

@@ -181,7 +181,12 @@ class Live:
         self._waiting = due if wait else []
 
     def _count(self, batch: Sequence[Record]) -> None:
-        counts = self._with_offers(batch)
+        given = {frozenset(record.offered): tuple(record.offered) for record in batch}
+        if self.counts is None:
+            counts = make_counts(self._levels.assortments(given.values()), self.half_life, self.window)
+        else:
+            new = [offer for items, offer in given.items() if self.counts.assortments.number(items) is None]
+            counts = self.counts.extend(new) if new else self.counts
         offered, chosen, amounts, times = zip(*batch, strict=True)
         where = counts.coordinates(list(offered), list(chosen))
         if isinstance(counts, ForgettingCounts) and self.timed:
@@ -204,14 +209,6 @@ class Live:
             self.dense.choices += arrived
             if may_serve(self.run, self.counts, self.dense):
                 self.dense.follow(self.counts, 0.0, changed)
-
-    def _with_offers(self, batch: Sequence[Record]) -> ChoiceCounts:
-        """The counts so far, with room for every offer of the batch."""
-        offers = {frozenset(record.offered): tuple(record.offered) for record in batch}
-        if self.counts is None:
-            return make_counts(self._levels.assortments(offers.values()), self.half_life, self.window)
-        new = [offer for items, offer in offers.items() if self.counts.assortments.number(items) is None]
-        return self.counts.extend(new) if new else self.counts
 
     def _score(self, batch: Sequence[Record], settings: DetectorSettings) -> None:
         """Hand choices to the detector block by block."""

@@ -87,7 +87,9 @@ def read_runs(path: str | os.PathLike[str], **parts: Any) -> tuple[list[Checkpoi
     """Read what ``write`` wrote, with ``parts`` as ``load`` takes them, or say what is wrong with the file."""
     content = Path(path).read_bytes()
     try:
-        _check_size(content)
+        with ZipFile(BytesIO(content)) as file:  # nothing is packed: what is larger than its file could fill the memory
+            if sum(part.file_size for part in file.infolist()) > len(content):
+                raise ValueError("what is in it is larger than it is")
         with np.load(BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop(HEADER).tobytes())
@@ -108,13 +110,6 @@ def read_runs(path: str | os.PathLike[str], **parts: Any) -> tuple[list[Checkpoi
         if not isinstance(header["more"], dict):
             raise ValueError("its notes are not a table")
         return runs, header["more"]
-
-
-def _check_size(content: bytes) -> None:
-    """Nothing in a checkpoint is packed: what would be larger than the file could fill the memory."""
-    with ZipFile(BytesIO(content)) as archive:
-        if sum(part.file_size for part in archive.infolist()) > len(content):
-            raise ValueError("what is in it is larger than it is")
 
 
 @contextmanager

@@ -49,9 +49,7 @@ def pack_oracle(oracle: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     own = name not in SETTINGS or type(oracle) is not getattr(oracles, name)
     if own or (isinstance(oracle, ComponentsOracle) and oracle.make is not oracles.auto):
         return {"name": name, "settings": None}, {}
-    memory: dict[str, Any] = {}
-    for prefix, part in _learning(oracle):
-        memory.update({prefix + key: array for key, array in part.memory().items()})
+    memory = {prefix + key: array for prefix, part in _learning(oracle) for key, array in part.memory().items()}
     if isinstance(oracle, QuickOracle):
         memory = oracle.memory()
     return {"name": name, "settings": {key: getattr(oracle, key) for key in SETTINGS[name]}}, memory
@@ -237,7 +235,11 @@ def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None
         raise ValueError("it has played fewer than 0 rounds")
     if state.seen is not None and state.seen.shape != (offers.n_coordinates,):
         raise ValueError(f"it has seen {state.seen.shape} coordinates of {offers.n_coordinates}")
-    _check_learner(state.learner, fresh.learner)
+    if type(state.learner) is not type(fresh.learner):
+        raise ValueError("its learner's state is another learner's")
+    found, own = (one if isinstance(one, tuple) else (one,) for one in (state.learner, fresh.learner))
+    for one, other in zip(found, own, strict=True):  # arrays and numbers, as many as before the first round
+        check_numbers("learner's state", np.ravel(one) if np.ndim(other) == 0 else one, np.size(other))
     weights = np.array(list(state.weights.values()))
     check_numbers("weights of rankings", weights, least=0.0)
     _check_sum("its rankings weigh", float(weights.sum()), sums.total_weight)
@@ -324,15 +326,6 @@ def check_choices(choices: Iterable[Any]) -> None:
         labels = all(isinstance(item, str | int) or item is None for item in (*offered, chosen))
         if isinstance(offered, str) or not labels or chosen not in offered or len(set(offered)) < len(offered):
             raise ValueError("a choice that waits is not from its offer")
-
-
-def _check_learner(state: Any, fresh: Any) -> None:
-    """The state of a learner has arrays and numbers, as many as one that has played nothing."""
-    found, own = (one if isinstance(one, tuple) else (one,) for one in (state, fresh))
-    if type(state) is not type(fresh):
-        raise ValueError("its learner's state is another learner's")
-    for one, other in zip(found, own, strict=True):
-        check_numbers("learner's state", np.ravel(one) if np.ndim(other) == 0 else one, np.size(other))
 
 
 def _check_sum(what: str, found: float, expected: float) -> None:

@@ -126,22 +126,18 @@ def advance(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
     """
     if isinstance(run.solver.oracle, QuickOracle):
         with one_blas_thread():
-            _play_quickly(run, counts, min(memory, MAX_QUICK_RANKINGS), min(rounds, QUICK_ROUNDS))
+            catch_up(run, counts, min(memory, MAX_QUICK_RANKINGS))
+            prune(run, MAX_QUICK_RANKINGS)
+            for _ in range(min(rounds, QUICK_ROUNDS) if counts.observations else 0):
+                run.state = run.solver.step(run.state, counts)
+                if isinstance(run.solver.oracle, QuickOracle):
+                    run.solver.oracle.follow()
         return
     catch_up(run, counts, memory)
     prune(run)
     if counts.observations:
         with hurried(run.solver.oracle):
             run.advance_many(counts.target(), rounds)
-
-
-def _play_quickly(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
-    catch_up(run, counts, memory)
-    prune(run, MAX_QUICK_RANKINGS)
-    for _ in range(rounds if counts.observations else 0):
-        run.state = run.solver.step(run.state, counts)
-        if isinstance(run.solver.oracle, QuickOracle):
-            run.solver.oracle.follow()
 
 
 def prune(run: Run, most: int | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import oracles
-from rankstream._core.types import Codes, Mask, Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.order import same_order
@@ -110,7 +110,12 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     before = solver.assortments
     if not isinstance(before, Assortments):
         raise ValueError(f"{type(before).__name__} cannot grow: only Assortments can.")
-    check_larger(before, assortments)
+    if assortments.items[: before.n_items] != before.items or assortments.offers[: before.n_offers] != before.offers:
+        raise ValueError(
+            "The new assortments do not start with the old items and offers: create them with Assortments.extend."
+        )
+    if not same_order(before.precedence.above, assortments.precedence.above, before.n_items):
+        raise ValueError("The order of the old items has changed: add pairs of new items only, or start a new solver.")
     ties, seed = tie_rule(solver.oracle)
     distance = _larger_distance(solver.distance, assortments)
     larger = Solver(
@@ -126,19 +131,12 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     grown = State(None, sums, state.round)
     grown.observations = state.observations
     grown.weights = {ranking.tobytes(): weight for ranking, weight in zip(rankings, weights.tolist(), strict=True)}
-    grown.seen = _larger_mask(state.seen, before, assortments)
+    grown.seen = state.seen
+    if before.n_offers != assortments.n_offers:  # nobody has seen the new offers
+        known = np.ones(before.n_coordinates, dtype=bool) if state.seen is None else state.seen
+        grown.seen = np.concatenate([known, np.zeros(assortments.n_coordinates - before.n_coordinates, dtype=bool)])
     grown.learner = _larger_learner(solver, larger, state, grown)
     return larger, grown
-
-
-def check_larger(before: Assortments, after: Assortments) -> None:
-    """Refuse assortments that do not begin with the ones so far."""
-    if after.items[: before.n_items] != before.items or after.offers[: before.n_offers] != before.offers:
-        raise ValueError(
-            "The new assortments do not start with the old items and offers: create them with Assortments.extend."
-        )
-    if not same_order(before.precedence.above, after.precedence.above, before.n_items):
-        raise ValueError("The order of the old items has changed: add pairs of new items only, or start a new solver.")
 
 
 def _orders(state: State, n_items: int) -> Codes:
@@ -156,14 +154,6 @@ def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
     made: Any = replace(distance, **changes)
     larger: Distance = made
     return larger
-
-
-def _larger_mask(seen: Mask | None, before: Assortments, after: Assortments) -> Mask | None:
-    """Nobody has seen the new offers."""
-    if before.n_offers == after.n_offers:
-        return seen
-    known = np.ones(before.n_coordinates, dtype=bool) if seen is None else seen
-    return np.concatenate([known, np.zeros(after.n_coordinates - before.n_coordinates, dtype=bool)])
 
 
 def _larger_sums(
@@ -309,7 +299,10 @@ def _part_of_run(
     weights: Any = getattr(distance, "weights", None)
     own = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
     smaller: Any = replace(distance, assortments=offers, **own)
-    orders = _without(np.frombuffer(b"".join(before.weights), dtype=np.int64).reshape(-1, whole.n_items), codes)
+    now = np.full(whole.n_items, -1, dtype=np.int64)
+    now[codes] = np.arange(codes.size)
+    renamed = now[_orders(before, whole.n_items)]  # -1 where an item leaves
+    orders = renamed[renamed >= 0].reshape(len(renamed), codes.size)
     start = orders[-1] if len(orders) else None
     solver = Solver(offers, smaller, run.solver.learner, QuickOracle(offers, ties, seed, before.round, start))
     if not before.round or not can_reweigh(run.solver):
@@ -321,14 +314,6 @@ def _part_of_run(
         key = order.tobytes()
         state.weights[key] = state.weights.get(key, 0.0) + weight
     return solver, state
-
-
-def _without(rankings: Codes, codes: Codes) -> Codes:
-    """The rankings of the items that stay, by their new codes."""
-    now = np.full(rankings.shape[1], -1, dtype=np.int64)
-    now[codes] = np.arange(codes.size)
-    renamed = now[rankings]
-    return renamed[renamed >= 0].reshape(len(rankings), codes.size)
 
 
 def _part_of_sums(sums: Sums, distance: Any, places: Codes) -> Sums:

@@ -15,7 +15,7 @@ from rankstream.streams.detector import Alarm
 from rankstream.streams.files.checkpoint import explained
 from rankstream.streams.live import Live, Record
 from rankstream.streams.live_settings import RecordRules
-from rankstream.streams.sources.lines import FileSource, Line, LineSource, PipedSource
+from rankstream.streams.sources.lines import FileSource, Line, PipedSource
 from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import Place
 
@@ -133,32 +133,29 @@ class Follower:
 
     def steps(self, to_end: bool) -> Iterator[Step]:
         """As many records as have come, again and again; after a signal, those that were read, and the end."""
-        place = self.at.place
+        place, batch, skipped = self.at.place, list[Record](), self.at.skipped
         with closing(
             PipedSource(self.reader, place) if self.source == "-" else FileSource(self.source, self.reader, place)
         ) as source:
-            yield from self._steps_of(source, to_end)
-
-    def _steps_of(self, source: LineSource, to_end: bool) -> Iterator[Step]:
-        lines, batch, skipped = source.lines(to_end), list[Record](), self.at.skipped
-        while True:
-            line = END if self.stopped else next(lines, END)
-            if isinstance(line, Line):
-                try:
-                    read = self.reader.record(line.text)
-                    record = None if read is None else self.rules.checked(read)
-                except ValueError as error:
-                    if self.on_error == "stop":
-                        yield Step(batch, source.place(before=True), skipped)
-                        raise ValueError(f"{line.path}, line {line.number}: {error}.") from None
-                    record, skipped = None, skipped + 1
-                batch += [] if record is None else [record]
-            if line is END or line is None or len(batch) >= BATCH_RECORDS:
-                yield Step(batch, source.place(), skipped)
-                batch = []
-            if line is END:
-                self.unfinished = to_end and not self.stopped and bool(source.rest.strip())
-                return
+            lines = source.lines(to_end)
+            while True:
+                line = END if self.stopped else next(lines, END)
+                if isinstance(line, Line):
+                    try:
+                        read = self.reader.record(line.text)
+                        record = None if read is None else self.rules.checked(read)
+                    except ValueError as error:
+                        if self.on_error == "stop":
+                            yield Step(batch, source.place(before=True), skipped)
+                            raise ValueError(f"{line.path}, line {line.number}: {error}.") from None
+                        record, skipped = None, skipped + 1
+                    batch += [] if record is None else [record]
+                if line is END or line is None or len(batch) >= BATCH_RECORDS:
+                    yield Step(batch, source.place(), skipped)
+                    batch = []
+                if line is END:
+                    self.unfinished = to_end and not self.stopped and bool(source.rest.strip())
+                    return
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -142,7 +142,10 @@ class FileSource(LineSource):
                 return
 
     def _go_to(self, place: Place) -> None:
-        self._begin_again()
+        if self._came_from.end:  # the reader must see the first record, which may be a header
+            self._buffer = self._read(0, CHUNK_BYTES)
+            next(self._records(final=True), None)
+            self._start = None
         self.end, self.number, before = place.end, place.number, min(place.end, rotation.WINDOW_BYTES)
         self._buffer, self._cursor = self._read(place.end - before, before), before
 
@@ -152,13 +155,6 @@ class FileSource(LineSource):
         self._file, self.name, self._came_from, self._start = file, str(path), place, None
         self.end, self.number, self._first, self._begun, self._chunk = 0, 0, 0, False, CHUNK_BYTES
         self._buffer, self._cursor = b"", 0
-
-    def _begin_again(self) -> None:
-        """Let the reader see the first record of a file that is read from the middle on: it may be a header."""
-        if self._came_from.end:
-            self._buffer = self._read(0, CHUNK_BYTES)
-            next(self._records(final=True), None)
-            self._start = None
 
     def _read(self, start: int, size: int) -> bytes:
         assert self._file is not None
@@ -193,8 +189,10 @@ class FileSource(LineSource):
                 continue
             is_full = len(self._buffer) - self._cursor >= self._chunk
             yield from self._records()
-            if is_full:
-                self._check_length()
+            if is_full:  # read more at once where a line is longer than what was read
+                self._chunk = CHUNK_BYTES if len(self.rest) < self._chunk else 2 * self._chunk
+                if self._chunk > MAX_BYTES_WITHOUT_BREAK:
+                    raise self._endless()
                 continue
             upcoming = self._upcoming()
             if upcoming is None:
@@ -211,12 +209,6 @@ class FileSource(LineSource):
                     self._go_to(place)
                 upcoming = None
             ready = upcoming
-
-    def _check_length(self) -> None:
-        """Read more at once where a line is longer than what was read."""
-        self._chunk = CHUNK_BYTES if len(self.rest) < self._chunk else 2 * self._chunk
-        if self._chunk > MAX_BYTES_WITHOUT_BREAK:
-            raise self._endless()
 
     def _upcoming(self) -> Upcoming | None:
         """The file that comes after this one, if something was written to it."""

@@ -110,8 +110,9 @@ class LineReader:
         if len(words) > MAX_LINE_BYTES:
             raise ValueError(f"it is longer than {MAX_LINE_BYTES:,} bytes: end each record with a line break")
         if not self.is_csv:
-            content = _object(words)
-            keys = _named_keys(content, self._keys or {})
+            content, given = _object(words), self._keys or {}
+            known = roles_of("The record", list(content), {}) if isinstance(content, dict) else {}
+            keys = {role: given.get(role, known.get(role, role)) for role in KEYS}
             if isinstance(content, dict) and keys["time"] in content:
                 content[keys["time"]] = self.dialect.time(content[keys["time"]])
             return record_from(content, keys, self.no_choice, self.separator, self._choices)
@@ -164,12 +165,6 @@ def _keys(columns: str | None) -> dict[str, Any]:
         if role not in KEYS:
             raise ValueError(f"The columns {shown(columns)} map {role!r}: JSON Lines only have {', '.join(KEYS)}.")
     return given
-
-
-def _named_keys(content: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Which key of an object is what: as the user says, or known by its name, such as "bought"."""
-    known = roles_of("The record", list(content), {}) if isinstance(content, dict) else {}
-    return {role: given.get(role, known.get(role, role)) for role in KEYS}
 
 
 def in_priced_offers(
