@@ -157,7 +157,8 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         if first:
             self._start()
         rows = self._read(X, y, sample_weight, reset=first)
-        items = self._items_with(X)
+        names, named = column_names(X)
+        items = list(dict.fromkeys([*self.items_, *names])) if self._aligns(named) else self.items_
         if rows[0].shape[1] > len(items):
             outside = len(self.items_)
             raise ValueError(f"Position {outside}, no column of X, did not occur in y of the first batch: fit again.")

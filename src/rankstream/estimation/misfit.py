@@ -123,16 +123,8 @@ def measure_misfit(
     before their own estimation error (that of ``error``, a little less than it was then) is taken off; without it the
     misfit of offers with data stands for that of others.
 
-    Parameters
-    ----------
-    data : ChoiceCounts
-        What the model was fitted to.
-    share, error, shift : arrays
-        For every coordinate: the model's share, and the standard deviation and the shift of its replicates.
-    held_out : float or None
-        The misfit of offers held out, by the choices that were counted.
-    sizes : array, optional
-        For each offer, how many choices of equal weight are as certain; without it, all that were counted.
+    ``share``, ``error`` and ``shift`` are the model's share, and the standard deviation and the shift of its
+    replicates. ``sizes`` is for each offer how many choices of equal weight are as certain; without it, all counted.
     """
     noise = share * (1.0 - share)
     total = float(noise.sum())

@@ -142,11 +142,6 @@ class AvailabilityRows:
     def _aligns(self, named: bool) -> bool:
         return named and self.new_items == "add" and hasattr(self, "model_")
 
-    def _items_with(self, X: Any) -> list[Label]:
-        """The items so far, and the new ones behind them where they may join."""
-        names, named = column_names(X)
-        return list(dict.fromkeys([*self.items_, *names])) if self._aligns(named) else self.items_
-
     def _available(self, matrix: Any, outside: bool) -> Mask:
         available: Mask = matrix != 0
         if not np.all((matrix == 0) | (matrix == 1)):

@@ -45,7 +45,11 @@ class Task:
     @property
     def stands_still(self) -> bool:
         """Whether the data are one vector or one ChoiceCounts."""
-        return isinstance(self.data, ChoiceCounts) or _is_vector(self.data)
+        data: Any = self.data
+        if hasattr(data, "__array__"):
+            return np.ndim(data) < 2
+        is_flat = isinstance(data, list | tuple) and not any(np.ndim(x) or isinstance(x, ChoiceCounts) for x in data)
+        return is_flat or isinstance(data, ChoiceCounts)
 
     @cached_property
     def counts(self) -> ChoiceCounts:
@@ -112,11 +116,3 @@ def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: 
     if data is None:
         raise ValueError("No data given: pass counts alone, or assortments and data.")
     return Task(assortments, data, seed)
-
-
-def _is_vector(data: Any) -> bool:
-    if hasattr(data, "__array__"):
-        return np.ndim(data) < 2
-    return isinstance(data, list | tuple) and all(
-        np.ndim(value) == 0 and not isinstance(value, ChoiceCounts) for value in data
-    )

@@ -142,13 +142,22 @@ def estimate_many(
     ...     print(markets, {item: round(share, 2) for item, share in markets.predict("York", ("tea", "pie")).items()})
     Markets(2 markets by store, 0 failed) {'tea': 0.75, 'pie': 0.25}
     """
+    from joblib import hash as hashed
+
     columns, how = checked_columns(by), check_options(**reading)
     whole_number("seed", seed)
     if type(n_jobs) is not int or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}: give a number of workers, or -1 for as many as there are processors.")
     Problems(on_error)
-    _check_pool(pool, method)
-    settings = {"by": list(columns), "method": describe_method(method), "seed": seed, "pool": bool(pool)}
+    if pool not in (True, False, "keep"):
+        raise ValueError(f"pool is {pool!r}: give True, False, or 'keep' for the pool of an earlier run.")
+    chosen = make(method)
+    if pool and chosen is not None and not takes_pool(chosen):
+        raise ValueError(
+            f"A pool needs the default 'auto' or 'max-entropy', not {chosen.name!r}: turn it off with pool=False."
+        )
+    described = method if isinstance(method, str) else f"{method.name} {hashed(method)}"  # differs with its settings
+    settings = {"by": list(columns), "method": described, "seed": seed, "pool": bool(pool)}
     with progress("starting") as tell, opened(out) as store:
         store.check(settings)
         kept = Pools.load(store.folder / POOL) if pool == "keep" else None
@@ -162,24 +171,6 @@ def estimate_many(
         finally:
             store.finish(run.present)
     return Markets.load(out)
-
-
-def describe_method(method: str | Method) -> str:
-    """A method in a text that differs for different settings."""
-    from joblib import hash as hashed
-
-    make(method)  # which refuses what is not one
-    return method if isinstance(method, str) else f"{method.name} {hashed(method)}"
-
-
-def _check_pool(pool: Any, method: str | Method) -> None:
-    if pool not in (True, False, "keep"):
-        raise ValueError(f"pool is {pool!r}: give True, False, or 'keep' for the pool of an earlier run.")
-    chosen = make(method)
-    if pool and chosen is not None and not takes_pool(chosen):
-        raise ValueError(
-            f"A pool needs the default 'auto' or 'max-entropy', not {chosen.name!r}: turn it off with pool=False."
-        )
 
 
 def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:

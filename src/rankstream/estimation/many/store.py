@@ -36,15 +36,14 @@ class MarketStore:
         if not path.is_file():
             return None
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if content["format"] != FORMAT or not isinstance(content["by"], list):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{path} is damaged: choose another folder, or remove {self.folder}.") from None
         if content["version"] > VERSION:
             raise ValueError(f"{path} has version {content['version']}: update rankstream.")
-        found: dict[str, Any] = content
-        return found
+        return content
 
     def _journal(self) -> Iterator[MarketFit]:
         path = self.folder / JOURNAL

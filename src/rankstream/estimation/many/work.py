@@ -76,8 +76,10 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
             version=VERSION,
             **work.about,
         ).to_text()
-    except Exception as error:
-        return MarketFit(work.key, "failed", error=reason_of(error), seconds=perf_counter() - began, **facts), None
+    except Exception as error:  # our own as they are, others with their kind
+        words = " ".join(str(error).split())
+        reason = words if type(error) is ValueError and words else f"{type(error).__name__}: {words}".rstrip(": ")
+        return MarketFit(work.key, "failed", error=reason, seconds=perf_counter() - began, **facts), None
     pooled = found.model.about.get("prediction", {}).get("weights", {}).get("pool")
     row = MarketFit(
         work.key, "done", method=found.method.name, distance=float(certificate.upper), gap=float(certificate.gap),
@@ -85,12 +87,6 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
         written=bytes_digest(text.encode()), **facts,
     )  # fmt: skip
     return row, text
-
-
-def reason_of(error: BaseException) -> str:
-    """An error in a sentence: our own as they are, others with their kind."""
-    words = " ".join(str(error).split())
-    return words if type(error) is ValueError and words else f"{type(error).__name__}: {words}".rstrip(": ")
 
 
 def read_part(part: Partition, by: Sequence[str], how: ReadOptions, on_error: str) -> Tallies:
