@@ -36,7 +36,7 @@ class SquaredSearch:
     """
 
     def __init__(self, observed: Observed, finder: ColumnFinder) -> None:
-        self.finder = finder
+        self.observed, self.finder = observed, finder
         self._shares = observed.offer_shares
         self._norm = L2(observed.assortments, weights=tuple(np.sqrt(self._shares).tolist()))
 
@@ -152,10 +152,11 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
         raise ValueError(f"A test needs ChoiceCounts, not {type(counts).__name__}: frequencies have no sampling noise.")
     counts.require_whole("A test of rationality")
     observed = observe(counts)
-    test = _Test(observed, SquaredSearch(observed, observed.finder(None, ties, seed)))
-    nearest = test.nearest()
-    total = float(observed.totals.sum())
-    p_value = test.bootstrap(nearest, samples, np.random.default_rng(seed)) if samples else None
+    search, total = SquaredSearch(observed, observed.finder(None, ties, seed)), float(observed.totals.sum())
+    accuracy = MAX_NOISE_SHARE * observed.totals.size / total
+    stretch = float(2.0 * max(float(observed.totals.mean()), 1.0) ** 0.25)
+    nearest = search.run(observed.frequencies, accuracy)
+    p_value = _bootstrap(search, nearest, accuracy, stretch, samples, seed) if samples else None
     divergence, evidence = _likelihood(counts, observed, ties, seed)
     return Rationality(
         lower=nearest.bound,
@@ -164,7 +165,7 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
         statistic=total * nearest.value,
         p_value=p_value,
         anytime_p_value=exp(-max(evidence, 0.0)),
-        stretch=test.stretch,
+        stretch=stretch,
         offers=_by_offer(observed, nearest.mixture.point),
         model=observed.model(nearest.mixture.orders, nearest.mixture.weights, ties, seed),
     )
@@ -181,41 +182,24 @@ def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int)
     return (max(likely.bound, 0.0), likely.value), evidence
 
 
-@dataclass(frozen=True, eq=False)
-class _Test:
-    observed: Observed
-    search: SquaredSearch
-
-    @property
-    def stretch(self) -> float:
-        """How far the noise is stretched: kappa."""
-        return float(2.0 * max(float(self.observed.totals.mean()), 1.0) ** 0.25)
-
-    @property
-    def accuracy(self) -> float:
-        """A small share of what noise adds to the least loss."""
-        return MAX_NOISE_SHARE * self.observed.totals.size / float(self.observed.totals.sum())
-
-    def nearest(self) -> SquaredMinimum:
-        """The nearest point of X, up to a share of the noise."""
-        return self.search.run(self.observed.frequencies, self.accuracy)
-
-    def bootstrap(self, nearest: SquaredMinimum, samples: int, generator: np.random.Generator) -> float:
-        """The share of resampled statistics that are at least the observed one."""
-        offers, centre = self.observed.assortments, nearest.mixture.point
-        scale = self.stretch**2  # what the stretch does to squared distances
-        against, accuracy = nearest.bound * scale, self.accuracy * scale
-        if against <= 0.0:  # every distance is at least that
-            return 1.0
-        totals = self.observed.totals.astype(np.int64).tolist()
-        shares = [part / part.sum() for part in np.split(centre, offers.indptr[1:-1])]
-        at_least = 0
-        for _ in range(samples):
-            parts = [generator.multinomial(total, part) / total for total, part in zip(totals, shares, strict=True)]
-            aim = centre + self.stretch * (np.concatenate(parts) - centre)
-            again = self.search.run(aim, accuracy, against=against, first=nearest.mixture)
-            at_least += again.value >= against
-        return (1 + at_least) / (1 + samples)
+def _bootstrap(
+    search: SquaredSearch, nearest: SquaredMinimum, accuracy: float, stretch: float, samples: int, seed: int
+) -> float:
+    """The share of resampled statistics that are at least the observed one; ``stretch`` is kappa."""
+    observed, centre, generator = search.observed, nearest.mixture.point, np.random.default_rng(seed)
+    scale = stretch**2  # what the stretch does to squared distances
+    against = nearest.bound * scale
+    if against <= 0.0:  # every distance is at least that
+        return 1.0
+    totals = observed.totals.astype(np.int64).tolist()
+    shares = [part / part.sum() for part in np.split(centre, observed.assortments.indptr[1:-1])]
+    at_least = 0
+    for _ in range(samples):
+        parts = [generator.multinomial(total, part) / total for total, part in zip(totals, shares, strict=True)]
+        aim = centre + stretch * (np.concatenate(parts) - centre)
+        again = search.run(aim, accuracy * scale, against=against, first=nearest.mixture)
+        at_least += again.value >= against
+    return (1 + at_least) / (1 + samples)
 
 
 def _by_offer(observed: Observed, point: Vec) -> tuple[OfferMisfit, ...]:
