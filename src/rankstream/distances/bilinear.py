@@ -69,8 +69,28 @@ def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> 
     return checked
 
 
+class Potential(ABC):
+    """A potential on a dual domain, which is 0 where it is least, or where it is largest."""
+
+    assortments: Assortments
+
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """The range of the potential over the dual domain."""
+
+    @property
+    def largest_potential(self) -> float:
+        """The width."""
+        return self.width
+
+    def start(self) -> Vec:
+        """The dual of least potential: 0, unless the domain lies elsewhere."""
+        return np.zeros(self.assortments.n_coordinates)
+
+
 @dataclass(frozen=True)
-class Bilinear(ABC):
+class Bilinear(Potential):
     """A distance that sees x and p only through B (x - p); subclasses say what the dual domain is."""
 
     assortments: Assortments
@@ -162,20 +182,6 @@ class Bilinear(ABC):
         """A dual that treats all models alike, whose value no model's distance is below: that of the start."""
         return self.start()
 
-    @property
-    @abstractmethod
-    def width(self) -> float:
-        """The range of the potential over the dual domain."""
-
-    @property
-    def largest_potential(self) -> float:
-        """The width: the potential is 0 where it is least, or where it is largest."""
-        return self.width
-
-    @abstractmethod
-    def start(self) -> Vec:
-        """The dual of least potential."""
-
     @abstractmethod
     def potential(self, dual: Vec) -> float:
         """The potential."""
@@ -193,29 +199,13 @@ class Bilinear(ABC):
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
 
 
-class HalfSquare(ABC):
-    """The potential |y|^2 / 2 on a domain that contains 0."""
-
-    assortments: Assortments
-
-    @property
-    @abstractmethod
-    def width(self) -> float:
-        """Half the squared norm of the longest dual."""
-
-    @property
-    def largest_potential(self) -> float:
-        """The width: the potential is 0 at the start."""
-        return self.width
+class HalfSquare(Potential):
+    """The potential |y|^2 / 2 on a domain that contains 0: the width is half the squared norm of the longest dual."""
 
     @property
     def mirror_bound(self) -> float:
         """The norm of the longest dual."""
         return float(np.sqrt(2.0 * self.width))
-
-    def start(self) -> Vec:
-        """The dual 0."""
-        return np.zeros(self.assortments.n_coordinates)
 
     def potential(self, dual: Vec) -> float:
         """|y|^2 / 2."""

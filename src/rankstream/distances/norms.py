@@ -50,9 +50,7 @@ class LInf(Bilinear):
 
     def mirror(self, dual: Vec) -> Vec:
         """1 + log y."""
-        logs: Vec = np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
-        logs += 1.0
-        return logs
+        return 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
 
     def prox(self, slope: Vec) -> Vec:
         """Proportional to exp(-slope)."""
@@ -248,10 +246,6 @@ class HighNorm(Bilinear):
     def lipschitz(self) -> float:
         """The radius times the largest weight."""
         return self.radius * float(self.offer_weights.max())
-
-    def start(self) -> Vec:
-        """The centre of the ball."""
-        return np.zeros(self.assortments.n_coordinates)
 
     def potential(self, dual: Vec) -> float:
         """(q - 1) / 2 * |y|_r^2."""
