@@ -173,12 +173,9 @@ def confidence_radii(counts: ChoiceCounts, confidence: float = 0.95) -> Vec:
     if not 0.0 < number_between("confidence", confidence, 0.0, 1.0) < 1.0:
         raise ValueError(f"confidence is {confidence}: it must lie strictly between 0 and 1.")
     counts.require_whole("A bound on the sampling error")
-    assortments = counts.assortments
-    radii = np.empty(assortments.n_offers)
-    for offer in range(assortments.n_offers):
-        tallies = counts.tallies[assortments.indptr[offer] : assortments.indptr[offer + 1]]
-        radii[offer] = _radius(tallies, log(assortments.n_offers / (1.0 - confidence)))
-    return radii
+    log_odds = log(counts.assortments.n_offers / (1.0 - confidence))
+    by_offer = np.split(counts.tallies, counts.assortments.indptr[1:-1])
+    return np.array([_radius(tallies, log_odds) for tallies in by_offer])
 
 
 def _radius(tallies: Vec, log_odds: float) -> float:

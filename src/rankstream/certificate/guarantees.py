@@ -148,8 +148,7 @@ def naive_frank_wolfe_bound(
     diameter, smoothing = distance.grad_bound, distance.smoothing
     bound = 2.0 * diameter**2 / (smoothing * (rounds + 3.0))
     if data_errors is not None:
-        errors = np.asarray(data_errors, dtype=np.float64)
-        weighted = float(np.arange(2, rounds + 2) @ errors)
+        weighted = float(np.arange(2, rounds + 2) @ np.asarray(data_errors, dtype=np.float64))
         stretch = float(distance.offer_weights.max()) if isinstance(distance, Bilinear) else 1.0
         bound += 4.0 * diameter * stretch * weighted / (smoothing * (rounds + 1.0) * (rounds + 2.0))
     return bound

@@ -50,7 +50,8 @@ class LInf(Bilinear):
 
     def mirror(self, dual: Vec) -> Vec:
         """1 + log y."""
-        return 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
+        logs: Vec = 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
+        return logs
 
     def prox(self, slope: Vec) -> Vec:
         """Proportional to exp(-slope)."""

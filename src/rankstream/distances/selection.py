@@ -47,12 +47,9 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
 def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
     """The l_q norm with the dual domain and potential of the paper's Table "MD constants"."""
     number_between("q", q, 1.0)
-    if q == 1.0:
-        return L1(assortments, smoothing, weights)
-    if q == 2.0:
-        return L2(assortments, smoothing, weights)
-    if q == inf:
-        return LInf(assortments, smoothing, weights)
+    plain: dict[float, type[L1 | L2 | LInf]] = {1.0: L1, 2.0: L2, inf: LInf}
+    if q in plain:
+        return plain[q](assortments, smoothing, weights)
     if q < 2.0:
         return LowNorm(assortments, smoothing, weights, q)
     return HighNorm(assortments, smoothing, weights, q)

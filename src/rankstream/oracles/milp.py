@@ -83,19 +83,11 @@ class MilpOracle:
         self, before: list[tuple[int, int, float]], choices: list[tuple[int, float]], low: float, high: float
     ) -> None:
         """Add a row over "a is ranked before b" terms, written with a < b only, and choice terms."""
-        columns: list[int] = []
-        values: list[float] = []
-        for a, b, factor in before:
-            if a < b:
-                columns.append(self._pairs[a, b])
-                values.append(factor)
-            else:  # before(a, b) = 1 - before(b, a)
-                columns.append(self._pairs[b, a])
-                values.append(-factor)
-                low, high = low - factor, high - factor
+        columns = [self._pairs[min(a, b), max(a, b)] for a, b, _ in before]
         columns += [len(self._pairs) + k for k, _ in choices]
-        values += [factor for _, factor in choices]
-        self._highs.addRow(low, high, len(columns), np.array(columns, np.int32), np.array(values))
+        values = [factor if a < b else -factor for a, b, factor in before] + [factor for _, factor in choices]
+        fixed = sum(factor for a, b, factor in before if a > b)  # as before(a, b) = 1 - before(b, a)
+        self._highs.addRow(low - fixed, high - fixed, len(columns), np.array(columns, np.int32), np.array(values))
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """Return a cheapest ranking, with the solver's bound (or the value, within its precision)."""

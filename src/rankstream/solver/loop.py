@@ -145,12 +145,10 @@ class Solver:
         if not isinstance(self.assortments, Assortments):
             raise ValueError(f"{type(self.assortments).__name__} has no rankings for a model: read state.sums.")
         found = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
-        orders = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64)
+        codes, items = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64), self.assortments.items
         weights = np.array([weight for _, weight in found]) / state.sums.total_weight
-        shape = (len(found), self.assortments.n_items)
-        return RankingModel.from_codes(
-            self.assortments.items, orders.reshape(shape), weights, self.assortments.no_choice_code
-        )
+        orders = codes.reshape(len(found), len(items))
+        return RankingModel.from_codes(items, orders, weights, self.assortments.no_choice_code)
 
     def certificate(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None

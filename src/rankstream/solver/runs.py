@@ -35,6 +35,7 @@ LEARNERS = {
     NaiveFrankWolfe: kernels.NAIVE,
     DualAveraging: kernels.AVERAGING,
 }
+DOMAINS = {L2: domains.BALL, HighNorm: domains.BALL, L1: domains.BOX, LInf: domains.SIMPLEX}
 Stop = Literal["mae", "gap"]
 CHUNK_ROUNDS = 256  # in compiled code between two looks at the watch; benchmarks/rounds.py times chunks
 
@@ -103,17 +104,11 @@ def chunk(solver: Solver) -> Chunk | None:
     oracle = solver.oracle
     if type(learner) not in LEARNERS or type(oracle) is not LatticeOracle or type(solver) is not Solver:
         return None
-    radius = 1.0
-    if type(distance) in (HighNorm, L2) and distance.q == 2.0:
-        domain, radius = domains.BALL, distance.radius
-    elif type(distance) in (L1, LInf):
-        domain = domains.BOX if isinstance(distance, L1) else domains.SIMPLEX
-    else:
-        return None
-    if learner.weighting is not None:
+    domain = DOMAINS.get(type(distance))
+    if domain is None or getattr(distance, "q", 2.0) != 2.0 or learner.weighting is not None:
         return None
     firmness = learner.firmness(distance) if isinstance(learner, DualAveraging) else 0.0
-    settings = np.array([distance.smoothing, radius, 0.0, learner.power, firmness])
+    settings = np.array([distance.smoothing, getattr(distance, "radius", 1.0), 0.0, learner.power, firmness])
     scale = np.ones(oracle.assortments.n_coordinates) if distance.scale is None else distance.scale
     return Chunk(solver, oracle, domain, LEARNERS[type(learner)], settings, scale)
 

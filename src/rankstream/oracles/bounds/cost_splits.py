@@ -95,8 +95,7 @@ class SplittingBound:
         best = -np.inf
         for turn in range(sweeps + 1):
             if turn:
-                moved = self.relaxation.sweep(self._centre - aim, calls)
-                self._centre = moved
+                self._centre = self.relaxation.sweep(self._centre - aim, calls)
             shares = self._share(aim)
             bound = self.relaxation.least(shares)
             if bound > best:

@@ -211,12 +211,8 @@ class QuickOracle(TieRule):
 
     Parameters
     ----------
-    assortments : Assortments
-        The offers.
-    ties : "random", "first" or "last"
-        Where an item goes among equally good positions.
-    seed : int
-        Seed of ties.
+    assortments, ties, seed : as for ``SearchOracle``
+        The offers, where an item goes among equally good positions, and the seed of ties.
     turn : int
         How many answers were followed so far: it says which item is the next to be inserted.
     start : array, optional

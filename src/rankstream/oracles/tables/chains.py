@@ -1,5 +1,6 @@
 """The exact oracle for chains, such as price levels: one number for each way to have come so far in every chain."""
 
+from math import prod
 from threading import Lock
 from typing import Any
 
@@ -104,10 +105,7 @@ def used_chains(reduced: Reduced) -> list[Codes]:
 
 def n_states(chains: list[Codes]) -> int:
     """How many ways there are to have come so far in every chain."""
-    states = 1
-    for chain in chains:
-        states *= chain.size + 1
-    return states
+    return prod(chain.size + 1 for chain in chains)
 
 
 def _by_offers(reduced: Reduced, chains: list[Codes]) -> list[Codes]:

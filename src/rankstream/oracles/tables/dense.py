@@ -122,22 +122,19 @@ class DenseOracle(TableOracle):
     def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
         """Fill the table once and read the best completion of every beginning off it."""
         vector = finite_costs(self.assortments, costs)
-        with self._lock:
-            return self._read_all(first, vector)
-
-    def _read_all(self, first: list[tuple[int, ...]], vector: Vec) -> list[Answer]:
-        """Fill the table and read every ranking off it; the table is one, so one thread at a time."""
         above_end = vector if self._ends is None else vector - vector[self._ends]
         scale = 1.0
         if self.precision == "single":
             # by a power of two, which rounds nothing: so nothing is too large or too small for single precision
             scale = 2.0 ** -np.frexp(np.abs(above_end).max(initial=0.0))[1]
             above_end = above_end * scale
-        self._fill(above_end.astype(self._to_go.dtype, copy=False))
-        found = self._read(first, vector, above_end, self._table)
+        with self._lock:  # the table is one
+            self._fill(above_end.astype(self._to_go.dtype, copy=False))
+            found = self._read(first, vector, above_end, self._table)
+            table_least = float(self._to_go[2**self._n_bits - 1])
         if self.precision == "single":
             ends = 0.0 if self._ends is None else float(vector[self._ends[self.assortments.indptr[:-1]]].sum())
-            least = (float(self._to_go[2**self._n_bits - 1]) - self.margin(above_end)) / scale
+            least = (table_least - self.margin(above_end)) / scale
             bound = ends + least - ROUNDING * vector.size * float(np.abs(vector).sum())
         else:
             bound = min((value for _, value in found), default=0.0)

@@ -115,8 +115,7 @@ class LaminarOracle(TieRule):
     def _rank(self, winner: Codes) -> Codes:
         """A ranking with these winners: larger offers first, then no-choice and the rest."""
         # the winner of a larger offer comes before those inside that it does not win
-        best = self._items[winner[::-1][winner[::-1] >= 0]].tolist()
-        top = list(dict.fromkeys(best))
+        top = list(dict.fromkeys(self._items[winner[::-1][winner[::-1] >= 0]].tolist()))
         if self._universal >= 0:
             top.append(self._universal)
         rest = [item for item in range(self.assortments.n_items) if item not in set(top)]
