@@ -76,7 +76,7 @@ class ColumnSearch:
     rows: "array[float]" = field(default_factory=lambda: array("d"))
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
-    def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> "ColumnSearch":
+    def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> None:
         """Wolfe's method with the duals of an l2 distance, until the goal, a gap of its own, or no progress.
 
         A gap that is ``enough`` must also be a small part of the distance: where a model fits the data, it goes on.
@@ -101,7 +101,6 @@ class ColumnSearch:
                 break
             if not moved:
                 master.refresh()
-        return self
 
     def _ask(self, table: TableSchedule, master: NearestMixture, guide: HighNorm) -> bool:
         """Ask the table, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
@@ -126,7 +125,7 @@ class ColumnSearch:
             if dual is not None:
                 self._note(dual, lower)
 
-    def run_linear(self, master: LinearMaster) -> "ColumnSearch":
+    def run_linear(self, master: LinearMaster) -> None:
         """Column generation: the duals of the restricted program, until no ranking pays."""
         moved = True
         while self.rounds < self.max_rounds and moved and not self.converged:
@@ -137,7 +136,6 @@ class ColumnSearch:
             self._record(master, int(np.count_nonzero(master.weights)))
             if self._is_stopped():
                 break
-        return self
 
     def _is_stopped(self) -> bool:
         error, rankings = self.rows[-5], int(self.rows[-2])

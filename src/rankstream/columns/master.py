@@ -67,9 +67,7 @@ class GrowingProgram:
         matrix = program.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kColwise
         matrix.start_, matrix.index_, matrix.value_ = starts, rows, values
-        tolerances = dict.fromkeys(
-            ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), FEASIBILITY_TOLERANCE
-        )
+        tolerances = {f"{side}_feasibility_tolerance": FEASIBILITY_TOLERANCE for side in ("primal", "dual")}
         self.highs = quiet_highs(presolve="off", simplex_strategy=4, **tolerances)
         self.highs.passModel(program)
         self._n_fixed = costs.size

@@ -120,8 +120,7 @@ class _Interior:
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
             self.seconds["master"] += perf_counter() - start
-        value, weights = best
-        return *self._found(value, weights, bound, limits.tolerance), bound, iterations
+        return *self._found(*best, bound, limits.tolerance), bound, iterations
 
     def _find_columns(self, point: Vec) -> tuple[Codes, float, float]:
         """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
@@ -129,8 +128,7 @@ class _Interior:
         slope = self.loss.slope(point)
         costs = np.zeros(self.finder.assortments.n_coordinates)
         costs[self.loss.places] = slope
-        now = float(slope @ point)
-        answer = self.finder.cheapest(costs, below=now)
+        answer = self.finder.cheapest(costs, below=float(slope @ point))
         self.seconds["pricing"] += perf_counter() - start
         return answer.rankings, self.loss.slack(answer.bound), self.loss.slack(answer.value)
 
@@ -244,12 +242,8 @@ def fit_mle(
         How often the oracle is asked at most.
     budget : float
         The most seconds; what is not proven by then is reported as such.
-    oracle : callable, optional
-        From assortments to an oracle; without it ``oracles.auto``.
-    ties : "random", "first" or "last"
-        Which of the rankings that choose alike from all offers is kept.
-    seed : int
-        Seed for the ties and the first rankings.
+    oracle, ties, seed : optional
+        As for ``revenue_range``.
     watch : Watch
         Asked every few steps whether that is enough; the fit then ends with what it has.
 
