@@ -104,14 +104,7 @@ def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
 def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label, Any]) -> dict[str, Any]:
     """Return a prediction as JSON has it: the offer, the shares, what was added to the offer, and warnings.
 
-    Parameters
-    ----------
-    model : model
-        That predicted.
-    offer : items, or a mapping to prices
-        What was asked.
-    shares : mapping
-        The answer: shares, or shares with the ends of their intervals.
+    The offer may be a mapping to prices; ``shares`` are the model's answer, with the ends of intervals or without.
     """
     asked = offer if isinstance(offer, Mapping) else tuple(offer)
     content: dict[str, Any] = {

@@ -60,8 +60,7 @@ def closed_offers(indptr: Codes, members: Codes, chains: Chains) -> ClosedOffers
     codes: list[int] = []
     where: list[int] = []
     sizes: list[int] = []
-    starts = indptr.tolist()
-    for start, stop in pairwise(starts):
+    for start, stop in pairwise(indptr.tolist()):
         best: dict[int, tuple[tuple[int, ...], int]] = {}
         for k in range(start, stop):
             item = int(members[k])

@@ -51,10 +51,12 @@ class Elasticities:
         return {other: value for other, value in self.values[item].items() if other != item}
 
 
+_levels_in = lru_cache(maxsize=64)(PriceLevels.from_labels)
+
+
 def levels_of(model: Any) -> PriceLevels | None:
     """The price levels of a model: those noted when it was fitted, or those that its items' labels name."""
-    items = tuple(model.items)
-    named = _levels_in(items)
+    named = _levels_in(tuple(model.items))
     noted = getattr(model, "about", {}).get("prices")
     if named is None or noted is None:
         return named
@@ -63,11 +65,6 @@ def levels_of(model: Any) -> PriceLevels | None:
     except (TypeError, ValueError):
         return named
     return levels if set(levels.labels) == set(named.labels) else named
-
-
-@lru_cache(maxsize=64)
-def _levels_in(items: tuple[Label, ...]) -> PriceLevels | None:
-    return PriceLevels.from_labels(items)
 
 
 def require_levels(model: Any) -> PriceLevels:
@@ -106,11 +103,10 @@ def most_frequent_prices(counts: ChoiceCounts, levels: PriceLevels) -> list[list
     offers = counts.assortments
     shown = np.bincount(offers.members, counts.totals[offers.owner], offers.n_items)
     times = dict(zip(offers.items, shown.tolist(), strict=True))
-    found = []
-    for item, prices in levels.levels.items():
-        _, price = max((times.get(levels.label(item, price), 0.0), price) for price in prices)
-        found.append([item, price])
-    return found
+    return [
+        [item, max((times.get(levels.label(item, price), 0.0), price) for price in prices)[1]]
+        for item, prices in levels.levels.items()
+    ]
 
 
 def usual_prices(model: Any) -> dict[Label, Any]:
@@ -126,13 +122,10 @@ def usual_prices(model: Any) -> dict[Label, Any]:
     usual: dict[Label, float] = {
         item: price for item, price in whole if isinstance(item, str) and isinstance(price, float | int)
     }
-    found: dict[Label, Any] = {}
-    for item in own_items(model):
-        prices = levels.get(item)
-        if prices is None:
-            found[item] = None
-        else:
-            found[item] = usual[item] if usual.get(item) in prices else prices[len(prices) // 2]
+    found: dict[Label, Any] = dict.fromkeys(own_items(model))
+    for item in found.keys() & levels.keys():
+        prices = levels[item]
+        found[item] = usual[item] if usual.get(item) in prices else prices[len(prices) // 2]
     return found
 
 
@@ -277,9 +270,8 @@ def elasticity_steps(levels: PriceLevels, offer: Offer) -> dict[Label, Ends]:
     for item, price in offer.items():
         ends = levels.levels.get(plain(item), ())
         if len(ends) > 1:
-            below = [
-                place for place, level in enumerate(ends) if level <= float(price) + PRICE_ROUNDING * max(ends[-1], 1.0)
-            ]
+            highest = float(price) + PRICE_ROUNDING * max(ends[-1], 1.0)
+            below = [place for place, level in enumerate(ends) if level <= highest]
             place = min(max(below, default=0), len(ends) - 2)
             steps[plain(item)] = ends[place], ends[place + 1]
     return steps

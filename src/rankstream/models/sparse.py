@@ -39,10 +39,8 @@ class Frontier:
         return min(place, int(np.searchsorted(self.sizes, max_rankings, "right")) - 1)
 
     def __str__(self) -> str:
-        rows = [
-            f"{size:>8}  {error:.2e}" for size, error in zip(self.sizes.tolist(), self.errors.tolist(), strict=True)
-        ]
-        return "\n".join(["rankings  error", *rows])
+        pairs = zip(self.sizes.tolist(), self.errors.tolist(), strict=True)
+        return "\n".join(["rankings  error", *(f"{size:>8}  {error:.2e}" for size, error in pairs)])
 
 
 def small_offers(items: tuple[Label, ...]) -> Assortments:

@@ -106,8 +106,7 @@ class Fold:
 
     def prior(self, stack: Stack) -> RankingLaw:
         """The mixture of a stack, as fitted without the offers held out."""
-        chosen = [self.guides[guide.guide.name].law() for guide in stack.guides]
-        return mix(chosen, stack.weights.tolist())
+        return mix([self.guides[guide.guide.name].law() for guide in stack.guides], stack.weights.tolist())
 
 
 def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int = 0, watch: Watch = unwatched) -> Stack:

@@ -153,8 +153,10 @@ def fit_max_entropy(
     if trust == "auto":
         trust, trusts = (TRUST, {}) if stack is None else choose_trust(stack, data, program, seed, until(watch, 0.7))
     stack = None if stack is None else replace(stack, folds=())
-    if trust is None:
-        found = _untilted(law_of, offers, stack, trusts)
+    if trust is None:  # the prior as it is, of any size: its probabilities need no program
+        duals = np.zeros(offers.n_coordinates)
+        model = EntropyModel(law_of, offers, duals)
+        found = EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 1, True, False, None, stack, trusts)
     else:
         begin = start.duals if start is not None and start.assortments == offers else np.zeros(offers.n_coordinates)
         law = program or SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
@@ -176,13 +178,6 @@ def _program(offers: Assortments, prior: RankingLaw, most_states: int) -> SoftLa
         return program_of(offers, prior, most_states)
     except TooManyUnionsError:
         return None
-
-
-def _untilted(prior: RankingLaw, offers: Assortments, stack: Stack | None, trusts: dict[str, float]) -> EntropyFit:
-    """The prior as it is, of any size: its probabilities need no program."""
-    duals = np.zeros(offers.n_coordinates)
-    model = EntropyModel(prior, offers, duals)
-    return EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 1, True, False, None, stack, trusts)
 
 
 def _prior(

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
-from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import split_label
 from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
@@ -33,17 +32,8 @@ class PoolGuide(Guide):
     family: str = "pool"
     prior: RankingLaw = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
 
-    def fit(
-        self,
-        counts: ChoiceCounts,
-        seed: int = 0,
-        starts: int = 1,
-        nats: float = 5e-4,
-        watch: Watch = unwatched,
-        before: FittedGuide | None = None,
-        max_rounds: int = 0,
-    ) -> FittedGuide:
-        """The law over the items of these counts."""
+    def fit(self, counts: ChoiceCounts, *_: Any, **options: Any) -> FittedGuide:
+        """The law over the items of these counts, whatever else a fit is told."""
         return FittedGuide(self, (self.law(counts),), np.ones(1))
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:

@@ -83,10 +83,8 @@ class SoftLattice:
         prior, n_states, n_moves = self.prior, self.states.size, self.items.size
         n_classes, n_rows = len(prior.class_weights), self.assortments.n_items + 1
         attraction = np.maximum(prior.attraction, 1e-300)
-        inside = (self.states[:, np.newaxis] >> np.arange(n_rows - 1, dtype=np.uint64) & np.uint64(1)).astype(
-            np.float64
-        )
-        self.totals = inside @ attraction.T
+        inside = self.states[:, np.newaxis] >> np.arange(n_rows - 1, dtype=np.uint64) & np.uint64(1)
+        self.totals = inside.astype(np.float64) @ attraction.T
         self.attraction = np.ascontiguousarray(attraction.T)
         self.costs, self.flow, self.class_tilts = np.zeros(n_moves), np.zeros(n_moves), np.zeros(n_moves)
         self.shifts = np.zeros(n_states)
@@ -130,8 +128,7 @@ class SoftLattice:
         """
         if n_threads not in self._parts:
             numbers = np.arange(self.states.size)
-            half = np.uint64(self.assortments.n_items // 2)
-            blocks = self.states >> half
+            blocks = self.states >> np.uint64(self.assortments.n_items // 2)
             sizes = np.bitwise_count(blocks)
             layers = [numbers[sizes == size] for size in np.unique(sizes)]
             shared = [_cut(layer, blocks[layer], PARTS * n_threads) for layer in layers]

@@ -123,21 +123,10 @@ def choose_trust(
     """The trust on the path with the highest held-out likelihood, and what each step that was tried scored.
 
     One nat is asked for every step away from 100 (from no tilt, if logit or pool have most of the weight). Without
-    folds, or with more than 3,000 unions of offers, where every step takes long, it is 100.
-
-    Parameters
-    ----------
-    stack : Stack
-        The guides with their weights, and as they were fitted to the folds.
-    counts : ChoiceCounts
-        The choices, of offers with observations only.
-    program : SoftLattice or None
-        The exact program over all offers; None where it is too large. Then rankings drawn from the prior take its
-        place, as they will in the fit, and whether to tilt at all is decided by what they predict.
-    seed : int
-        Seed of these rankings.
-    watch : Watch
-        When it says that it is enough, the steps so far decide.
+    folds, or with more than 3,000 unions of offers, where every step takes long, it is 100. All offers of the counts
+    have observations. Where the ``program`` over them is too large, it is None: rankings drawn from the prior take its
+    place, as they will in the fit, and whether to tilt at all is decided by what they predict. When ``watch`` says that
+    it is enough, the steps so far decide.
     """
     if not stack.folds or (program is not None and program.states.size > MAX_STATES):
         return USUAL_TRUST, {}

@@ -98,8 +98,7 @@ def fit_falling_class(
         begin = problem.begin(data, np.random.default_rng(seed))
     else:
         begin = problem.point(start.mixture, start.attraction)
-    limits = (tolerance * data.observations, max_rounds, watch, "latent classes")
-    end = problem.climb(begin, *limits)
+    end = problem.climb(begin, tolerance * data.observations, max_rounds, watch, "latent classes")
     mixture, table = problem.parts(end.point)
     attraction = np.ascontiguousarray(table.T)
     shares = falling_shares(mixture, attraction, offers.indptr, offers.members, order)

@@ -53,11 +53,8 @@ class PricedProblem:
         size = self.classes
         logs = point[:size] - point[:size].max()
         mixture = np.exp(logs) / np.exp(logs).sum()
-        return (
-            mixture,
-            point[size:-size].reshape(size, self.groups),
-            np.exp(np.minimum(point[-size:], 50.0)) / self.scale,
-        )
+        slopes = np.exp(np.minimum(point[-size:], 50.0)) / self.scale
+        return mixture, point[size:-size].reshape(size, self.groups), slopes
 
     def cost(self, point: Vec) -> tuple[float, Vec]:
         """Minus the smoothed log-likelihood per observation, and its slope."""
