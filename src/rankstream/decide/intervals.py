@@ -91,8 +91,7 @@ def with_interval(
     lead = Lead(*ends(found.offer, offers[1])) if found.runners_up else None
     if around.present is not None:
         changes = [replace(change, interval=ends(change.offer, around.present)[1:]) for change in around.changes]
-        gain = ends(found.offer, around.present)[1:]
-        around = replace(around, changes=tuple(changes), gain_interval=gain)
+        around = replace(around, changes=tuple(changes), gain_interval=ends(found.offer, around.present)[1:])
     around = replace(around, refits=len(rows))
     return replace(found, interval=ends(found.offer, None)[1:], lead=lead, runners_up=kept, context=around)
 

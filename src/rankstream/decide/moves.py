@@ -58,9 +58,7 @@ class OfferChange:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        told = {
-            name: value if value is None else str(value) for name, value in (("comes", self.comes), ("goes", self.goes))
-        }
+        told = {name: None if one is None else str(one) for name, one in (("comes", self.comes), ("goes", self.goes))}
         return {"kind": self.kind, **told, "value": self.value, "gain": self.gain, "interval": self.interval}
 
 

@@ -91,9 +91,7 @@ def next_offer(
     ----------
     counts : ChoiceCounts or Live
         What was chosen so far.
-    margins : dict, Series or number
-        As for ``best_offer``.
-    costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
+    margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.
     ladders, present, changes, no_choice : optional
         As for ``best_offer``.
@@ -221,9 +219,8 @@ def _optimistic(
     verify_feasible(problem, [held], "ucb")
     plain = float(values(fitted, [held])[0])
     verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
-    own = problem.offer(held)
     found = decide(fitted, 1, budget, learner.seed, learner.watch)
-    return NextOffer(own, problem.labels(held), "ucb", found, learner.guides, learner.last)
+    return NextOffer(problem.offer(held), problem.labels(held), "ucb", found, learner.guides, learner.last)
 
 
 def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
@@ -235,5 +232,4 @@ def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
         if problem.is_feasible(more):
             held = more
     verify_feasible(problem, [held], "a first offer at random")
-    own = problem.offer(held)
-    return NextOffer(own, problem.labels(held), "at random, before any data")
+    return NextOffer(problem.offer(held), problem.labels(held), "at random, before any data")

@@ -59,7 +59,8 @@ def value(
     listed = number_vector("listing cost", items, names.at_levels("listing cost", listing_costs), nothing)
     given = [names.labels(offer) for offer in offers]
     full = [as_offer("The offer", _with(nothing, offer)) for offer in given]
-    earned, listing = earnings(model, full, gains), np.array([_sum(model.items, listed, offer) for offer in full])
+    earned, cost = earnings(model, full, gains), dict(zip(items, listed.tolist(), strict=True))
+    listing = np.array([float(sum(cost[item] for item in offer)) for offer in full])
     frames = optional("pandas", "A data frame of offers")
     return frames.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
 
@@ -97,7 +98,3 @@ def values(problem: OfferProblem, offers: Sequence[Mask], model: Any = None) -> 
 
 def _with(nothing: Label | None, offer: tuple[Label, ...]) -> tuple[Label, ...]:
     return offer if nothing is None or nothing in offer else (*offer, nothing)
-
-
-def _sum(items: tuple[Label, ...], numbers: Vec, offer: tuple[Label, ...]) -> float:
-    return float(sum(numbers[items.index(item)] for item in offer))

@@ -107,9 +107,7 @@ def safe_offer(
     ----------
     counts : ChoiceCounts
         The data.
-    margins : dict, Series or number
-        As for ``best_offer``.
-    costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
+    margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.
     ladders, present, changes, no_choice : optional
         As for ``best_offer``.

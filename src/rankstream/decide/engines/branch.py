@@ -69,8 +69,7 @@ class Branching:
     @property
     def bound(self) -> float:
         """What no offer exceeds."""
-        best = max(self.found.values(), default=-np.inf)
-        return max([best, *(node.bound for node in self.open)])
+        return max([*self.found.values(), *(node.bound for node in self.open)], default=-np.inf)
 
     def run(self, starts: int = 4, seed: int = 0) -> bool:
         """Search until all is proven, or whoever watches has had enough; whether it is proven."""

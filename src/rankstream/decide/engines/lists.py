@@ -104,8 +104,7 @@ def local_search(
     for number in range(starts):
         held = np.zeros(n, dtype=np.int8)
         if number:
-            order = random.permutation(n)
-            for code in order[: max(1, rules.most)]:
+            for code in random.permutation(n)[: max(1, rules.most)]:
                 held[code] = 1
                 if not kernels.fits(held, rules.arrays):
                     held[code] = 0

@@ -244,8 +244,7 @@ def standard_error(lists: Lists, held: Bytes, drawn: int) -> float:
 
 def most_possible(problem: OfferProblem) -> float:
     """The largest margin that can be earned at all: no offer is worth more, whatever customers do."""
-    possible = problem.state >= 0
-    gains = problem.margins[possible]
+    gains = problem.margins[problem.state >= 0]
     best = float(gains.max(initial=-np.inf if problem.nothing < 0 else 0.0))
     costs = problem.costs
     return best - float(costs[problem.state > 0].sum()) - float(np.minimum(costs[problem.state == 0], 0.0).sum())
