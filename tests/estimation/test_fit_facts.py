@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import rankstream as rs
 import shell
 from rankstream.data.change import change_over_time
-from rankstream.estimation.budget import fit_within
-from rankstream.estimation.methods import MaxEntropy
 
 ITEMS = ("tea", "pie", "oat", "no")
 
@@ -100,24 +97,6 @@ def test_a_fit_without_time_says_that_it_was_cut_short(tmp_path: Path) -> None:
     assert said in again
     whole = rs.fit_within(rs.read(tmp_path / "choices.csv").counts, method="mnl")
     assert "cut_short" not in whole.model.about
-
-
-def test_compiling_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warm-up that takes an hour leaves the budget whole."""
-    market = rs.simulate.market(0, n_items=5, n_offers=8, n_test=1)
-    counts, now = next(market.stream(first=500)), [0.0]
-    method = MaxEntropy(prior="default")
-    warm = type(method).model
-
-    def slow(self: MaxEntropy, task: object) -> object:
-        now[0] += 3600.0
-        return warm(self, task)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(MaxEntropy, "model", slow)
-    found = fit_within(counts, 10.0, method, clock=lambda: now[0])
-    assert now[0] >= 3600.0
-    assert not found.cut_short
-    assert found.converged
 
 
 def test_false_alarms_are_rare() -> None:

@@ -67,7 +67,8 @@ def test_predict_sums_to_one_and_refuses_unknown_items() -> None:
     assert MODEL.predict(["nothing"]) == {"nothing": 1.0}
     with pytest.raises(ValueError, match="has no item 'rum'"):
         MODEL.predict(("tea", "rum"))
-    for nothing in ((), {}):
+    empty: list[Any] = [(), {}]
+    for nothing in empty:
         with pytest.raises(ValueError, match=r"(The offer|Offer 0) is empty"):
             MODEL.predict(nothing)
 

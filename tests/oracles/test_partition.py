@@ -60,10 +60,10 @@ def test_one_part_gives_the_distance(seed: int, weighted: bool) -> None:
 
 
 @strategies.compiled_only
-def test_parts_prove_more_than_sets_that_exclude_and_larger_ones_more() -> None:
+def test_larger_parts_prove_more() -> None:
     offers, shares = noisy(0, 9, 24, 4)
-    none, some, whole = (fit_bound(offers, shares, items=items, max_rounds=150, budget=600.0) for items in (0, 4, 8))
-    assert 0.0 < none.lower < some.lower < whole.lower
+    some, whole = (fit_bound(offers, shares, items=items, max_rounds=150, budget=600.0) for items in (4, 8))
+    assert 0.0 < some.lower < whole.lower
 
 
 @strategies.compiled_only

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankstream.reports.words import proven
 
 from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
@@ -20,6 +19,7 @@ from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.reports import make, overview
 from rankstream.reports.blocks import Section, TableBlock, table
 from rankstream.reports.make import Report, report
+from rankstream.reports.origin import proven
 from rankstream.reports.sections import fit_section, substitution_section
 from shell import run
 
@@ -307,7 +307,7 @@ def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:
 
 
 def test_a_price_at_which_nobody_buys_is_no_fall() -> None:
-    curves: dict[Any, dict[float, float]] = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
+    curves: dict[Any, dict[float, Any]] = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
     (sentence,) = overview._prices(curves)
     assert sentence.startswith("At 5 instead of 4, pie is bought in 25.0 % instead of 50.0 % of visits")
 

@@ -93,9 +93,12 @@ def test_a_file_is_dropped_corrected_and_becomes_a_market(seen: Seen, served: Se
     page.locator("#account", has_text="From 1 May 2026 to 28 May 2026").wait_for()
     assert page.locator("#preview-problem").inner_text() == ""  # the error of the look before is gone
     page.get_by_label("is called").fill("nothing")
-    page.get_by_label("Name of the market").fill("cafe")
+    name = page.get_by_label("Name of the market")
+    name.fill("cafe")
+    name.blur()  # the name is checked when the field is left
     page.locator("#preview-problem", has_text="a market of this name already").wait_for()
-    page.get_by_label("Name of the market").fill("May")
+    name.fill("May")
+    name.blur()
     page.locator("#import:not([disabled])").press("Enter")
     page.get_by_role("heading", name="May", exact=True).wait_for()
     page.locator("body[data-begun]").wait_for()

@@ -35,7 +35,7 @@ LEARNERS = {
     NaiveFrankWolfe: kernels.NAIVE,
     DualAveraging: kernels.AVERAGING,
 }
-DOMAINS = {L2: domains.BALL, HighNorm: domains.BALL, L1: domains.BOX, LInf: domains.SIMPLEX}
+DOMAINS: dict[type, int] = {L2: domains.BALL, HighNorm: domains.BALL, L1: domains.BOX, LInf: domains.SIMPLEX}
 Stop = Literal["mae", "gap"]
 CHUNK_ROUNDS = 256  # in compiled code between two looks at the watch; benchmarks/rounds.py times chunks
 

@@ -35,12 +35,12 @@ class TiltedRankings:
         for kind in np.unique(kinds).tolist():
             rows, some = kinds == kind, np.empty((int((kinds == kind).sum()), len(prior.items)), dtype=np.int64)
             if kind < n_classes:
-                attraction, values = np.maximum(prior.attraction[kind], 1e-300), lattice.values[:, kind]
-                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, np.ascontiguousarray(values), some)
+                attraction, values = np.maximum(prior.attraction[kind], 1e-300), lattice.values[:, kind].copy()
+                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, values, some)
             else:
                 chain = kind - n_classes
-                law, values = (prior.arrivals[chain], prior.moves[chain]), lattice.chain_values[chain]
-                draw_chains(draws[rows], *law, steps, lattice.costs, values, some)
+                law = prior.arrivals[chain], prior.moves[chain]
+                draw_chains(draws[rows], *law, steps, lattice.costs, lattice.chain_values[chain], some)
             orders[rows] = some
         return lift(orders, prior.order)
 
