@@ -10,6 +10,7 @@ from rankstream.cli.options import Data, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
     from rankstream.data.observations import Holdout
+    from rankstream.evaluate.comparison import Comparison
 
 
 @reading_options()
@@ -34,7 +35,7 @@ def compare(
     holdout: What to leave out for the test: whole offers, single choices, or later rows.
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
-    from rankstream._core.files import check_picture, save_picture
+    from rankstream._core.files import check_picture
     from rankstream.evaluate.compare import compare as compare_models
 
     if plot is not None:
@@ -46,9 +47,15 @@ def compare(
         found = compare_models(counts, names, holdout=cast("Holdout", holdout), folds=folds, seed=seed, watch=tell)
     print_answer(as_json, found.to_json(), found.table())
     if plot is not None:
-        from rankstream import plots
-        from rankstream.cli.pictures import new_figure
+        draw_differences(found, plot)
 
-        figure = new_figure(7, 1.4 + 0.45 * len(found.rows))
-        plots.comparison(found, figure.subplots())
-        save_picture(figure, plot)
+
+def draw_differences(found: "Comparison", path: Path) -> None:
+    """The differences between the models as a picture; its format follows from the name."""
+    from rankstream import plots
+    from rankstream._core.files import save_picture
+    from rankstream.cli.pictures import new_figure
+
+    figure = new_figure(7, 1.4 + 0.45 * len(found.rows))
+    plots.comparison(found, figure.subplots())
+    save_picture(figure, path)

@@ -40,14 +40,18 @@ class Metrics:
             ("offers", "Different offers, by market."),
             ("items", "Items, by market."),
             ("model_age", "Age of the published model in seconds, by market."),
-            ("stuck", "1 if a market cannot be learned; its page says what to do."),
         ):
             family = GaugeMetricFamily(f"rankstream_market_{name}", words, labels=("market",))
             for market in markets:
-                value = float(market.problem is not None) if name == "stuck" else getattr(market, name)
+                value = getattr(market, name)
                 if value is not None:
                     family.add_metric((market.market,), value)
             yield family
+        words = "1 if a market cannot be learned; its page says what to do."
+        stuck = GaugeMetricFamily("rankstream_market_stuck", words, labels=("market",))
+        for market in markets:
+            stuck.add_metric((market.market,), float(market.problem is not None))
+        yield stuck
 
     def took(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
