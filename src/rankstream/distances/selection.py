@@ -23,7 +23,7 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
     """A distance by its name, or the object itself."""
     if not isinstance(name, str):
         if isinstance(name, type) or not hasattr(name, "respond"):
-            raise ValueError(f"{name!r} is neither the name of a distance nor a distance: see distances.make.")
+            raise ValueError(f"{name!r} is neither a distance nor the name of one: see distances.make.")
         return name
     found = re.fullmatch(r"(squared-)?l(inf|\d+(?:\.\d+)?)", name)
     if found:
