@@ -144,9 +144,8 @@ def _check_data(distance: Distance, samples: _Samples) -> None:
     changes = np.array([distance.offset(dual, before) - distance.offset(dual, after) for dual in duals])
     most = 2.0 * distance.lipschitz * size
     _require(float(np.ptp(changes)) <= most * (1 + SLACK) + SLACK, f"lipschitz {distance.lipschitz} is too small.")
-    _require(
-        float(changes.max()) <= distance.data_change(before, after) + SLACK, "data_change is not the largest change."
-    )
+    largest = distance.data_change(before, after)
+    _require(float(changes.max()) <= largest + SLACK, "data_change is not the largest change.")
     if not distance.affine:
         return
     for dual in duals:
