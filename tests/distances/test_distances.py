@@ -234,7 +234,7 @@ def test_distances_by_name() -> None:
         ("l2", {"weights": (1.0, 1.0, 1.0, -1.0)}, "A weight is -1.0"),
         ("l2", {"weights": (0.0, 0.0, 0.0, 0.0)}, "weights are all 0"),
         (L2, {}, "neither a distance nor the name of one"),
-        (None, {}, "neither the name"),
+        (None, {}, "neither a distance"),
     ],
 )
 def test_bad_distances_are_refused(name: object, options: dict[str, object], message: str) -> None:

@@ -271,7 +271,7 @@ class QuickOracle(TieRule):
         """Restore the state that ``memory`` returned."""
         start = np.array(memory["start"]).astype(np.int64, casting="same_kind")
         if start.shape != self.start.shape or not np.array_equal(np.sort(start), np.arange(start.size)):
-            raise ValueError("a ranking that its oracle knows does not order all items")
+            raise ValueError("a ranking of its oracle does not order all items")
         self.assortments.precedence.check(start[None, :])
         self.start = start
 
