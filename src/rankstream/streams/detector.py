@@ -150,9 +150,9 @@ class ChangeDetector:
 
         Beyond a million coordinates, other offers are dropped, and coordinates are renumbered.
         """
-        offers = [tuple(offer) for offer in offers]
-        self._make_room(sum(len(offer) for offer in offers if self.assortments.number(offer) is None))
-        new = [offer for offer in offers if self.assortments.number(offer) is None]
+        tuples = [tuple(offer) for offer in offers]
+        self._make_room(sum(len(offer) for offer in tuples if self.assortments.number(offer) is None))
+        new = [offer for offer in tuples if self.assortments.number(offer) is None]
         if new:
             self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
             self.pace.keep_up((self.served, self.fast), self.assortments)

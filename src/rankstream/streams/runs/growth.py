@@ -150,8 +150,9 @@ def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
     weights = getattr(distance, "weights", None)
     if weights is not None:
         changes["weights"] = (*weights, *[1.0] * (assortments.n_offers - len(weights)))
-    larger: Distance = replace(distance, **changes)
-    return larger
+    larger: Any = replace(distance, **changes)
+    result: Distance = larger
+    return result
 
 
 def _larger_sums(

@@ -35,16 +35,15 @@ class Step(NamedTuple):
 
 
 class Follower:
-    """Records into a ``Live`` model, step by step, and everything onto disk every few seconds.
+    """Feeds records into a ``Live`` model step by step, and saves everything every few seconds.
 
-    ``state.npz`` has counts, solver and the place in the source, written at once: whenever the process dies, the next
-    one goes on behind the last record that the file knows of, so that no record is lost or counted twice.
-    ``model.json`` is written after it. A signal ends the work between two steps, never within one. The folder must be
-    this process's own (``own_folder``).
+    ``state.npz`` has counts, solver and the place in the source, written atomically. After a crash, the next process
+    resumes after the last record in the file, so no record is lost or counted twice. ``model.json`` is written after
+    it. A signal stops the work between two steps. Only one process may use the folder (``own_folder``).
 
-    The ``source`` is a file, or "-" for standard input, and what is in the folder ``out`` is resumed. ``live`` are
-    settings of ``Live``, of which None is left as it is, and ``reading`` options of ``LineReader``; where all are None,
-    lines are read as when the state was begun. At a bad record, ``on_error`` says "stop", or "skip" and count.
+    The ``source`` is a file, or "-" for standard input; a state in the folder ``out`` is resumed. ``live`` has settings
+    of ``Live`` and ``reading`` options of ``LineReader``; None means the default, or the saved value. At a bad record,
+    ``on_error`` is "stop", or "skip" to count it and go on.
     """
 
     def __init__(
