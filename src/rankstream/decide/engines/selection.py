@@ -100,8 +100,8 @@ def polished(problem: OfferProblem, answer: EngineAnswer, top: int, watch: Watch
         return answer
     known = {held.tobytes() for _, held in better}
     rest = [pair for pair in zip(answer.values, answer.offers, strict=True) if pair[1].tobytes() not in known]
-    values, offers = map(list, zip(*[*better, *rest][: max(1, top)], strict=True))
-    return replace(answer, offers=offers, values=values, bound=max(answer.bound, values[0]))
+    worths, offers = map(list, zip(*[*better, *rest][: max(1, top)], strict=True))
+    return replace(answer, offers=offers, values=worths, bound=max(answer.bound, worths[0]))
 
 
 def predicted_search(problem: OfferProblem, top: int) -> float:
