@@ -47,6 +47,7 @@ class State:
         twin.weights = self.weights.copy()  # shallow is enough: keys are bytes, values are floats
         return twin
 
+    @old_keywords(most="max_weight")
     def forget(self, max_weight: float) -> None:
         """Scale the weights of all rounds so far to a total of at most ``max_weight``.
 
