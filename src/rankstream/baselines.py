@@ -1,4 +1,4 @@
-"""Rival methods by name: the estimators of the literature and of practice, on the same data (Appendix B)."""
+"""Baselines by name: estimators from the literature and from practice, on the same data (Appendix B)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ __all__ = [
 def _fit_norm(
     distance: str, counts: ChoiceCounts, *, tolerance: float = 1e-7, **options: Any
 ) -> Estimate[RankingModel]:
-    """The nearest model by the engine of ``methods.Nearest``, with all offers weighted equally (Appendix B.3)."""
+    """Fit the nearest model as ``methods.Nearest`` does, with equal weights for all offers (Appendix B.3)."""
     return fit_nearest(counts.assortments, counts, distance, tolerance=tolerance, **options)
 
 
@@ -43,17 +43,17 @@ def fit_frank_wolfe(
 ) -> Estimate[RankingModel]:  # fmt: skip
     """Jagabathula and Rusmevichientong's estimator: Frank-Wolfe on a smooth loss, "squared-l2" or "kl".
 
-    On choices that stand still that is what following the leader is (Appendix E). Every digit of the gap takes ten
-    times the rounds; ``methods.Nearest`` (for squares) and ``methods.Likelihood`` reach any tolerance in a few dozen.
+    On constant data it equals follow-the-leader (Appendix E). Every digit of the gap takes ten times the rounds;
+    ``methods.Nearest`` (for squares) and ``methods.Likelihood`` reach any tolerance in a few dozen.
 
     Parameters
     ----------
     counts : ChoiceCounts
         The choices; offers without any are left out.
     loss : "squared-l2" or "kl"
-        What is minimised.
+        The loss to minimise.
     tolerance : float
-        The certified gap at which it ends.
+        The certified gap at which to stop.
     max_rounds, oracle, seed : optional
         As for ``methods.PrimalDual`` and ``estimate``.
     """
@@ -74,17 +74,17 @@ FITS: dict[str, Callable[..., Any]] = {
     "latent-class": fit_latent_class,
     "markov-chain": fit_markov_chain,
 }
-"""The names of all rivals, and the functions behind them."""
+"""The names of all baselines, and their functions."""
 
 
 def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
-    """Fit a baseline to the counts; the options are those of its own function."""
+    """Fit a baseline to the counts; options go to its function in ``FITS``."""
     if name not in FITS:
         raise ValueError(f"Unknown baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
-    found = FITS[name](counts, **options)
-    return cast(ChoiceModel, found if isinstance(found, ChoiceModel) else found.model)
+    result = FITS[name](counts, **options)
+    return cast(ChoiceModel, result if isinstance(result, ChoiceModel) else result.model)
 
 
 def __getattr__(name: str) -> Any:
-    """For a baseline that is gone, say what to use instead."""
+    """Name the replacement of a removed baseline."""
     raise AttributeError(old_names.renamed(f"{__name__}.{name}") or f"module {__name__!r} has no attribute {name!r}")

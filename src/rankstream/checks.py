@@ -1,4 +1,4 @@
-"""Conformance tests for anybody's distance, learner or oracle; each raises an AssertionError that says what is wrong.
+"""Conformance tests for your own distance, learner or oracle. Each raises an AssertionError that explains the problem.
 
 >>> from rankstream import Assortments, distances, learners, oracles
 >>> offers = Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")])
@@ -23,7 +23,7 @@ from rankstream.solver.loop import Solver
 
 __all__ = ["check_distance", "check_learner", "check_oracle"]
 
-SLACK = 1e-7  # by which rounding may break an inequality, relative to its sides
+SLACK = 1e-7  # relative tolerance of inequalities, for rounding
 
 
 def _require(holds: bool, message: str) -> None:
@@ -74,15 +74,15 @@ def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) 
 
 def _check_potential(distance: Distance, samples: _Samples) -> None:
     start, least, width = samples.duals[0], distance.potential(samples.duals[0]), distance.width
-    for slope, found in zip(samples.slopes, samples.duals[1:], strict=True):
-        reached = float(slope @ found) + distance.potential(found)
-        gradient = slope + distance.mirror(found)
-        room = SLACK * (1.0 + float(np.abs(slope).max()) + abs(reached))
+    for slope, nearest in zip(samples.slopes, samples.duals[1:], strict=True):
+        value = float(slope @ nearest) + distance.potential(nearest)
+        gradient = slope + distance.mirror(nearest)
+        room = SLACK * (1.0 + float(np.abs(slope).max()) + abs(value))
         for dual in samples.duals:
             better = float(slope @ dual) + distance.potential(dual)
-            _require(reached <= better + room, f"prox is not optimal: {reached} where {better} is possible.")
+            _require(value <= better + room, f"prox is not optimal: {value} where {better} is possible.")
             if distance.mirror_bound < np.inf:
-                _require(float(gradient @ (dual - found)) >= -room, "prox is not optimal to first order.")
+                _require(float(gradient @ (dual - nearest)) >= -room, "prox is not optimal to first order.")
     for dual in samples.duals:
         value = distance.potential(dual)
         _require(value >= least - SLACK, "start is not a dual of least potential.")
@@ -126,9 +126,9 @@ def _check_payoff(distance: Distance, samples: _Samples, point: Vec, frequencies
 def _check_reasonable(distance: Distance, samples: _Samples) -> None:
     for truth in samples.frequencies[:2]:
         for point in samples.points:
-            value, other = distance.value(point, truth), samples.points[0]
-            middle = distance.value(0.5 * (point + other), truth)
-            mean = 0.5 * (value + distance.value(other, truth))
+            value, first = distance.value(point, truth), samples.points[0]
+            middle = distance.value(0.5 * (point + first), truth)
+            mean = 0.5 * (value + distance.value(first, truth))
             _require(middle <= mean + SLACK, "value is not convex in the model.")
             near = distance.value(0.98 * truth + 0.02 * point, truth)
             best = distance.value(truth, truth)
@@ -136,53 +136,54 @@ def _check_reasonable(distance: Distance, samples: _Samples) -> None:
 
 
 def _check_data(distance: Distance, samples: _Samples) -> None:
-    one, other = samples.frequencies[-2:]
-    radii = np.add.reduceat(np.abs(one - other), samples.assortments.indptr[:-1])
-    size = distance.data_norm(one - other)
+    before, after = samples.frequencies[-2:]
+    radii = np.add.reduceat(np.abs(before - after), samples.assortments.indptr[:-1])
+    size = distance.data_norm(before - after)
     _require(size <= distance.data_radius(radii) * (1 + SLACK), "data_radius is less than a data_norm inside it.")
-    duals = [*samples.duals, distance.respond(one, other), distance.respond(other, one)]
-    changes = np.array([distance.offset(dual, one) - distance.offset(dual, other) for dual in duals])
+    duals = [*samples.duals, distance.respond(before, after), distance.respond(after, before)]
+    changes = np.array([distance.offset(dual, before) - distance.offset(dual, after) for dual in duals])
     most = 2.0 * distance.lipschitz * size
     _require(float(np.ptp(changes)) <= most * (1 + SLACK) + SLACK, f"lipschitz {distance.lipschitz} is too small.")
-    _require(float(changes.max()) <= distance.data_change(one, other) + SLACK, "data_change is not the largest change.")
+    largest = distance.data_change(before, after)
+    _require(float(changes.max()) <= largest + SLACK, "data_change is not the largest change.")
     if not distance.affine:
         return
     for dual in duals:
-        middle = 0.5 * (distance.offset(dual, one) + distance.offset(dual, other))
-        _require(_about(distance.offset(dual, 0.5 * (one + other)), middle), "the offset is not affine.")
+        middle = 0.5 * (distance.offset(dual, before) + distance.offset(dual, after))
+        _require(_about(distance.offset(dual, 0.5 * (before + after)), middle), "the offset is not affine.")
     seen = (np.arange(samples.assortments.n_offers) % 2 == 0)[samples.assortments.owner]
     for dual in samples.duals:
         silent = distance.silence(dual, seen)
         _require(np.allclose(distance.prox(-distance.mirror(silent)), silent, atol=1e-6), "silence leaves the domain.")
-        earned = distance.costs(silent)[~seen] @ (one - other)[~seen]
+        earned = distance.costs(silent)[~seen] @ (before - after)[~seen]
         _require(abs(float(earned)) <= SLACK, "silence still prices offers that were not seen.")
 
 
 def check_learner(
     learner: Learner[Any], distance: Distance, assortments: Assortments, rounds: int = 60, seed: int = 0
 ) -> None:
-    """Check that a learner stays in the dual domain, is deterministic, and keeps its regret bound on moving data.
+    """Check that a learner stays in the dual domain, is deterministic, and meets its regret bound on moving data.
 
     Parameters
     ----------
     learner : Learner
         The learner to check.
     distance : Distance
-        What it plays against.
+        The distance it plays against.
     assortments : Assortments
         The offers; a few small ones are enough.
     rounds : int
-        How many rounds each of the three streams of data lasts.
+        Length of each of the three streams of data.
     seed : int
         Seed of the data and of ties.
     """
     samples = _Samples(distance, assortments, seed)
-    one, other = samples.frequencies[:2]
+    first, second = samples.frequencies[:2]
     corner = assortments.vertex(range(assortments.n_items))
     opposite = assortments.vertex(range(assortments.n_items - 1, -1, -1))
     streams: list[Callable[[int], Vec]] = [
-        lambda _: one,
-        lambda t: one + (other - one) / t,
+        lambda _: first,
+        lambda t: first + (second - first) / t,
         lambda t: corner if t % 2 else opposite,
     ]
     solver = Solver(assortments, distance, learner, oracles.auto(assortments, seed=seed))
@@ -211,9 +212,9 @@ def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> Non
     size = assortments.n_coordinates
     trials = [np.zeros(size), *random.normal(size=(5, size)), *random.integers(-2, 3, size=(5, size)).astype(float)]
     for costs in [*trials, 1e6 * trials[1], 1e-6 * trials[1]]:
-        kept = costs.copy()
+        original = costs.copy()
         answer = oracle.cheapest(costs)
-        _require(np.array_equal(costs, kept), "the oracle changes the costs it is asked about.")
+        _require(np.array_equal(costs, original), "the oracle modifies the costs.")
         ranking = np.asarray(answer.ranking).tolist()
         _require(sorted(ranking) == list(range(assortments.n_items)), f"{ranking} is not a ranking of all items.")
         true = float(costs @ assortments.vertex(answer.ranking))
@@ -223,4 +224,4 @@ def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> Non
         if assortments.n_items <= 7:
             least = min(float(costs @ assortments.vertex(order)) for order in permutations(range(assortments.n_items)))
             _require(answer.bound <= least + room, f"the bound {answer.bound} exceeds the minimum {least}.")
-        _require(oracle.cheapest(costs).value == answer.value, "the same costs get another value the second time.")
+        _require(oracle.cheapest(costs).value == answer.value, "the same costs have another value the second time.")

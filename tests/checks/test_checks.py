@@ -199,7 +199,7 @@ class Broken:
         ("boasting", "but the ranking costs"),
         ("overbound", "exceeds the value"),
         ("moody", "another value the second time"),
-        ("scribbling", "changes the costs"),
+        ("scribbling", "modifies the costs"),
     ],
 )
 def test_broken_oracles_are_caught(fault: str, message: str) -> None:

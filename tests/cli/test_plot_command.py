@@ -99,7 +99,7 @@ def test_predict_prints_intervals(folder: Path) -> None:
         (["plot", "MODEL", "-o", "OUT", "--kind", "fit"], "needs the choices"),
         (["plot", "DATA", "-o", "OUT", "--kind", "shares", "--data", "DATA"], "leave out --data"),
         (["plot", "MODEL", "-o", "OUT", "--offer", "tea;pie"], "--offer does not work with --kind segments"),
-        (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea"], "nothing to take instead"),
+        (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea"], "nothing to switch to"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "substitution", "--offer", "tea;soup"], "'soup'"),
         (["plot", "MODEL", "-o", "nowhere/x.png"], "The folder nowhere does not exist"),
         (["plot", "MODEL", "-o", "x.txt"], "is not the name of an image"),

@@ -189,7 +189,7 @@ def test_the_rankings_of_a_table_are_taken() -> None:
     nearest.take(np.arange(offers.n_items)[np.newaxis])
     before = nearest.squared_distance
     assert prover.table is not None
-    assert search._ask(prover.table, nearest, norm)
+    assert search._query(prover.table, nearest, norm)
     assert nearest.count > 1
     assert nearest.squared_distance < before
     assert search.lower < nearest.squared_distance**0.5

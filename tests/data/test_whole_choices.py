@@ -59,7 +59,7 @@ def test_weights_whose_squares_are_no_numbers_are_refused(weight: float) -> None
         with pytest.raises(ValueError, match="A weight is"):
             make(OFFERS, weights=(1.0, weight))
     if np.isfinite(weight):
-        with pytest.raises(ValueError, match=r"must be 0 or between 1e-100 and 1e\+100, as squares are taken"):
+        with pytest.raises(ValueError, match=r"must be 0 or between 1e-100 and 1e\+100, so that its square"):
             L2(OFFERS, weights=(1.0, weight))
         with pytest.raises(ValueError, match=r"smoothing is .*must be 0 or between 1e-100 and 1e\+100"):
             L2(OFFERS, weight)

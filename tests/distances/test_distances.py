@@ -233,8 +233,8 @@ def test_distances_by_name() -> None:
         ("kl", {"weights": (1.0,)}, "1 weights for 4 offers"),
         ("l2", {"weights": (1.0, 1.0, 1.0, -1.0)}, "A weight is -1.0"),
         ("l2", {"weights": (0.0, 0.0, 0.0, 0.0)}, "weights are all 0"),
-        (L2, {}, "neither the name of a distance nor a distance"),
-        (None, {}, "neither the name"),
+        (L2, {}, "neither a distance nor the name of one"),
+        (None, {}, "neither a distance"),
     ],
 )
 def test_bad_distances_are_refused(name: object, options: dict[str, object], message: str) -> None:

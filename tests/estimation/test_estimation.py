@@ -101,7 +101,7 @@ def test_counts_leave_unseen_offers_out(method: str) -> None:
         ({"certify_every": 0}, "certify_every is 0"),
         ({"distance": "furlong"}, "Unknown distance 'furlong'"),
         ({"learner": "guess"}, "Unknown learner 'guess'"),
-        ({"learner": 3}, "neither the name of a learner"),
+        ({"learner": 3}, "neither a learner nor the name of one"),
         ({"ties": "middle"}, "Unknown tie rule 'middle'"),
         ({"weights": "none"}, "weights is 'none'"),
         ({"oracle": "auto"}, "has no method cheapest"),

@@ -45,7 +45,7 @@ def test_substitution_is_the_second_choice() -> None:
 def test_an_item_that_nobody_buys_has_no_buyers_to_lose() -> None:
     model = RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
     assert model.substitution().shares.tolist() == [[0.0, 1.0], [0.0, 0.0]]
-    with pytest.raises(ValueError, match="nothing to take instead"):
+    with pytest.raises(ValueError, match="nothing to switch to"):
         model.substitution(["tea"])
 
 

@@ -80,7 +80,7 @@ def test_any_prices_prove_a_bound(seed: int, passes: int) -> None:
 @given(SEEDS)
 def test_passes_are_hildreths_method_and_come_to_the_nearest_point(seed: int) -> None:
     pool, offers, data, weights, _ = some_pool(seed)
-    rows, scale = pool._laid_out(), weights[offers.owner]
+    rows, scale = pool._cut_rows(), weights[offers.owner]
     dense = np.zeros((len(pool), data.size))
     for number, (where, value) in enumerate(zip(pool._where, pool._values, strict=True)):
         dense[number, where] = value

@@ -302,7 +302,7 @@ def test_cuts_have_all_the_time_that_is_counted(
 
 @pytest.mark.parametrize("wrong", [3, L2, None])
 def test_what_is_no_distance_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="neither the name of a distance nor a distance"):
+    with pytest.raises(ValueError, match="neither a distance nor the name of one"):
         distances.make(wrong, OFFERS)
 
 

@@ -160,16 +160,16 @@ def test_a_changed_state_is_refused_or_goes_on(kind: str, folders: dict[str, Pat
         (lambda whole: whole["header"]["more"].update(file={"inode": "x"}), "the file of its place is"),
         (lambda whole: whole["header"]["more"].update(reading={"columns": 3}), "how it is read is"),
         (lambda whole: whole["header"]["more"]["live"].update(records=-3), "its number of records is '-3'"),
-        (lambda whole: whole["header"]["more"]["live"].update(half_life=9.0), "forget in another way"),
-        (lambda whole: whole["header"]["runs"][0].update(round=-1), "played fewer than 0 rounds"),
+        (lambda whole: whole["header"]["more"]["live"].update(half_life=9.0), "forget differently"),
+        (lambda whole: whole["header"]["runs"][0].update(round=-1), "a negative number of rounds"),
         (lambda whole: whole["header"]["runs"][0]["items"].__setitem__(0, "\ud800"), "has half a character"),
-        (lambda whole: whole["header"]["runs"][0]["learner_state"].update(kind="plain"), "another learner's"),
+        (lambda whole: whole["header"]["runs"][0]["learner_state"].update(kind="plain"), "belongs to another learner"),
         (lambda whole: whole["0.weights"].__setitem__(0, np.nan), "weights of rankings are not all finite"),
         (lambda whole: whole["0.weights"].__imul__(2.0), "its rankings weigh"),
         (lambda whole: whole["0.sums.vertex"].__imul__(3.0), "the choices from an offer weigh"),
         (lambda whole: whole["0.counts.tallies"].__imul__(-1.0), "its counts are not all finite, or below 0"),
         (lambda whole: whole["0.counts.totals"].__imul__(2.0), "do not sum to its total"),
-        (lambda whole: whole["0.members"].__setitem__(0, -1), "items that are not there"),
+        (lambda whole: whole["0.members"].__setitem__(0, -1), "unknown items"),
     ],
 )
 def test_what_is_wrong_is_said(change: Any, message: str, folders: dict[str, Path], tmp_path: Path) -> None:
@@ -187,13 +187,13 @@ def test_what_is_wrong_is_said(change: Any, message: str, folders: dict[str, Pat
     ("kind", "change", "message"),
     [
         ("detect", lambda whole: kept(whole).update(pending=[-1]), "its number of choices is '-1'"),
-        ("detect", lambda whole: kept(whole).update(pending=[10**6]), "has scored is from no offer"),
+        ("detect", lambda whole: kept(whole).update(pending=[10**6]), "belongs to no offer"),
         ("detect", lambda whole: kept(whole).update(statistic=float("nan")), "its evidence are not all finite"),
         ("detect", lambda whole: whole["header"]["runs"][1]["items"].reverse(), "two models of different markets"),
         ("search", lambda whole: whole.update({"0.oracle.pool": whole["0.oracle.pool"][:0]}), "of another kind"),
         ("search", lambda whole: whole["0.oracle.pool"].__setitem__((0, 0), 29), "does not order all items"),
-        ("search", lambda whole: whole["0.oracle.known"].__setitem__(0, 10**6), "more corners than there are"),
-        ("search", lambda whole: whole["0.oracle.chosen"].__setitem__((0, 0), -1), "corners that are not there"),
+        ("search", lambda whole: whole["0.oracle.known"].__setitem__(0, 10**6), "too many corners"),
+        ("search", lambda whole: whole["0.oracle.chosen"].__setitem__((0, 0), -1), "corners that do not exist"),
         ("search", lambda whole: whole["0.oracle.point"].__setitem__(0, np.inf), "point are not all finite"),
     ],
 )
@@ -214,5 +214,5 @@ def test_a_packed_archive_is_refused(folders: dict[str, Path], tmp_path: Path) -
     """Ten thousand zeros take a few bytes, and a billion not many more."""
     with np.load(folders["plain"] / "out" / "state.npz") as archive:
         np.savez_compressed(tmp_path / "state.npz", **{**archive, "zeros": np.zeros(10_000)})
-    with pytest.raises(ValueError, match=r"what is in it is larger than it is.*use an older one"):
+    with pytest.raises(ValueError, match=r"its contents are larger than the file.*use an older one"):
         Live.load(tmp_path / "state.npz")

@@ -108,7 +108,7 @@ def test_the_old_run_is_left_alone_and_odd_ones_are_refused() -> None:
     with pytest.raises(ValueError, match="There are 1 weights for 2 offers"):
         reweigh(solver, state, [1.0])
     smoothed = Solver(offers, distances.L2(offers, 0.1), learners.DualAveraging(), solver.oracle)
-    with pytest.raises(ValueError, match="L2 with DualAveraging cannot be reweighed: 'l1' and 'l2'"):
+    with pytest.raises(ValueError, match="L2 with DualAveraging cannot be reweighted: 'l1' and 'l2'"):
         reweigh(smoothed, smoothed.init(), [1.0, 1.0])
     silent = Solver(offers, distances.L2(offers, weights=(0.0, 1.0)), learners.DualAveraging(), solver.oracle)
     with pytest.raises(ValueError, match="An offer has weight 0 so far"):

@@ -1,8 +1,8 @@
-"""Guarantees: what is proven about a model after the fact, before it, and about the true probabilities.
+"""Guarantees about a model: after a fit, before it, and for the true probabilities.
 
-``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` promise one in
-advance; ``fit_bound`` bounds the distance of any model where no oracle is exact, and ``Proof`` goes on doing so;
-``confidence_radii`` and ``confident_gap`` bring in the sampling error of the data.
+``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` give one in
+advance; ``fit_bound`` and ``Proof`` bound the distance of any model without an exact oracle;
+``confidence_radii`` and ``confident_gap`` account for sampling error.
 """
 
 from rankstream._core import old_names

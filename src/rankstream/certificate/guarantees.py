@@ -1,5 +1,7 @@
-"""Before any data: how good a model will be after a number of rounds, and how many rounds that takes."""
+"""Guarantees before any data: the gap after a number of rounds, and the number of rounds for a gap."""
 
+from collections.abc import Callable
+from functools import cache
 from math import inf, log, sqrt
 from typing import Any, Literal
 
@@ -31,13 +33,13 @@ def guaranteed_gap(
     learner : str or Learner
         The dual player; a name is tuned to the rounds.
     distance : str or Distance
-        The distance; where a name is smoothed for the learner, the bound is of the norm itself.
+        The distance. If a named norm is smoothed for the learner, the bound is for the norm itself.
     assortments : Assortments
         The offers.
     rounds : int
-        After how many rounds.
+        The number of rounds.
     data_errors : array, optional
-        |p_t - p|, round by round; without it the data stand still.
+        |p_t - p|, round by round; by default the data are constant.
     of_norm : bool
         Whether to translate the bound for a smoothed or squared norm to the norm itself.
 
@@ -72,10 +74,10 @@ def rounds_needed(
     of_norm: bool = False,
     most: int = 10**15,
 ) -> int:
-    """Return the first number of rounds at which the guarantee is at most ``epsilon``, with constant data.
+    """Return the first number of rounds at which the guarantee is at most ``epsilon``, on constant data.
 
-    The model has at most that many rankings (Remark 2), so this is the sparsity guarantee too. A learner with a fixed
-    step has a guarantee that may rise again later.
+    The model has at most that many rankings (Remark 2), so this also bounds its size. The guarantee of a learner with
+    a fixed step may rise again later.
 
     Parameters
     ----------
@@ -96,41 +98,42 @@ def rounds_needed(
     """
     number_between("epsilon", epsilon, 1e-300)
 
+    @cache
     def bound(rounds: int) -> float:
-        return guaranteed_gap(learner, distance, assortments, rounds, of_norm=of_norm)
+        return guaranteed_gap(learner, distance, assortments, max(1, rounds), of_norm=of_norm)
+
+    def holds(rounds: int) -> bool:
+        return bound(rounds) <= epsilon * (1.0 + 1e-12)
 
     if getattr(learner, "weighting", None) is not None:
-        most = min(most, 20_000)  # weights without a formula are added up one by one
+        most = min(most, 20_000)  # weights without a formula are summed one by one
     grid = [1, *(int(1.05**k) + 1 for k in range(int(log(most) / log(1.05))))]
-    best, least, high = 1, inf, 0
-    for rounds in grid:
-        reached = bound(rounds)
-        if reached <= epsilon * (1.0 + 1e-12):
-            high = rounds
-            break
-        best, least = (rounds, reached) if reached < least else (best, least)
-    if not high:  # the guarantee may dip between two points of the grid
-        low, high = int(best / 1.1), int(best * 1.1) + 1
-        while high - low > 2:
-            third = (high - low) // 3
-            if bound(max(1, low + third)) <= bound(high - third):
-                high -= third
-            else:
-                low += third
-        high = min(range(max(1, low), high + 1), key=bound)
-        if bound(high) > epsilon * (1.0 + 1e-12):
-            raise ValueError(
-                f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
-            )
+    high = next(filter(holds, grid), 0) or _local_minimum(bound, min(grid, key=bound))
+    if not holds(high):
+        raise ValueError(
+            f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
+        )
     low = int(high / 1.2) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if bound(max(1, middle)) <= epsilon * (1.0 + 1e-12) else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return max(1, high)
 
 
+def _local_minimum(bound: Callable[[int], float], rounds: int) -> int:
+    """Return the best number of rounds near a point of the grid: the guarantee may dip between two points."""
+    low, high = int(rounds / 1.1), int(rounds * 1.1) + 1
+    while high - low > 2:
+        third = (high - low) // 3
+        if bound(low + third) <= bound(high - third):
+            high -= third
+        else:
+            low += third
+    return min(range(max(1, low), high + 1), key=bound)
+
+
 def data_error_bound(distance: Distance, round_weights: ArrayLike, data_errors: ArrayLike) -> float:
-    """Theorem 2: averaging error plus drift error are at most 2 L / total_weight * sum of weight_t * |p_t - p|."""
+    """Return the bound of Theorem 2 on averaging and drift error: 2 L / total_weight * sum of weight_t * |p_t - p|."""
     return 2.0 * distance.lipschitz * float(np.average(np.asarray(data_errors), weights=np.asarray(round_weights)))
 
 
@@ -139,9 +142,9 @@ def naive_frank_wolfe_bound(
 ) -> float:
     """Return the rate of Freund and Grigas, 2 D^2 / (a (T + 3)) + 4 D / (a (T + 1)(T + 2)) * sum of (t + 1) |p_t - p|.
 
-    D is the diameter of the choice probabilities and a the smoothing, whose place under the data errors is why data
-    must converge fast enough. Their bound 2 L D^2 / (k + 4) is for the point after k + 1 answers, so T = k + 1 here,
-    where the paper prints T + 4. For weights t and affine distances only.
+    D is the diameter of the choice probabilities and a the smoothing. As a divides the data errors, the data must
+    converge fast enough. Their bound 2 L D^2 / (k + 4) is for the point after k + 1 answers, so T = k + 1 here, where
+    the paper prints T + 4. For weights t and affine distances only.
     """
     if learner.power != 1.0 or learner.weighting is not None or not distance.smoothing or not distance.affine:
         return inf
@@ -155,21 +158,21 @@ def naive_frank_wolfe_bound(
 
 
 def smoothing_error(distance: Distance) -> float:
-    """How far a smoothed distance can be from the plain one: smoothing * max |potential| (Lemma "smooth distances")."""
+    """Bound the error of smoothing a distance: smoothing * max |potential| (Lemma "smooth distances")."""
     return distance.smoothing * distance.largest_potential
 
 
 def translate_to_norm(distance: Distance, bound: float) -> float:
-    """Return a bound on the suboptimality of a smoothed or squared norm as one of the norm itself."""
+    """Turn a bound on the suboptimality of a smoothed or squared norm into one for the norm itself."""
     if isinstance(distance, HighNorm) and distance.squared:
         return sqrt(2.0 * bound)
     return bound + smoothing_error(distance)
 
 
 def data_error_rate(decay: float | Literal["geometric"], power: float = 0.0) -> tuple[float, bool]:
-    """How fast the data error falls (Appendix C): as T^-exponent, and whether a factor log(T) comes on top.
+    """Return how fast the data error falls (Appendix C): the exponent of 1 / T, and whether there is a factor log(T).
 
-    ``decay`` is r where |p_t - p| falls as t^-r, or "geometric"; ``power`` that of the averaging weights.
+    ``decay`` is r if |p_t - p| falls as t^-r, or "geometric"; ``power`` is the power of the averaging weights.
     """
     if decay == "geometric":
         return power + 1.0, False

@@ -1,4 +1,4 @@
-"""How near to the data any ranking model can be, from cuts that keep being added: going on, or in one call."""
+"""Lower bounds on the distance of any ranking model from the data, proven by cuts: step by step, or in one call."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,17 +17,17 @@ from rankstream.oracles.bounds.rounds import PartRounds
 
 # tuned on other seeds than those of benchmarks/proofs.py
 MIN_WEIGHT_SHARE = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
-CLIMB_PASSES = 10  # over all multipliers, between two looks for cuts
-MULTIPLIER_TOLERANCE = 1e-4  # relative: how near the multipliers come to their best before parts are looked into
+CLIMB_PASSES = 10  # over all multipliers, between two searches for cuts
+MULTIPLIER_TOLERANCE = 1e-4  # relative distance of the multipliers from their optimum at which parts are searched
 
 
 class Proof:
-    """A lower bound on the distance of any ranking model from the data, in a weighted Euclidean norm, that rises.
+    """A lower bound on the weighted Euclidean distance of any ranking model from the data, which rises round by round.
 
-    It keeps cuts, half-spaces that hold all models: those of groups of offers and of parts of the items around every
-    offer (``oracles.bounds.rounds``), and any that are added from outside. What the point nearest to the data that
-    keeps all cuts is away from the data, no model can avoid. Cuts know no order of the items: rankings that keep one
-    are some of all, so the bound holds for them, too.
+    A cut is a half-space that contains all models. Cuts come from groups of offers, from parts of the items around
+    every offer (``oracles.bounds.rounds``), and from the caller (``add``). No model is nearer to the data than the
+    nearest point that satisfies all cuts. Cuts ignore an order on the items; the bound still holds for rankings that
+    respect one, because these are a subset of all rankings.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Proof:
     frequencies : ChoiceCounts, Target or array
         The data; offers without any are left out.
     weights : array, optional
-        One number >= 0 per offer, as in ``distances.L2``: with 0 it does not count. All 1 without it.
+        One number >= 0 per offer, as in ``distances.L2``; 0 leaves the offer out. By default all are 1.
     items : int
-        The most items of a part; its table has 2^items numbers per item. 0: no parts.
+        The largest number of items in a part, whose table has 2^items numbers per item. 0 means no parts.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Proof:
     >>> proof = Proof(offers, [0.5, 0.5, 0.0, 0.25, 0.75])
     >>> round(proof.advance(rounds=1), 3), proof.point.round(3)
     (0.231, array([0.357, 0.571, 0.071, 0.357, 0.643]))
-    >>> proof.add([-1.0, 0.0, 0.0, 1.0, 0.0], 0.0)     # from an exact table: whoever takes tea there takes it here
+    >>> proof.add([-1.0, 0.0, 0.0, 1.0, 0.0], 0.0)     # tea's share is larger where there is no pie
     >>> round(proof.bound(), 3)
     0.231
     """
@@ -61,15 +61,15 @@ class Proof:
     ) -> None:
         self.assortments = assortments
         target = as_target(assortments, frequencies)
-        given = _checked(assortments, weights)
+        offer_weights = _check_weights(assortments, weights)
         if target.seen is not None:
-            given = np.where(target.seen[assortments.indptr[:-1]], given, 0.0)
-        if not given.any():
+            offer_weights = np.where(target.seen[assortments.indptr[:-1]], offer_weights, 0.0)
+        if not offer_weights.any():
             raise ValueError("No offer has been seen yet: observe some choices first.")
-        self._norm = float(given.max())
-        counted = np.flatnonzero(given > MIN_WEIGHT_SHARE * self._norm)
+        self._norm = float(offer_weights.max())
+        counted = np.flatnonzero(offer_weights > MIN_WEIGHT_SHARE * self._norm)
         self._offers, self._places = some_offers(assortments, counted)
-        self._weights: Vec = given[counted] / self._norm
+        self._weights: Vec = offer_weights[counted] / self._norm
         self._known: Vec = np.nan_to_num(target.frequencies)
         self._data: Vec = target.frequencies[self._places]
         self.pool = CutPool(self._offers, self._data, self._weights)
@@ -78,7 +78,7 @@ class Proof:
         self._best_normal: Vec = np.zeros(self._data.size)
 
     def bound(self) -> float:
-        """No model is nearer to the data than this; it never falls."""
+        """Return the lower bound: no model is nearer to the data. It never falls."""
         latest = self.pool.bound() * self._norm
         if latest > self._best:
             self._best, self._best_normal = latest, self.pool.normal()
@@ -94,24 +94,24 @@ class Proof:
 
     @property
     def point(self) -> Vec:
-        """The nearest point to the data that keeps the cuts; the data where offers do not count, 0 without any."""
+        """The nearest point to the data that satisfies all cuts; offers that do not count keep their data, or 0."""
         whole: Vec = self._known.copy()
         whole[self._places] = self.pool.point
         return whole
 
     @property
     def direction(self) -> Vec:
-        """Costs whose cheapest ranking, if it is known exactly, makes the next cut: the residual, weighed."""
+        """The weighted residual: costs whose cheapest ranking, from an exact oracle, gives the next cut."""
         weights = self._weights[self._offers.owner]
         costs: Vec = np.zeros(self.assortments.n_coordinates)
         costs[self._places] = weights**2 * (self.pool.point - self._data)
         return costs
 
     def add(self, normal: ArrayLike, least: float) -> None:
-        """Take in a cut from outside: ``<normal, x> >= least`` for every ranking model x of all offers.
+        """Add your own cut: ``<normal, x> >= least`` for every ranking model x of all offers.
 
-        ``least`` must be proven, as by an exact oracle, rounding included. Where offers do not count, their share of it
-        is the most that it can be.
+        ``least`` must be proven, for example by an exact oracle, and allow for rounding. Offers that do not count are
+        removed from the cut at their largest possible value.
         """
         whole = np.array(normal, dtype=np.float64)
         if whole.shape != (self.assortments.n_coordinates,) or not np.isfinite(whole).all():
@@ -128,30 +128,30 @@ class Proof:
         self.finished = False
 
     def advance(self, budget: float = np.inf, rounds: int | None = None, target: float = np.inf) -> float:
-        """Go on for so many seconds or rounds, or until the bound reaches ``target``; returns the bound.
+        """Raise the bound for ``budget`` seconds or some rounds, or until it reaches ``target``; return it.
 
-        Without a limit it ends when parts of the largest size add next to nothing any more (``finished``). The same
-        rounds give the same bound, whatever the number of threads.
+        Without a limit it ends when parts of the largest size add next to nothing (``finished``). The same number of
+        rounds gives the same bound, whatever the number of threads.
         """
         until = perf_counter() + number_between("budget", budget, 0.0)
-        most = np.inf if rounds is None else self.rounds + whole_number("rounds", rounds)
-        while self.rounds < most and not self.finished and perf_counter() < until and self.bound() < target:
+        last = np.inf if rounds is None else self.rounds + whole_number("rounds", rounds)
+        while self.rounds < last and not self.finished and perf_counter() < until and self.bound() < target:
             if not self._round(until):
                 break
             self.rounds += 1
         return self.bound()
 
     def _round(self, until: float) -> bool:
-        """Add the cuts of some parts once the multipliers are nearly the best; then improve these.
+        """Add the cuts of some parts if the multipliers are near their optimum, then improve the multipliers.
 
-        False if there is no time for a part.
+        Returns False if there is no time for a part.
         """
         point = self.pool.point
         cuts: list[Cut] | None = []
         if self.pool.bound() >= (1.0 - MULTIPLIER_TOLERANCE) * self.pool.distance():
             apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
             mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
-            mass += 0.1 * float(mass.mean()) or 1.0  # the same for all as long as the point is the data
+            mass += 0.1 * float(mass.mean()) or 1.0  # equal for all offers while the point is still the data
             cuts = self._parts.cuts(point, mass, self.pool.bound(), until)
             self.finished = self._parts.finished
         for cut in cuts or []:
@@ -161,22 +161,20 @@ class Proof:
         return cuts is not None
 
 
-def _checked(assortments: Assortments, weights: ArrayLike | None) -> Vec:
-    """A weight for every offer."""
-    if weights is None:
-        return np.ones(assortments.n_offers)
-    given = np.array(weights, dtype=np.float64)
-    if given.shape != (assortments.n_offers,) or not np.isfinite(given).all() or (given < 0.0).any():
-        number = assortments.n_offers
+def _check_weights(assortments: Assortments, weights: ArrayLike | None) -> Vec:
+    """Return one weight per offer; all 1 by default."""
+    number = assortments.n_offers
+    checked = np.ones(number) if weights is None else np.array(weights, dtype=np.float64)
+    if checked.shape != (number,) or not np.isfinite(checked).all() or (checked < 0.0).any():
         raise ValueError(f"The weights are {weights!r}: give a number >= 0 for each of {number} offers.")
-    return given
+    return checked
 
 
 @dataclass(frozen=True)
 class FitBound:
     """``lower`` <= the least (weighted) Euclidean distance of any ranking model from the data <= ``upper``.
 
-    ``upper`` is the distance of the model at hand, infinite if none was given. ``rounds`` is how many rounds were made.
+    ``upper`` is the distance of your model, infinite if none was given. ``rounds`` is the number of rounds of cuts.
     """
 
     upper: float
@@ -185,7 +183,7 @@ class FitBound:
 
     @property
     def ratio(self) -> float:
-        """How much of the model's distance is proven unavoidable: a low one means "search harder, or go on proving"."""
+        """The share of the model's distance that no model can avoid. If it is low, search harder or prove longer."""
         return self.lower / self.upper if self.upper > 0.0 else 1.0
 
 
@@ -201,22 +199,20 @@ def fit_bound(
     items: int = 16,
     enough: float = 0.999,
 ) -> FitBound:
-    """Return a proven lower bound on min over ranking models of |x - p|_2, from cuts that hold all models.
-
-    A ``Proof`` that is asked once: it also stops when the bound no longer rises.
+    """Return a proven lower bound on min over ranking models of |x - p|_2, by one run of ``Proof``.
 
     Parameters
     ----------
     assortments, frequencies, weights, items : as for ``Proof``
-        The offers, the data, what offers count, and the size of parts.
+        The offers, the data, the weights of offers, and the size of parts.
     upper : float
-        The distance of the model at hand, in the same norm.
+        The distance of your model, in the same norm.
     budget : float
-        The most seconds.
+        Time limit in seconds.
     max_rounds : int, optional
-        The most rounds of cuts.
+        Maximum number of rounds of cuts.
     enough : float
-        The part of ``upper`` at which it stops, from 0 to 1.
+        The share of ``upper``, from 0 to 1, at which to stop.
 
     Examples
     --------
@@ -225,9 +221,9 @@ def fit_bound(
     >>> round(bound.lower, 3), round(bound.ratio, 2)
     (0.231, 0.58)
     """
-    most = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
+    rounds = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
     number_between("upper", upper, 0.0)
     number_between("enough", enough, 0.0, 1.0)
     proof = Proof(assortments, frequencies, weights, items=items)
-    proof.advance(budget, most, enough * upper)
+    proof.advance(budget, rounds, enough * upper)
     return FitBound(float(upper), proof.bound(), proof.rounds)

@@ -1,1 +1,1 @@
-"""Column generation: nearest and likeliest models with a proof; rationality, revenue and probability ranges."""
+"""Column generation: nearest and most likely models with a proof; rationality, revenue and probability ranges."""

@@ -1,4 +1,4 @@
-"""The fully corrective engine: after every oracle call, the best weights for all rankings so far; with bounds."""
+"""The fully corrective engine: every oracle call is followed by the best weights for all rankings so far."""
 
 from array import array
 from dataclasses import dataclass, field, replace
@@ -25,21 +25,21 @@ from rankstream.oracles import DenseOracle, Oracle, SearchOracle, Ties
 from rankstream.oracles.selection import proving_table
 from rankstream.solver.runs import COLUMNS, Estimate, History, Stop
 
-SEED_GAP = 1e-2  # in l2, at which linear programs take over; benchmarks/corrective.py times both
-MIN_SLOW_SETS = 2**25  # sets of items in a table; with half, asking it in every round is better (in no benchmark)
+SEED_GAP = 1e-2  # gap in l2 at which linear programs take over; benchmarks/corrective.py times both
+MIN_SLOW_SETS = 2**25  # sets of items in a table; with half, querying it in every round is better (in no benchmark)
 PROVEN_SHARE = 0.999  # of the distance, proven
-MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to begin linear programs from; an estimate
-MAX_RETAKES = 5  # how often rankings of a table are taken in, as moved weights may want others; an estimate
+MAX_GAP_SHARE = 0.1  # of the distance: a larger gap is too rough to start linear programs from; an estimate
+MAX_RETAKES = 5  # how often the rankings of a table are added, since new weights may need others; an estimate
 PlainNorm: TypeAlias = L1 | HighNorm | LInf
 RestrictedMaster: TypeAlias = NearestMixture | LinearMaster
-"""What finds the best weights of the rankings so far."""
+"""Finds the best weights of the rankings so far."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """When it is enough: at a mean absolute error, a certified gap, or a gap between the squares of its bounds.
+    """The stopping rule: a mean absolute error, a certified gap, or a gap between the squared bounds.
 
-    The last also ends as soon as it is known whether the least square is below ``against``.
+    The last also stops once it is certain whether the least squared distance is below ``against``.
     """
 
     stop: Literal["mae", "gap", "squared-gap"]
@@ -47,7 +47,7 @@ class Goal:
     against: float = np.nan
 
     def is_met(self, mae: float, value: float, lower: float) -> bool:
-        """Whether a mixture with this error and distance, and this bound on any distance, will do."""
+        """Whether to stop at this error and distance, and this lower bound on any distance."""
         if self.stop == "mae":
             return mae <= self.tolerance
         if self.stop == "gap":
@@ -58,7 +58,7 @@ class Goal:
 
 @dataclass
 class ColumnSearch:
-    """The loop of finding columns and re-weighting: the best bound so far, history, and the seconds of each part."""
+    """The loop of finding columns and weights, with the best bound so far, the history and timings."""
 
     distance: PlainNorm
     target: Target
@@ -70,16 +70,16 @@ class ColumnSearch:
     rounds: int = 0
     converged: bool = False
     stopped: bool = False
-    lower: float = 0.0  # what the dual 0 proves
+    lower: float = 0.0  # the bound of the dual 0
     exact: bool = True
     best_dual: Vec | None = None
     rows: "array[float]" = field(default_factory=lambda: array("d"))
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
     def run_nearest(self, master: NearestMixture, guide: HighNorm, enough: float = 0.0) -> None:
-        """Wolfe's method with the duals of an l2 distance, until the goal, a gap of its own, or no progress.
+        """Run Wolfe's method with the duals of an l2 distance, until the goal, the gap ``enough``, or no progress.
 
-        A gap that is ``enough`` must also be a small part of the distance: where a model fits the data, it goes on.
+        The gap must also be a small part of the distance, so that it goes on if a model fits the data.
         """
         lower, fruitless = 0.0, 0
         while self.rounds < self.max_rounds:
@@ -93,7 +93,7 @@ class ColumnSearch:
             fruitless = 0 if moved else fruitless + 1
             table = None if self.prover is None or guide is not self.distance else self.prover.table
             if table is not None and table.is_due(value, self.lower, fruitless):
-                fruitless = 0 if self._ask(table, master, guide) else fruitless
+                fruitless = 0 if self._query(table, master, guide) else fruitless
                 lower, value = self.lower, guide.value(master.point, self._aim(master))
             self._record(master, master.count)
             near = value - lower <= min(enough, MAX_GAP_SHARE * value)
@@ -102,8 +102,8 @@ class ColumnSearch:
             if not moved:
                 master.refresh()
 
-    def _ask(self, table: TableSchedule, master: NearestMixture, guide: HighNorm) -> bool:
-        """Ask the table, and take its rankings as often as they lead nearer; whether they did, or more is proven."""
+    def _query(self, table: TableSchedule, master: NearestMixture, guide: HighNorm) -> bool:
+        """Query the table and add its rankings while they help. Returns whether the fit or the bound improved."""
         aim, before = self._aim(master), self.lower
         dual = table.dual(guide.respond(master.point, aim), self.best_dual)
         start, costs = perf_counter(), guide.costs(dual)
@@ -119,14 +119,14 @@ class ColumnSearch:
         return moved > 0 or self.lower > before
 
     def note_proof(self) -> None:
-        """Take over what the prover's cuts prove."""
+        """Use the bound of the prover's cuts if it is better."""
         if self.prover is not None:
             dual, lower = self.prover.proven()
             if dual is not None:
                 self._note(dual, lower)
 
     def run_linear(self, master: LinearMaster) -> None:
-        """Column generation: the duals of the restricted program, until no ranking pays."""
+        """Run column generation with the duals of the restricted program, until no ranking pays."""
         moved = True
         while self.rounds < self.max_rounds and moved and not self.converged:
             dual = master.dual()
@@ -143,7 +143,7 @@ class ColumnSearch:
         return self.stopped
 
     def _aim(self, master: RestrictedMaster) -> Vec:
-        """The frequencies, where there are none the model's own probabilities."""
+        """Return the frequencies; for offers without data, the model's own probabilities."""
         if self.target.seen is None:
             return self.target.frequencies
         return np.where(self.target.seen, self.target.frequencies, master.point)
@@ -151,7 +151,7 @@ class ColumnSearch:
     def _find_columns(
         self, distance: PlainNorm, dual: Vec, aim: Vec, known: Codes | None = None
     ) -> tuple[float, Codes]:
-        """What a dual proves, less rounding, and the rankings that answer it; ``known`` are those in use."""
+        """Return the bound of a dual and its rankings; ``known`` are the rankings in use."""
         costs = distance.costs(dual)
         start = perf_counter()
         answer = self.finder(costs, known)
@@ -160,7 +160,7 @@ class ColumnSearch:
         return self._proven(distance, dual, aim, answer), answer.rankings
 
     def _proven(self, distance: PlainNorm, dual: Vec, aim: Vec, answer: FoundColumns) -> float:
-        """What the answer to a dual proves, less rounding."""
+        """Return the lower bound from the answer to a dual, minus a margin for rounding."""
         costs, offset = distance.costs(dual), distance.offset(dual, aim)
         return answer.bound - offset - ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()) + abs(offset))
 
@@ -184,7 +184,7 @@ class ColumnSearch:
         self.converged = self.goal.is_met(mae, value, self.lower)
 
     def result(self, master: RestrictedMaster) -> Estimate[RankingModel]:
-        """The model, heaviest ranking first, and the certificate."""
+        """Return the model, largest weight first, and the certificate."""
         assortments = self.distance.assortments
         used = np.flatnonzero(master.weights)
         heaviest = used[np.argsort(-master.weights[used], kind="stable")]
@@ -198,7 +198,7 @@ class ColumnSearch:
         return Estimate(model, certificate, self.rounds, self.converged, history)
 
     def certificate(self, master: RestrictedMaster) -> Certificate:
-        """The bounds; the last weights are asked what they prove, unless that is enough, or a prover's business."""
+        """Return the bounds. Price the last dual too, unless there is a prover or the gap is met."""
         aim, payoff = self._aim(master), 0.0
         if self.prover is None and (self.goal.stop == "mae" or not self.converged):
             dual = master.dual() if isinstance(master, LinearMaster) else self.distance.respond(master.point, aim)
@@ -224,21 +224,19 @@ def fit_nearest(
     watch: Watch = unwatched,
     prove: bool = False,
 ) -> Estimate[RankingModel]:
-    """The ranking model nearest to frequencies or counts that stand still, to a small certified gap, with few rankings.
+    """Fit the ranking model nearest to constant frequencies or counts, to a small certified gap, with few rankings.
 
-    Every oracle call gives many rankings at once, and all weights are then chosen anew: for l2 by Wolfe's method for
-    the nearest point of a polytope, for l1 and l-infinity by linear programs that start from the l2 rankings, which
-    data that some model fits do not need. Rankings that lose their weight are dropped, and come back if the oracle
-    finds them again. A weight per offer goes with the distance object. It ends with tight bounds on both sides, whether
-    a ranking model fits the data or not; earlier if ``watch``, which hears the round, the error and the number of
-    rankings, says that it is enough.
+    Every oracle call gives many rankings at once; then all weights are optimised again. For l2 that is Wolfe's method
+    for the nearest point of a polytope. For l1 and l-infinity it is a linear program that starts from the l2 rankings
+    (not needed if some model fits the data). Rankings without weight are dropped. Weights per offer belong to the
+    distance object. The fit ends with tight bounds on both sides, or earlier if ``watch`` returns True.
 
-    ``prove`` is for l2 where no table is quick: then rounds are searches, and proofs come from cuts and, where memory
-    and time allow, from a table that is asked now and then (``proving.Prover``).
+    ``prove`` is for l2 when no table is fast: rounds are then searches, and proofs come from cuts and, if memory and
+    time allow, from occasional queries to a table (``proofs.Prover``).
 
     >>> offers = Assortments([("tea", "pie"), ("tea", "pie", "nothing")])
-    >>> found = fit_nearest(offers, [0.4, 0.6, 0.5, 0.2, 0.3])  # tea gains when nothing joins: no ranking does
-    >>> round(found.certificate.upper, 6), round(found.certificate.lower, 6)
+    >>> fit = fit_nearest(offers, [0.4, 0.6, 0.5, 0.2, 0.3])  # no ranking model: tea gains from a larger offer
+    >>> round(fit.certificate.upper, 6), round(fit.certificate.lower, 6)
     (0.092582, 0.092582)
     """
     whole_number("max_rounds", max_rounds, least=1)
@@ -247,7 +245,7 @@ def fit_nearest(
         raise ValueError(f"Unknown stopping rule {stop!r}: choose 'mae' or 'gap'.")
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
-    norm = _supported(distances.make(distance, assortments))
+    norm = _check_norm(distances.make(distance, assortments))
     target = as_target(assortments, data)
     offer_weights = seen_weights(norm, target)
     if not offer_weights.any():
@@ -268,16 +266,16 @@ def fit_nearest(
 
 
 def is_slow(oracle: Oracle) -> bool:
-    """Whether it is a search, or a table so large that searches find more in the time that it takes to answer."""
+    """Whether it is a search, or a table so large that searches find more in the time of one query."""
     return isinstance(oracle, SearchOracle) or (isinstance(oracle, DenseOracle) and oracle.n_states >= MIN_SLOW_SETS)
 
 
 def search_and_prove(
     norm: HighNorm, target: Target, oracle: Any, goal: Goal, max_rounds: int = 10_000, watch: Watch = unwatched
 ) -> tuple[ColumnSearch, NearestMixture]:
-    """A fit by searches where an oracle is slow, with proofs before, beside and after it (``proving.Prover``).
+    """Fit by searches when the oracle is slow, with proofs before, during and after (``proofs.Prover``).
 
-    ``oracle`` is a search, or a table that is asked seldom; ``watch`` says when time is up.
+    ``oracle`` is a search, or a table that is queried rarely.
     """
     assortments, offer_weights = norm.assortments, seen_weights(norm, target)
     table = oracle if isinstance(oracle, DenseOracle) else proving_table(assortments, oracle.ties, oracle.seed)
@@ -293,23 +291,23 @@ def search_and_prove(
     if not search.converged:
         prover.finish(PROVEN_SHARE * float(np.sqrt(nearest.squared_distance)))
         search.note_proof()
-        if search.stopped and not watch("searching on"):
+        if search.stopped and not watch("searching again"):
             search.watch = watch
             search.run_nearest(nearest, norm)
     return search, nearest
 
 
 def seen_weights(norm: PlainNorm, target: Target) -> Vec:
-    """The weights of the offers, but 0 for those that nobody has seen."""
+    """Return the weights of the offers, with 0 for offers without data."""
     if target.seen is None:
         return norm.offer_weights
     return np.where(target.seen[norm.assortments.indptr[:-1]], norm.offer_weights, 0.0)
 
 
 def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:
-    """Run the engine that is best for the norm of the search, and return its rankings and weights.
+    """Run the best engine for the norm, and return its rankings and weights.
 
-    ``offer_weights`` are those of the norm, but 0 for offers that nobody has seen.
+    ``offer_weights`` are those of the norm, with 0 for offers without data (``seen_weights``).
     """
     norm, frequencies, assortments = search.distance, search.target.frequencies, search.finder.assortments
     nearest = NearestMixture(assortments, frequencies, offer_weights**2)
@@ -325,21 +323,26 @@ def run_search(search: ColumnSearch, offer_weights: Vec) -> RestrictedMaster:
     return master
 
 
-def with_fewer(found: Estimate[RankingModel], target: Target, distance: Distance, most: int) -> Estimate[RankingModel]:
-    """The same fit with at most ``most`` rankings, those that lose least, certified as the smaller model it is."""
+def with_fewer(
+    fit: Estimate[RankingModel], target: Target, distance: Distance, max_rankings: int
+) -> Estimate[RankingModel]:
+    """Reduce a fit to ``max_rankings`` rankings that lose least, and adapt its certificate."""
     assortments = cast(PlainNorm, distance).assortments
-    model = found.model.sparsify(max_rankings=whole_number("max_rankings", most, least=1), assortments=assortments)
+    whole_number("max_rankings", max_rankings, least=1)
+    model = fit.model.sparsify(max_rankings=max_rankings, assortments=assortments)
     point = model.probabilities(assortments)
     aim = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, point)
-    upper, before = distance.value(point, aim), found.certificate
+    upper, before = distance.value(point, aim), fit.certificate
     payoff = before.lower + before.oracle_regret
     certificate = replace(before, upper=upper, dual_regret=upper - payoff)
-    return replace(found, model=model, certificate=certificate, converged=False)
+    return replace(fit, model=model, certificate=certificate, converged=False)
 
 
-def _supported(distance: Distance) -> PlainNorm:
-    known = isinstance(distance, L1 | LInf | HighNorm) and not distance.smoothing
-    if not known or (isinstance(distance, HighNorm) and distance.q != 2.0):
-        given = f"but not this {type(distance).__name__}: use one of those, or another method"
-        raise ValueError(f"The fully corrective engine supports l1, l2 and l-infinity without smoothing, {given}.")
+def _check_norm(distance: Distance) -> PlainNorm:
+    supported = isinstance(distance, L1 | LInf | HighNorm) and not distance.smoothing
+    if not supported or (isinstance(distance, HighNorm) and distance.q != 2.0):
+        raise ValueError(
+            "The fully corrective engine supports l1, l2 and l-infinity without smoothing, but not this "
+            f"{type(distance).__name__}: use one of those, or another method."
+        )
     return cast(PlainNorm, distance)

@@ -1,4 +1,4 @@
-"""What the exact approaches share: the offers that were seen, columns and what finds them, limits, and answers."""
+"""Shared parts of column generation: observed data, columns and how to find them, limits, and results."""
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -23,9 +23,9 @@ from rankstream.oracles.tables.lattice_kernels import columns_on_lattice
 
 MakeOracle = Callable[[Assortments], Oracle]
 # benchmarks/columns.py compares columns of first items, some pairs and all pairs
-MIN_STATES_FOR_PAIRS = 2**23  # from here on a run takes longer than columns of pairs take to read and to weigh
-PAIRS_PER_ITEM = 8  # the cheapest columns of pairs: all of them would take longer to weigh than they save
-# rounds without progress after which nothing more is found, in a table or by a search: estimates, by no benchmark
+MIN_STATES_FOR_PAIRS = 2**23  # from here on, a query takes longer than reading and weighting columns of pairs
+PAIRS_PER_ITEM = 8  # the cheapest columns of pairs: weighting all of them would cost more time than it saves
+# rounds without progress after which a table or a search is done: estimates, by no benchmark
 TABLE_PATIENCE, SEARCH_PATIENCE = 2, 10
 
 
@@ -38,10 +38,7 @@ class FoundColumns(NamedTuple):
 
 
 class CheapestColumns(NamedTuple):
-    """Rankings, one per row, cheapest first; what the first costs; and a bound that no ranking undercuts.
-
-    Of the bound, what rounding may have added has been taken off.
-    """
+    """Rankings, one per row, cheapest first; the cost of the first; and a lower bound that allows for rounding."""
 
     rankings: Codes
     value: float
@@ -49,10 +46,10 @@ class CheapestColumns(NamedTuple):
 
 
 class ColumnFinder:
-    """One run of an oracle's dynamic program, read many times: the best ranking for each first item.
+    """Find many columns with one oracle call.
 
-    Where the program is expensive, for each first pair, of which the cheapest are kept. A search gives what it finds
-    around rankings in use, if there are any; another oracle that cannot be read again gives one ranking.
+    A table gives the best ranking for each first item; an expensive one, the cheapest of those for each first pair. A
+    search gives what it finds around the rankings in use. Any other oracle gives one ranking.
     """
 
     def __init__(self, oracle: Oracle, assortments: Assortments) -> None:
@@ -60,72 +57,72 @@ class ColumnFinder:
         self.assortments = assortments
         states, n_items = getattr(oracle, "n_states", 0), assortments.n_items
         length = 2 if states >= MIN_STATES_FOR_PAIRS and n_items > 1 else 1
-        self._most = PAIRS_PER_ITEM * n_items if length == 2 else n_items + 1
+        self._max_columns = PAIRS_PER_ITEM * n_items if length == 2 else n_items + 1
         self._beginnings = np.array(beginnings(assortments, length), dtype=np.int64).reshape(-1, length)
         self._turn, self._latest = 0, np.empty((0, n_items), dtype=np.int64)
         self.patience = SEARCH_PATIENCE if isinstance(oracle, SearchOracle) else TABLE_PATIENCE
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
 
     def __call__(self, costs: Vec, known: Codes | None = None) -> FoundColumns:
-        """Columns for these costs; ``known`` are rankings in use."""
+        """Find columns for these costs; ``known`` are the rankings in use."""
         if isinstance(self.oracle, SearchOracle) and known is not None and len(known):
             return self._search(self.oracle, costs, known)
         if type(self.oracle) is LatticeOracle:
             rankings = np.empty((len(self._beginnings) + 1, self.assortments.n_items), dtype=np.int64)
             least = columns_on_lattice(costs, *self.oracle.tables, self._beginnings, rankings)
             if np.isnan(least):
-                self.oracle.cheapest(costs)  # which says what is wrong with them
-            return FoundColumns(self._kept(costs, rankings), least, True)
+                self.oracle.cheapest(costs)  # raises an error with the reason
+            return FoundColumns(self._cheapest_rows(costs, rankings), least, True)
         if self._read is None:
-            with hurried(self.oracle) if known is not None else nullcontext():  # there will be more rounds
+            with hurried(self.oracle) if known is not None else nullcontext():  # more rounds will follow
                 answer = self.oracle.cheapest(costs)
             return FoundColumns(np.asarray(answer.ranking, dtype=np.int64)[np.newaxis], answer.bound, answer.exact)
         answers = self._read(costs)
         best = min(answers, key=lambda answer: float(answer.value))
         bound = min(float(answer.bound) for answer in answers)
         rankings = np.array([answer.ranking for answer in answers], dtype=np.int64)
-        return FoundColumns(self._kept(costs, rankings), bound, best.exact and bound == best.bound)
+        return FoundColumns(self._cheapest_rows(costs, rankings), bound, best.exact and bound == best.bound)
 
     def _search(self, oracle: SearchOracle, costs: Vec, known: Codes) -> FoundColumns:
-        """Columns of a search around rankings in use and what it found last, with a bound that takes no time."""
+        """Search around the rankings in use and those found last; the bound takes no time."""
         self._turn += 1
         self._latest = oracle.around(costs, np.concatenate([known, self._latest]), self._turn)
         value = float(self._values(costs, self._latest[:1])[0])
         bound = meet(oracle.splitting.lower(costs, 0), value, costs)
         return FoundColumns(self._latest, bound, bound == value)
 
-    def _kept(self, costs: Vec, rankings: Codes) -> Codes:
-        """The cheapest of too many rankings; as they are if there are not."""
-        if len(rankings) <= self._most:
+    def _cheapest_rows(self, costs: Vec, rankings: Codes) -> Codes:
+        """Return the cheapest rankings if there are too many."""
+        if len(rankings) <= self._max_columns:
             return rankings
         order = np.argsort(self._values(costs, rankings), kind="stable")
-        return rankings[order[: self._most]]
+        return rankings[order[: self._max_columns]]
 
     def _values(self, costs: Vec, rankings: Codes) -> Vec:
         values: Vec = costs[winning_coordinates(self.assortments, rankings)].sum(axis=1)
         return values
 
     def cheapest(self, costs: Vec, below: float = np.inf) -> CheapestColumns:
-        """The columns that cost less than ``below``, cheapest first."""
-        found = self(costs)
-        values = self._values(costs, found.rankings)
+        """Find the columns that cost less than ``below``, cheapest first."""
+        columns = self(costs)
+        values = self._values(costs, columns.rankings)
         order = np.argsort(values, kind="stable")
-        kept = order[values[order] < below]
+        cheap = order[values[order] < below]
         rounding = ROUNDING * costs.size * (1.0 + float(np.abs(costs).sum()))
-        return CheapestColumns(found.rankings[kept], float(values[order[0]]), found.bound - rounding)
+        return CheapestColumns(columns.rankings[cheap], float(values[order[0]]), columns.bound - rounding)
 
 
 def by_tie_rule(assortments: Assortments, oracle: Oracle, orders: Codes) -> Codes:
-    """The rankings that the oracle's own tie rule keeps of the same vertices; as they are where it has none."""
+    """Replace rankings by those that the oracle's tie rule prefers among the same vertices, if it has one."""
     ties: Any = getattr(oracle, "ties", "")
     return TieRule(assortments, ties, getattr(oracle, "seed", 0)).kept(orders) if ties in TIE_RULES else orders
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The offers with at least one choice, over all items, their frequencies, and how often each was shown.
+    """The offers with at least one choice, their frequencies, and how often each was shown.
 
-    ``totals`` are all 1 where only frequencies are known; ``whole`` are the assortments that the data came with.
+    ``totals`` are all 1 if only frequencies are known; ``whole`` are the assortments of the data, with all offers.
     """
 
     whole: Assortments
@@ -145,30 +142,30 @@ class Observed:
 
     @property
     def impossible(self) -> Codes:
-        """The coordinates that were chosen although their offer has an item which must come before theirs."""
+        """The chosen coordinates whose offer has an item that the order ranks above theirs."""
         return impossible_choices(self.assortments, self.frequencies)
 
     def finder(self, make: MakeOracle | None, ties: Ties, seed: int) -> ColumnFinder:
-        """What finds columns over these offers."""
+        """Return a column finder for these offers."""
         oracle = oracles.auto(self.assortments, ties, seed) if make is None else make(self.assortments)
         return ColumnFinder(oracle, self.assortments)
 
     def model(self, orders: Codes, weights: Vec, ties: Ties = "random", seed: int = 0) -> RankingModel:
-        """The columns that carry weight as a model, each completed by the tie rule where the data leave it open."""
+        """Return the columns with weight as a model; the tie rule completes what the data leave open."""
         used = weights > 0.0
         mass: dict[tuple[int, ...], float] = {}
-        kept = TieRule(self.assortments, ties, seed).kept(orders[used])
-        for order, weight in zip(kept.tolist(), weights[used].tolist(), strict=True):
+        completed = TieRule(self.assortments, ties, seed).kept(orders[used])
+        for order, weight in zip(completed.tolist(), weights[used].tolist(), strict=True):
             mass[tuple(order)] = mass.get(tuple(order), 0.0) + weight
         values = np.array(list(mass.values()))
         return RankingModel.from_codes(self.whole.items, list(mass), values / values.sum(), self.whole.no_choice_code)
 
 
 def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = None) -> Observed:
-    """Counts, or frequencies together with their assortments, without the offers that nobody was shown."""
+    """Take counts, or frequencies with their assortments, and leave out offers that were never shown."""
     if isinstance(data, ChoiceCounts):
         if assortments is not None and assortments != data.assortments:
-            raise ValueError("The counts belong to other assortments than the ones given: leave those out.")
+            raise ValueError("The counts belong to other assortments: leave out assortments=.")
         shown = restrict(data, seen_offers(data))
         return Observed(data.assortments, shown.assortments, shown.frequencies(), shown.totals)
     if assortments is None:
@@ -177,17 +174,19 @@ def observe(data: ChoiceCounts | ArrayLike, assortments: Assortments | None = No
 
 
 def on_top(assortments: Assortments) -> list[Codes]:
-    """A ranking for every item that has it first, or as soon as the order allows; the others follow by their codes.
+    """Return a ranking for every item that puts it first, or as high as the order allows; the others follow by code.
 
-    Every coordinate that any ranking can choose is chosen by one of them.
+    Together they choose every coordinate that any ranking can choose.
     """
-    everything = np.arange(assortments.n_items)
-    rankings = [np.append(item, np.delete(everything, item)) for item in everything]
-    return [assortments.precedence.lift(one.tolist()) for one in rankings] if assortments.order else rankings
+    codes = np.arange(assortments.n_items)
+    rankings = [np.append(item, np.delete(codes, item)) for item in codes]
+    if not assortments.order:
+        return rankings
+    return [assortments.precedence.lift(ranking.tolist()) for ranking in rankings]
 
 
 class Columns:
-    """Rankings so far and their vertices; a vertex is kept once."""
+    """The rankings so far and their distinct vertices."""
 
     def __init__(self, assortments: Assortments) -> None:
         self.assortments = assortments
@@ -209,7 +208,7 @@ class Columns:
         return self._vertices[: len(self._orders)]
 
     def add(self, rankings: Iterable[Codes]) -> Vec:
-        """Keep the rankings whose vertices are new; returns those vertices."""
+        """Add the rankings whose vertices are new; return those vertices."""
         before = len(self._orders)
         for ranking in rankings:
             vertex = self.assortments.vertex(ranking)
@@ -225,7 +224,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: at a small gap, or out of patience."""
+    """When to stop: at a small gap, after some rounds or seconds, or when ``watch`` says so."""
 
     tolerance: float = 1e-7
     max_rounds: int = 10_000
@@ -235,9 +234,9 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class ProvenFit:
-    """A model, what it loses (``value``), and the proven ``bound`` that no distribution over rankings undercuts.
+    """A model, its loss ``value``, and a proven lower ``bound`` on the loss of any distribution over rankings.
 
-    ``proven`` says that the two are as near as was asked for; ``seconds`` how long the parts of the search took.
+    ``proven`` is whether their gap is within the tolerance; ``seconds`` times the parts of the search.
     """
 
     model: RankingModel
@@ -250,5 +249,5 @@ class ProvenFit:
 
     @property
     def gap(self) -> float:
-        """How far the value can be from the least."""
+        """How far the value can be from the minimum."""
         return self.value - self.bound

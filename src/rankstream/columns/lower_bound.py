@@ -1,4 +1,4 @@
-"""How near to the data any ranking model can be: what is proven of that, and what it proves of later data."""
+"""Proven lower bounds on the distance of any ranking model from the data, which also hold for later data."""
 
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -16,19 +16,19 @@ from rankstream.distances import Distance, HighNorm
 from rankstream.oracles import Oracle
 from rankstream.oracles.selection import proving_table
 
-TABLE_ROUNDS = 200  # of a quick oracle; an estimate, as is the next: no benchmark chose them
-TABLE_ROUNDS_PER_CUT_ROUND = 5  # rounds of it that take as long as one of cuts, about
+TABLE_ROUNDS = 200  # of a fast oracle; an estimate, as is the next: no benchmark chose them
+TABLE_ROUNDS_PER_CUT_ROUND = 5  # rounds of a fast oracle that take about as long as one round of cuts
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """<``normal``, x> >= ``least`` for every ranking model x: so none is nearer to data than these are beyond it."""
+    """A half-space ``<normal, x> >= least`` that contains every ranking model x, and so bounds distances from data."""
 
     normal: Vec
     least: float
 
     def lower(self, distance: HighNorm, target: Target) -> float:
-        """What that proves of the distance of any model from these data, which need not be those it was made for.
+        """Return a lower bound on the distance of any model from these data, which may be other data than its own.
 
         >>> from rankstream import Assortments
         >>> from rankstream.distances import L2
@@ -50,7 +50,7 @@ class HalfSpace:
         return max(0.0, depth / (norm * (1.0 + ROUNDING * here.size)))
 
     def over(self, offers: Assortments) -> "HalfSpace":
-        """The same for offers that begin with those it was made for."""
+        """Return the same half-space for more offers, which begin with its own."""
         more = offers.n_coordinates - self.normal.size
         return HalfSpace(np.append(self.normal, np.zeros(more)), self.least) if more else self
 
@@ -74,21 +74,19 @@ def prove_lower_bound(
     watch: Watch = unwatched,
     rounds: int = TABLE_ROUNDS,
 ) -> HalfSpace | None:
-    """What can be proven of how near any model can be, until it is within ``gap`` of the best that was found.
+    """Prove a lower bound on the distance of any model, to within ``gap`` of the best model found on the way.
 
-    A quick table is asked in so many rounds. Where there is none, cuts prove for as long as there is time, and where
-    the oracle is a search, a table that is slow may help; but where nobody counts the seconds, cuts alone, so that no
-    certificate takes minutes or gigabytes unasked. None where nothing is proven.
-
-    ``oracle`` is that of a fit to these offers; only a quick table is asked. ``rounds`` are the most of a quick table,
-    and a fifth as many of cuts where nobody counts the seconds.
+    ``oracle`` is that of a fit to these offers. A fast table is queried for up to ``rounds`` rounds. Otherwise the
+    bound comes from cuts and, with a time limit, from a slow table as well. Without a time limit it is cuts alone, a
+    fifth as many rounds, so that no certificate takes minutes or gigabytes by surprise. Returns None if nothing is
+    proven.
     """
-    goal, counted = Goal("gap", gap), seconds_left(watch) < np.inf
+    goal, timed = Goal("gap", gap), seconds_left(watch) < np.inf
     if hasattr(oracle, "cheapest_by_first") and not is_slow(oracle):
         search = ColumnSearch(distance, target, ColumnFinder(oracle, distance.assortments), goal, rounds, watch)
         run_search(search, seen_weights(distance, target))
         dual, lower = search.best_dual, search.lower
-    elif counted and is_slow(oracle) and proving_table(distance.assortments) is not None:
+    elif timed and is_slow(oracle) and proving_table(distance.assortments) is not None:
         search, _ = search_and_prove(distance, target, oracle, goal, watch=watch)
         dual, lower = search.best_dual, search.lower
     else:

@@ -1,4 +1,4 @@
-"""Linear programs over the rankings so far: the nearest mixture in l1 and l-infinity, the cheapest within a radius."""
+"""Linear programs over the known rankings: the nearest mixture in l1 and l-infinity, the cheapest within a radius."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,15 +11,15 @@ from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import winning_coordinates
 from rankstream.oracles.milp import quiet_highs
 
-FEASIBILITY_TOLERANCE = 1e-9  # that HiGHS is given, and below which no ranking pays
+FEASIBILITY_TOLERANCE = 1e-9  # of HiGHS; a ranking that gains less is not added
 Norm = Literal["l1", "linf"]
 
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """Points whose weighted l1 distance from the frequencies is at most radius * budget in every group of coordinates.
+    """The points with a weighted l1 distance from the frequencies of at most radius * budget in every group.
 
-    One group is the l1 ball, a group per coordinate the l-infinity ball, a group per offer a confidence region.
+    One group gives the l1 ball, a group per coordinate the l-infinity ball, a group per offer a confidence region.
     """
 
     weights: Vec
@@ -40,7 +40,7 @@ class Ball:
 
 
 def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ball:
-    """The ball of a norm, with a weight per offer."""
+    """Return the ball of a norm, with a weight per offer."""
     size = assortments.n_coordinates
     each = np.ones(size) if weights is None else weights[assortments.owner]
     if norm == "l1":
@@ -51,9 +51,9 @@ def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ba
 
 
 class GrowingProgram:
-    """A linear program in HiGHS that grows by columns; the primal simplex method goes on from its last basis.
+    """A linear program in HiGHS to which columns are added; the primal simplex method restarts from its last basis.
 
-    All variables are at least 0. The columns it begins with are given by ``starts``, ``rows`` and ``values``.
+    All variables are at least 0. ``starts``, ``rows`` and ``values`` are the first columns.
     """
 
     def __init__(self, costs: Vec, lower: Vec, upper: Vec, starts: Codes, rows: Codes, values: Vec) -> None:
@@ -80,7 +80,7 @@ class GrowingProgram:
         self.highs.addCols(count, costs, np.zeros(count), free, rows.size, starts, rows.ravel(), values.ravel())
 
     def solve(self) -> tuple[Vec, Vec]:
-        """Return the weights of the columns that were added, at least 0 and summing to 1, and the duals of all rows."""
+        """Return the weights of the added columns, at least 0 and summing to 1, and the duals of all rows."""
         self.highs.run()
         if self._status() != "Optimal":
             self.highs.clearSolver()  # the basis may be at fault
@@ -96,10 +96,10 @@ class GrowingProgram:
 
 
 class Master:
-    """Weights of the known columns: first as near to the frequencies as can be, then cheapest within a radius.
+    """The weights of the known columns: first nearest to the frequencies, then cheapest within a radius.
 
     Columns: up and down (the residual's parts), the radius, then the rankings. Rows: ranking mixture + up - down =
-    frequencies; per group what the residual spends <= budget * radius; the weights sum to 1.
+    frequencies; weighted residual of each group <= budget * radius; the weights sum to 1.
     """
 
     def __init__(self, observed: Observed, region: Ball) -> None:
@@ -119,7 +119,7 @@ class Master:
         )
 
     def add(self, vertices: Vec, offsets: Vec | None = None) -> None:
-        """More columns: their vertices, and what a unit of each costs in the second phase."""
+        """Add columns: their vertices, and their unit costs in the second phase."""
         count = len(vertices)
         chosen = np.nonzero(vertices)[1].reshape(count, -1)
         last = np.full((count, 1), self.size + self.ball.budgets.size)
@@ -127,7 +127,7 @@ class Master:
         self._program.add(np.zeros(count) if offsets is None else offsets, rows, np.ones(rows.shape))
 
     def fix_radius(self, radius: float, offsets: Vec) -> None:
-        """Second phase: from now on the known columns cost something, and the radius is bounded."""
+        """Start the second phase: the known columns have costs, and the radius is bounded."""
         place, highs = 2 * self.size, self._program.highs
         highs.changeColCost(place, 0.0)
         highs.changeColBounds(place, 0.0, radius)
@@ -135,7 +135,7 @@ class Master:
         highs.changeColsCost(offsets.size, columns, offsets)
 
     def solve(self) -> tuple[Vec, Vec, float]:
-        """The columns' weights, at least 0 and summing to 1; the rows' duals y and nu.
+        """Return the columns' weights, at least 0 and summing to 1, and the rows' duals y and nu.
 
         A new column pays if its cost is less than <y, vertex> + nu.
         """
@@ -144,10 +144,10 @@ class Master:
 
 
 class LinearMaster:
-    """The best weights of the rankings so far.
+    """The best weights of the rankings so far, in l1 or l-infinity.
 
-    Rows are the coordinates that count, for l-infinity twice: the mixture within ``radius`` above and below the target;
-    for l1 the mixture less what is too much plus what is missing. The last row says that the weights sum to 1.
+    There is a row for each coordinate that counts. In l1 it is mixture - excess + shortage = target. In l-infinity
+    there are two: the mixture is within ``radius`` above and below the target. In the last row the weights sum to 1.
     """
 
     def __init__(self, assortments: Assortments, norm: Literal["l1", "linf"], target: Vec, offer_weights: Vec) -> None:
@@ -163,7 +163,7 @@ class LinearMaster:
         self._program = self._empty(self._scale * target[self._places])
 
     def _empty(self, aim: Vec) -> GrowingProgram:
-        """The program without rankings."""
+        """Return the program without rankings."""
         size, free = aim.size, np.full(aim.size, np.inf)
         if self.norm == "l1":
             costs, lower, upper = np.ones(2 * size), aim, aim
@@ -177,7 +177,7 @@ class LinearMaster:
         return GrowingProgram(costs, np.append(lower, 1.0), np.append(upper, 1.0), starts, rows, values)
 
     def take(self, rankings: Codes) -> bool:
-        """Add the rankings that pay at the current duals, and solve again; False if none does."""
+        """Add the rankings that pay at the current duals and solve again. Returns False if none does."""
         columns = winning_coordinates(self.assortments, rankings)
         if self.weights.size:
             costs = np.zeros(self.point.size)
@@ -212,7 +212,7 @@ class LinearMaster:
         self.point = np.bincount(chosen.ravel(), each, self.point.size).astype(np.float64, copy=False)
 
     def dual(self) -> Vec:
-        """The duals as one of the distance: in the box for l1, in the simplex of twice the size for l-infinity."""
+        """Return the duals as a dual of the distance: in the box for l1, in the 2N-simplex for l-infinity."""
         size = self.point.size
         if self.norm == "l1":
             box = np.zeros(size)

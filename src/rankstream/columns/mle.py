@@ -22,16 +22,16 @@ from rankstream.oracles import Ties, auto
 from rankstream.solver.loop import Solver
 from rankstream.solver.runs import Run
 
-CENTRING = 0.2  # of the proven gap is what the barrier aims at; benchmarks/baselines.py times the fits
-MAX_STEP_TO_BOUNDARY = 0.99  # of the way to where a first weight would be 0: all stay positive; a usual value
-MAX_HALVINGS = 30  # of a step, after which it is no longer than rounding
+CENTRING = 0.2  # target of the barrier as a share of the proven gap; benchmarks/baselines.py times the fits
+MAX_STEP_TO_BOUNDARY = 0.99  # of the step at which the first weight would be 0: all stay positive; a usual value
+MAX_HALVINGS = 30  # of a step, which is then as small as rounding
 
 
 @dataclass(frozen=True, eq=False)
 class KullbackLeibler:
-    """The likelihood's loss: sum of q log(p / x) over what was chosen, in nats per observation (Appendix B.2).
+    """The loss of the likelihood: sum of q log(p / x) over all choices, in nats per observation (Appendix B.2).
 
-    Coordinates that were never chosen drop out, since 0 log 0 = 0.
+    Coordinates without choices drop out, since 0 log 0 = 0.
     """
 
     observed: Observed
@@ -67,7 +67,7 @@ class KullbackLeibler:
         return self._shares / point**2
 
     def slack(self, progress: float) -> float:
-        """How much less any distribution can lose, from the least <slope, vertex>.
+        """Bound how much less any distribution can lose, from the least <slope, vertex>.
 
         The log of the largest <q / x, vertex>: by Jensen's inequality, and less than the usual (largest - 1).
         """
@@ -76,10 +76,10 @@ class KullbackLeibler:
 
 @dataclass
 class _Interior:
-    """A primal-dual interior-point method whose columns grow.
+    """A primal-dual interior-point method that adds columns at every step.
 
-    Finding columns is cheap, so it happens at every step rather than at optimal masters; the central path's
-    well-centred duals make good columns. The barrier follows the proven gap: CENTRING * gap, shared by all columns.
+    Finding columns is cheap, so it does not wait for an optimal master problem; well-centred duals also give better
+    columns. The barrier follows the proven gap: CENTRING * gap, shared by all columns.
     """
 
     loss: KullbackLeibler
@@ -101,7 +101,7 @@ class _Interior:
         return self.columns.vertices[:, self.loss.places]
 
     def run(self, limits: Limits) -> tuple[Codes, Vec, float, float, int]:
-        """Steps until the gap is small enough, or patience ends: rankings, weights, loss, bound, and how many steps."""
+        """Iterate to the limits; return rankings, weights, loss, bound and the number of steps."""
         began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights)
         iterations = 0
         while iterations < limits.max_rounds:
@@ -112,7 +112,7 @@ class _Interior:
             if value <= best[0]:
                 best = (value, self.weights)
             bound = max(bound, value - gap)
-            stuck = seen <= 0.1 * limits.tolerance  # the oracle sees nothing better, but cannot prove it
+            stuck = seen <= 0.1 * limits.tolerance  # the oracle finds nothing better, but cannot prove it
             if best[0] - bound <= limits.tolerance or stuck or perf_counter() - began > limits.budget:
                 break
             if limits.watch(f"step {iterations:,}, gap {best[0] - bound:.2g}"):
@@ -120,10 +120,10 @@ class _Interior:
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
             self.seconds["master"] += perf_counter() - start
-        return *self._found(*best, bound, limits.tolerance), bound, iterations
+        return *self._prune(*best, bound, limits.tolerance), bound, iterations
 
     def _find_columns(self, point: Vec) -> tuple[Codes, float, float]:
-        """Rankings that pay, how much less than now anything can lose, and how much as far as the oracle sees."""
+        """Return rankings that pay, the proven bound on any improvement, and the improvement the oracle found."""
         start = perf_counter()
         slope = self.loss.slope(point)
         costs = np.zeros(self.finder.assortments.n_coordinates)
@@ -133,7 +133,7 @@ class _Interior:
         return answer.rankings, self.loss.slack(answer.bound), self.loss.slack(answer.value)
 
     def _step(self, rankings: Codes, gap: float) -> None:
-        """Take the columns in, and make one Newton step towards the central path."""
+        """Add the columns, and make one Newton step towards the central path."""
         new = len(self.columns.add(rankings))
         aim = CENTRING * gap / len(self.columns)
         self.barrier = aim if new else min(aim, self.barrier)
@@ -152,7 +152,7 @@ class _Interior:
         self.slack = self.slack + _longest(self.slack, change) * change
 
     def _length(self, matrix: Vec, move: Vec, gain: float) -> float:
-        """How far to go: as far as there is weight left, and not so far that loss and barrier rise."""
+        """Return a step length that keeps all weights positive and does not increase loss plus barrier."""
 
         def height(weights: Vec) -> float:
             return self.loss.value(weights @ matrix) - self.barrier * float(np.log(weights).sum())
@@ -165,7 +165,7 @@ class _Interior:
         return length
 
     def _solve(self, matrix: Vec, curvature: Vec, right: Vec) -> Vec:
-        """(matrix diag(curvature) matrix^T + diag(slack / weights))^-1 right, with a heavier diagonal if need be."""
+        """Solve (matrix diag(curvature) matrix^T + diag(slack / weights)) x = right, regularised if necessary."""
         system = (matrix * curvature) @ matrix.T
         diagonal = np.diag_indices_from(system)
         largest = float(system[diagonal].max())
@@ -180,32 +180,31 @@ class _Interior:
             return solved
         raise RuntimeError("The Newton system is not positive definite: raise the tolerance.")
 
-    def _found(self, value: float, weights: Vec, bound: float, tolerance: float) -> tuple[Codes, Vec, float]:
-        """Rankings, weights and loss, without the columns that it can do without at this tolerance."""
+    def _prune(self, value: float, weights: Vec, bound: float, tolerance: float) -> tuple[Codes, Vec, float]:
+        """Drop columns that are not needed at this tolerance; return rankings, weights and loss."""
         matrix, orders = self.columns.vertices[: weights.size], self.columns.orders[: weights.size]
         for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
-            kept = np.where(weights >= least, weights, 0.0)
-            if not kept.any() or not matrix[kept > 0.0][:, self.loss.places].any(axis=0).all():
+            large = np.where(weights >= least, weights, 0.0)
+            if not large.any() or not matrix[large > 0.0][:, self.loss.places].any(axis=0).all():
                 continue
-            kept = kept / kept.sum()
-            lost = self.loss.value((kept @ matrix)[self.loss.places])
-            if lost - bound <= tolerance:
-                value, weights = lost, kept
-                break
+            large = large / large.sum()
+            loss = self.loss.value((large @ matrix)[self.loss.places])
+            if loss - bound <= tolerance:
+                return orders, large, loss
         return orders, weights, value
 
 
 def _longest(values: Vec, move: Vec) -> float:
-    """The longest step that keeps all values positive, at most 1."""
+    """Return the longest step that keeps all values positive, at most 1."""
     down = move < 0.0
     return float(min(1.0, MAX_STEP_TO_BOUNDARY * (values[down] / -move[down]).min(initial=np.inf)))
 
 
 @dataclass(frozen=True, eq=False)
 class MaximumLikelihood(ProvenFit):
-    """The likeliest model; ``value`` is its divergence from the data in nats per observation.
+    """The most likely model; ``value`` is its divergence from the data in nats per observation.
 
-    ``log_likelihood`` is that of all observations; the largest one is at most ``observations * gap`` above it.
+    ``log_likelihood`` is that of all observations; no model's is more than ``observations * gap`` higher.
     """
 
     log_likelihood: float
@@ -224,28 +223,28 @@ def fit_mle(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> MaximumLikelihood:
-    """Fit the likeliest distribution over rankings (Appendix B.2), proven up to ``tolerance`` nats per choice.
+    """Fit the most likely distribution over rankings (Appendix B.2), proven up to ``tolerance`` nats per choice.
 
-    The gap rests on the pricing problem: with q as shares of all observations, log-likelihoods per observation differ
-    by at most log(max over rankings of sum of q a / x), by Jensen's inequality, and that is 0 exactly at the optimum
-    (where the paper's rule says K, read 1). Items that were never chosen from an offer need no probability there.
+    The gap comes from the pricing problem. With q as shares of all observations, log-likelihoods per observation
+    differ by at most log(max over rankings of sum of q a / x), by Jensen's inequality. At the optimum that is 0 (where
+    the paper's rule says K, read 1).
 
     Parameters
     ----------
     counts : ChoiceCounts
-        The choices; frequencies are refused, as they do not weigh offers.
+        The choices; frequencies do not work, because they have no weights for the offers.
     tolerance : float
-        The proven gap at which the search ends, in nats per choice.
+        The proven gap at which to stop, in nats per choice.
     warm_rounds : int
-        How many rounds of mirror descent find the first rankings.
+        Rounds of mirror descent that find the first rankings.
     max_rounds : int
-        How often the oracle is asked at most.
+        Maximum number of oracle calls.
     budget : float
-        The most seconds; what is not proven by then is reported as such.
+        Time limit in seconds; see ``proven`` for whether the tolerance was met.
     oracle, ties, seed : optional
         As for ``revenue_range``.
     watch : Watch
-        Asked every few steps whether that is enough; the fit then ends with what it has.
+        Called after every step; the fit stops when it returns True.
 
     Examples
     --------
@@ -280,7 +279,7 @@ def fit_mle(
 
 
 def warm_start(observed: Observed, rounds: int, seed: int) -> Codes:
-    """The rankings that mirror descent finds for the l2 distance in ``rounds`` rounds, one per row."""
+    """Return the rankings, one per row, that mirror descent finds for the l2 distance in ``rounds`` rounds."""
     offers = observed.assortments
     if not rounds:
         return np.empty((0, offers.n_items), dtype=np.int64)

@@ -30,7 +30,7 @@ WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns; b
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best weights of the columns, their value, and a bound that no distribution over rankings undercuts."""
+    """The best weights of the columns, their value, and a lower bound for any distribution over rankings."""
 
     weights: Vec
     value: float
@@ -44,12 +44,12 @@ class Optimum:
 
 @dataclass
 class RangeSearch:
-    """The known columns, the master over them, and pricing, whose offers may go on after the observed ones.
+    """Column generation over the observed offers and the offer in question, which comes last.
 
-    First it comes as near to the frequencies as it can; once a ``radius`` is fixed, it makes the offers that go on as
-    cheap as they can be within it. Duals are mixed half and half with the best ones so far before the oracle is asked,
-    which keeps them from swinging (Wentges); a bound holds at any dual. (Nearest models alone are found sooner by
-    ``corrective``.)
+    The first phase finds the distribution nearest to the frequencies. Once a ``radius`` is fixed, the second phase
+    minimises the value of the last offer within it. Pricing uses the mean of the current dual and the best one so far,
+    which keeps duals from oscillating (Wentges); a bound holds at any dual. (For nearest models alone, ``corrective``
+    is faster.)
     """
 
     observed: Observed
@@ -60,19 +60,19 @@ class RangeSearch:
     radius: float | None = field(default=None, init=False)
 
     def add(self, rankings: Iterable[Codes]) -> int:
-        """Take rankings into columns and master; how many were new."""
+        """Add rankings to the columns and the master; return how many were new."""
         new = self.columns.add(rankings)
         if len(new):
             self.master.add(new[:, : self.master.size], new[:, self.master.size :] @ self.target)
         return len(new)
 
     def aim(self, target: Vec, radius: float) -> None:
-        """Turn to the second phase, or to another target within it."""
+        """Start the second phase, or change its target."""
         self.target, self.radius = target, radius
         self.master.fix_radius(radius, self.columns.vertices[:, self.master.size :] @ target)
 
     def run(self, limits: Limits) -> Optimum:
-        """Generate columns until the gap is small enough, or patience ends."""
+        """Generate columns until the gap is small enough, or a limit is reached."""
         began, score = perf_counter(), -np.inf
         best_bound = 0.0 if self.radius is None else float(self.target.min())
         best_dual = np.zeros(self.master.size)
@@ -86,10 +86,10 @@ class RangeSearch:
                 break
             mix = 0.0 if score == -np.inf else BEST_DUAL_SHARE
             added = 0
-            for asked in ((1.0 - mix) * dual + mix * best_dual, dual):
-                rankings, bound = self._find_columns(asked)
+            for trial in ((1.0 - mix) * dual + mix * best_dual, dual):
+                rankings, bound = self._find_columns(trial)
                 if bound > score:
-                    best_dual, score, best_bound = asked, bound, max(bound, best_bound)
+                    best_dual, score, best_bound = trial, bound, max(bound, best_bound)
                 added = self.add(self._paying(rankings, dual, worth))
                 if added:
                     break
@@ -101,11 +101,11 @@ class RangeSearch:
         return best
 
     def _costs(self, dual: Vec) -> Vec:
-        """What the oracle is asked at a dual."""
+        """Return the oracle's costs at a dual."""
         return np.concatenate((-dual, self.target))
 
     def _find_columns(self, dual: Vec) -> tuple[Codes, float]:
-        """Rankings that are cheap at this dual, and its Lagrangian bound."""
+        """Return the cheap rankings at this dual, and its Lagrangian bound."""
         answer = self.finder.cheapest(self._costs(dual))
         slack = float(dual @ self.observed.frequencies) + answer.bound
         width = self.master.ball.width(dual)
@@ -127,10 +127,7 @@ class RangeSearch:
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """One end of what an offer can bring: the proven bound, how far it may be from sharp, and a model that fits.
-
-    What the model brings is within ``gap`` of the bound.
-    """
+    """One end of the range of an offer's value: a proven bound, and a plausible model within ``gap`` of it."""
 
     bound: float
     gap: float
@@ -141,7 +138,7 @@ class End:
 class PlausibleModels:
     """All distributions over rankings within ``radius`` of the data, as a ``Ball`` measures it.
 
-    It gives the ends of what an offer can bring over them; rankings that one offer needed help with the next.
+    It computes the range of an offer's value over them. Rankings found for one offer are reused for the next.
     """
 
     observed: Observed
@@ -153,7 +150,7 @@ class PlausibleModels:
     rankings: dict[bytes, Codes] = field(default_factory=dict)
 
     def nearest(self, labels: tuple[Label, ...], limits: Limits) -> tuple[RangeSearch, Optimum]:
-        """A search for the ends of an offer, and how near to the data a distribution can come."""
+        """Return a search for the ends of an offer, and the distribution nearest to the data."""
         known = self.observed.whole
         whole = Assortments([*self.observed.assortments.offers, labels], known.items, known.order)
         finder = ColumnFinder(auto(whole, self.ties, self.seed) if self.oracle is None else self.oracle(whole), whole)
@@ -168,24 +165,24 @@ class PlausibleModels:
         return nearest.value <= self.radius + 10.0 * FEASIBILITY_TOLERANCE
 
     def used(self, nearest: Optimum) -> float:
-        """The radius, or where no distribution is within it, the least one at which some are."""
+        """Return the radius, or the least radius that contains a distribution if this one does not."""
         tight = nearest.value >= self.radius - FEASIBILITY_TOLERANCE
         return max(self.radius, nearest.value) + (FEASIBILITY_TOLERANCE if tight else 0.0)
 
     def end(self, search: RangeSearch, nearest: Optimum, gains: Vec, limits: Limits) -> End:
-        """The least that the offer can bring at these gains; the accuracy is relative to the largest."""
+        """Return the least value of the offer at these gains; the accuracy is relative to the largest gain."""
         scale = scale_of(gains)
         search.aim(gains / scale, self.used(nearest))
-        found = search.run(limits)
+        optimum = search.run(limits)
         orders = search.columns.orders
         self.rankings.update((order.tobytes(), order) for order in orders)
-        kept = np.flatnonzero(found.weights > 0.0)
-        weights, whole = found.weights[kept], self.observed.whole
-        model = RankingModel.from_codes(whole.items, orders[kept], weights / weights.sum(), whole.no_choice_code)
-        return End(scale * found.bound, scale * found.gap, model)
+        used = np.flatnonzero(optimum.weights > 0.0)
+        weights, whole = optimum.weights[used], self.observed.whole
+        model = RankingModel.from_codes(whole.items, orders[used], weights / weights.sum(), whole.no_choice_code)
+        return End(scale * optimum.bound, scale * optimum.gap, model)
 
     def worst(self, labels: tuple[Label, ...], gains: Vec, limits: Limits) -> tuple[End, bool]:
-        """The least that an offer can bring, and whether any distribution is within the radius."""
+        """Return the least value of an offer, and whether any distribution is within the radius."""
         search, nearest = self.nearest(labels, limits)
         return self.end(search, nearest, gains, limits), self.fits(nearest)
 
@@ -201,7 +198,7 @@ def plausible_models(
     ties: Ties = "random",
     seed: int = 0,
 ) -> PlausibleModels:
-    """The distributions in a region around data, as ``revenue_range`` has it."""
+    """Return the distributions in a region around the data; parameters as in ``revenue_range``."""
     observed = observe(data, assortments)
     if region == "confidence":
         return PlausibleModels(observed, _confidence(data, confidence), 1.0, oracle, ties, seed)
@@ -210,12 +207,12 @@ def plausible_models(
 
 
 def scale_of(gains: Vec) -> float:
-    """The largest gain, without its sign; 1 where there is none."""
+    """Return the largest absolute gain; 1 if all are 0."""
     return float(np.abs(gains).max(initial=0.0)) or 1.0
 
 
 def _confidence(data: ChoiceCounts | ArrayLike, confidence: float) -> Ball:
-    """One group per offer that was seen, with its confidence radius as the budget."""
+    """Return a ball with a group per observed offer, whose budget is the offer's confidence radius."""
     if not isinstance(data, ChoiceCounts):
         raise ValueError("Frequencies have no confidence region: give ChoiceCounts, or a tolerance.")
     data.require_whole("A confidence region")
@@ -226,14 +223,13 @@ def _confidence(data: ChoiceCounts | ArrayLike, confidence: float) -> Ball:
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """What an offer can bring over all ranking distributions that fit the data.
+    """The range of an offer's value over all distributions over rankings that fit the data.
 
-    ``low`` and ``high`` are proven to enclose all of it, and are sharp up to the tolerance of the search if ``proven``.
-    ``worst`` and ``best`` are distributions that fit and bring about as little and as much: ``low`` and ``high``, if
-    ``proven`` up to the accuracy. Their rankings are as the search left them: among items that the data do not compare
-    the order is arbitrary, so ask them about this offer only. ``predicted`` is what the nearest model brings, which is
-    ``model``. ``tolerance`` is the distance at which distributions count as fitting: the one asked for, or, where none
-    fits so well (``feasible`` is False), the smallest one at which some do.
+    ``low`` and ``high`` are proven to enclose all values; if ``proven``, they are sharp up to the accuracy. ``worst``
+    and ``best`` are distributions that fit and come close to ``low`` and ``high``. Use them for this offer only: the
+    order of items that the data do not compare is arbitrary. ``predicted`` is the value under the nearest ``model``.
+    ``tolerance`` is the distance at which distributions count as fitting: the requested one or, if none fits so well
+    (``feasible`` is False), the smallest at which some do.
     """
 
     low: float
@@ -248,7 +244,7 @@ class Range:
 
     @property
     def width(self) -> float:
-        """High less low: what the data leave open."""
+        """High minus low: what the data leave open."""
         return self.high - self.low
 
     def __repr__(self) -> str:
@@ -275,35 +271,35 @@ def revenue_range(
 ) -> Range:
     """Return the lowest and highest expected revenue of an offer over all ranking models that fit (Appendix B.1).
 
-    Column generation gives the exact answer, where the authors sample constraints or approximate them: the offer is one
-    more assortment, whose costs are the margins.
+    The original authors sample or approximate the constraints. Column generation solves the problem exactly: the
+    offer is one more assortment, whose costs are the margins.
 
     Parameters
     ----------
     data : ChoiceCounts, or array of frequencies
         The choices; frequencies need ``assortments`` as well, and have no confidence region.
     offer : items
-        The offer to price, of items that the data know.
+        The offer to price, made of items in the data.
     margins : mapping from items to numbers
-        What each item of the offer earns: 0 if nothing. Only the no-choice item of the data needs no margin.
+        What each item of the offer earns, 0 if nothing. Only the no-choice item of the data needs no margin.
     tolerance : float
-        How far, in the norm ``region``, the choice probabilities of a distribution that fits may be from the
-        frequencies. Without effect for ``region="confidence"``.
+        The largest distance, in the norm ``region``, between frequencies and the choice probabilities of a
+        distribution that fits. Without effect for ``region="confidence"``.
     assortments : Assortments, optional
         The offers that frequencies belong to.
     region : "l1", "linf" or "confidence"
-        The norm of ``tolerance``; or all distributions within the offers' confidence radii, and the tolerance that the
-        answer reports is a factor of those.
+        The norm of ``tolerance``; or all distributions within the offers' confidence radii, and the reported
+        tolerance is a factor of those.
     confidence : float
         The confidence level of those radii.
     accuracy : float
-        How exact low and high are to be, relative to the largest margin.
+        Accuracy of low and high, relative to the largest margin.
     budget : float
-        The most seconds for each of the three searches; what is not proven by then is reported as such.
+        Time limit in seconds for each of the three searches; see ``proven`` for whether they finished.
     oracle : callable, optional
-        From assortments to an oracle; without it ``oracles.auto``.
+        From assortments to an oracle; by default ``oracles.auto``.
     ties : "random", "first" or "last"
-        Which of the rankings that choose alike from all offers is kept.
+        Which ranking to keep of those that make the same choices from all offers.
     seed : int
         Seed for the ties and the first rankings.
 
@@ -312,7 +308,7 @@ def revenue_range(
     >>> offers = Assortments([("tea", "nothing"), ("pie", "nothing")])
     >>> menu, margins = ("tea", "pie", "nothing"), {"tea": 2, "pie": 4}
     >>> found = revenue_range([0.5, 0.5, 0.25, 0.75], menu, margins, assortments=offers)
-    >>> round(found.low, 4), round(found.high, 4), found.proven     # do those who like pie like tea, too?
+    >>> round(found.low, 4), round(found.high, 4), found.proven     # the data do not tell whether pie lovers like tea
     (1.0, 2.0, True)
     """
     number_between("accuracy", accuracy, 0.0)
@@ -378,12 +374,12 @@ def probability_range(
 
 
 def margins_of(labels: tuple[Label, ...], margins: Mapping[Label, float], assortments: Assortments) -> Vec:
-    """What each item of an offer earns; a missing margin is an error, but for the no-choice item of the data."""
+    """Return the margin of each item of an offer; only the no-choice item of the data may have none."""
     for item, value in margins.items():
         if not np.isfinite(number_between(f"The margin of {item!r}", value, -np.inf)):
             raise ValueError(f"The margin of {item!r} is {value}: it must be a finite number.")
     for label in labels:
-        code = assortments.code(label)  # or a sentence about an item that the data do not have
+        code = assortments.code(label)  # raises a ValueError for an item that is not in the data
         if label not in margins and code != assortments.no_choice_code:
             raise ValueError(f"The item {label!r} of the offer has no margin: give one, 0 if it earns nothing.")
     return np.array([float(margins.get(label, 0.0)) for label in labels])

@@ -1,4 +1,4 @@
-"""Proofs beside a search: cuts that take tenths of a second, and a table that takes seconds, asked now and then."""
+"""Lower bounds during a search: cuts that take tenths of a second, and occasional table queries that take seconds."""
 
 from collections import deque
 from time import perf_counter
@@ -15,23 +15,22 @@ from rankstream.distances import HighNorm
 from rankstream.oracles.tables.dense import DenseOracle
 
 STALL_ROUNDS, MIN_STALL_GAIN = 40, 0.02  # a search stalls when so many rounds gain less than this part of the gap
-MAX_FRUITLESS_ROUNDS = 3  # that gain nothing, and the search is not asked again; all tuned as in certificate/proof.py
-BEST_DUAL_SHARE = 0.5  # how far towards the best dual so far the next one lies that the table is asked about
-SET_SECONDS = 8e-9  # about what a set of items takes one thread, before it was measured
-MIN_TIME_FACTOR = 1.2  # times the seconds of a call that must be left
+MAX_FRUITLESS_ROUNDS = 3  # rounds without gain after which the table is queried; all tuned as in certificate/proof.py
+BEST_DUAL_SHARE = 0.5  # weight of the best dual so far in the dual for the table
+SET_SECONDS = 8e-9  # rough time of one thread per set of items, until it is measured
+MIN_TIME_FACTOR = 1.2  # times the seconds of a query that must be left
 FIRST_TIME_SHARE, FIRST_ROUNDS = 0.05, 20  # of the time, and rounds, for cuts before the search
-LAST_ROUNDS = 40  # of cuts after the search, where nobody counts the seconds
-SEARCH_TIME_SHARE = 0.6  # of the time, for the search where there is no table: cuts have the rest
+LAST_ROUNDS = 40  # of cuts after the search, without a time limit
+SEARCH_TIME_SHARE = 0.6  # of the time, for the search without a table; cuts have the rest
 
 
 class TableSchedule:
-    """A table of all sets of items, asked now and then in a fit whose rounds are searches.
+    """A table of all sets of items, queried now and then in a fit whose rounds are searches.
 
-    One answer takes as long as a hundred rounds of search. So it is asked only when the search has come to a halt, and
-    only if there is time for it. What it proves at the dual of the last weights swings from answer to answer, as these
-    rankings are not all that matter; half way between that dual and the best one so far, it rises steadily (in-out
-    separation, Ben-Ameur and Neto). Its rankings, the best for each first pair of items, are those that the search has
-    missed.
+    A query takes as long as a hundred rounds of search. So it is made only when the search stalls and there is time.
+    Its bound oscillates at the duals of the last weights. Half way between that dual and the best one so far, it
+    rises steadily (in-out separation, Ben-Ameur and Neto). Its rankings, the best for each first pair of items, are
+    those that the search has missed.
     """
 
     def __init__(self, table: DenseOracle, watch: Watch) -> None:
@@ -42,20 +41,20 @@ class TableSchedule:
 
     @property
     def has_time(self) -> bool:
-        """Whether an answer would come in time."""
+        """Whether there is time for a query."""
         return seconds_left(self._watch) > MIN_TIME_FACTOR * self.seconds
 
     def is_due(self, value: float, lower: float, fruitless: int = 0) -> bool:
-        """Whether a fit at this distance, of which ``lower`` is proven, had better ask now than search on.
+        """Whether to query the table now, at this distance and lower bound.
 
-        ``fruitless`` is how many rounds in a row have gained nothing at all.
+        ``fruitless`` is the number of rounds in a row without any gain.
         """
         self._values.append(value)
         stalled = len(self._values) == STALL_ROUNDS and self._values[0] - value < MIN_STALL_GAIN * (value - lower)
         return (stalled or fruitless >= MAX_FRUITLESS_ROUNDS) and self.has_time
 
     def dual(self, latest: Vec, best: Vec | None) -> Vec:
-        """The dual of length 1 to ask about: between the latest and the best so far."""
+        """Return the dual of length 1 for the next query: between the latest and the best so far."""
         if best is None:
             return latest
         mixed = (1.0 - BEST_DUAL_SHARE) * latest + BEST_DUAL_SHARE * best
@@ -63,7 +62,7 @@ class TableSchedule:
         return latest if norm == 0.0 else mixed / norm
 
     def __call__(self, costs: Vec) -> FoundColumns:
-        """The table's rankings, and what it proves."""
+        """Query the table: its rankings and its bound."""
         began = perf_counter()
         answer = self._finder(costs)
         self.seconds = perf_counter() - began
@@ -72,12 +71,12 @@ class TableSchedule:
 
 
 class Prover:
-    """What proves, beside a search that finds: cuts (``certificate.Proof``) and, where one has room, a table.
+    """Lower bounds for a fit by searches: cuts (``certificate.Proof``) and, if there is memory, a table.
 
-    Cuts come first, for a twentieth of the time: they prove about half in a second or two at any number of items. With
-    a table, the search has the rest of the time, and asks it now and then; without one it has three fifths, and more
-    cuts have what is left. Where nobody counts the seconds, cuts have a fixed number of rounds, so that the same data
-    and seed give the same proof.
+    Cuts come first, for a twentieth of the time: they prove about half of the distance in a second or two, for any
+    number of items. With a table, the search has the rest of the time and queries it now and then. Without one it has
+    three fifths, and more cuts have the rest. Without a time limit, cuts have a fixed number of rounds, so that the
+    same data and seed give the same proof.
     """
 
     def __init__(self, distance: HighNorm, target: Target, table: DenseOracle | None, watch: Watch = unwatched) -> None:
@@ -89,28 +88,28 @@ class Prover:
 
     @property
     def searching(self) -> float:
-        """The part of the time after which the search ends, if it has not before."""
+        """The share of the time after which the search ends."""
         return SEARCH_TIME_SHARE if self.table is None else 1.0
 
     def begin(self) -> None:
-        """The first cuts."""
+        """Make the first cuts."""
         self._cuts.advance(FIRST_TIME_SHARE * max(seconds_left(self._watch), 0.0), FIRST_ROUNDS)
 
     def finish(self, enough: float = np.inf, rounds: int = LAST_ROUNDS) -> None:
-        """The last ones, where there is no table, until as much is proven as is enough.
+        """Make the last cuts, if there is no table, until the bound reaches ``enough``.
 
-        They take the time that is left, or so many rounds where nobody counts the seconds.
+        They take the remaining time, or ``rounds`` rounds without a time limit.
         """
         if self.table is None:
             left = max(seconds_left(self._watch), 0.0)
             self._cuts.advance(left, rounds if left == np.inf else None, enough)
 
     def learn(self, normal: Vec, least: float) -> None:
-        """Take in what a table has proven, up to rounding."""
+        """Add a table's bound as a cut, with a margin for rounding."""
         self._cuts.add(normal, least - ROUNDING * normal.size * (1.0 + float(np.abs(normal).sum())))
 
     def proven(self) -> tuple[Vec | None, float]:
-        """The dual of length 1 that all cuts together make, and the distance that it proves; None without any."""
+        """Return the dual of length 1 of all cuts together, None without any, and the bound that it proves."""
         normal, lower = self._cuts.normal, self._cuts.bound()
         dual = np.divide(normal, self._scale, out=np.zeros(normal.size), where=self._scale > 0.0)
         norm = float(np.linalg.norm(dual))

@@ -1,4 +1,4 @@
-"""The limit of rationality: how well any distribution over rankings can fit, and whether noise explains the rest."""
+"""The limit of rationality: how well any distribution over rankings can fit, and whether the rest is noise."""
 
 from dataclasses import dataclass
 from math import exp, inf
@@ -21,7 +21,7 @@ from rankstream.oracles import Ties
 
 
 class SquaredMinimum(NamedTuple):
-    """The nearest mixture, from which a search with another aim can go on; its squared distance, and a bound on it."""
+    """The nearest mixture (a start for other targets), its squared distance, and a bound on that."""
 
     mixture: NearestMixture
     value: float
@@ -30,9 +30,9 @@ class SquaredMinimum(NamedTuple):
 
 
 class SquaredSearch:
-    """What is nearest to any aim, over the same offers: the mean over observations of the squared l2 distance.
+    """Find the mixture nearest to a point, by the mean over observations of the squared l2 distance.
 
-    The engine is that of the l2 distance, whose bounds are squared here.
+    It runs the engine of the l2 distance and squares its bounds.
     """
 
     def __init__(self, observed: Observed, finder: ColumnFinder) -> None:
@@ -50,26 +50,26 @@ class SquaredSearch:
         max_rounds: int = 500,
         watch: Watch = unwatched,
     ) -> SquaredMinimum:
-        """The nearest mixture up to a tolerance, or up to knowing whether its square is below ``against``.
+        """Find the nearest mixture up to a tolerance, or until its square is known to be below ``against`` or not.
 
-        ``first`` is a mixture with whose rankings it begins. The aim need not be frequencies.
+        It starts from the rankings of ``first``. The aim need not be frequencies.
         """
         nearest = NearestMixture(self.finder.assortments, aim, self._shares) if first is None else first.aimed_at(aim)
         goal = Goal("squared-gap", tolerance, against)
         search = ColumnSearch(self._norm, Target(aim), self.finder, goal, max_rounds, watch)
         search.run_nearest(nearest, self._norm)
-        found = search.certificate(nearest)
-        return SquaredMinimum(nearest, found.upper * found.upper, found.lower * found.lower, search.rounds)
+        proof = search.certificate(nearest)
+        return SquaredMinimum(nearest, proof.upper * proof.upper, proof.lower * proof.lower, search.rounds)
 
 
-MAX_NOISE_SHARE = 1e-3  # of what noise adds to the least loss: nearer would not change a p-value; an estimate
+MAX_NOISE_SHARE = 1e-3  # of the noise in the least loss: more accuracy would not change a p-value; an estimate
 
 
 @dataclass(frozen=True)
 class OfferMisfit:
-    """One offer's part of the statistic, and the mean of what sampling noise alone would make of it.
+    """One offer's part of the statistic, and its expected value from sampling noise alone.
 
-    Noise spreads over all offers, so a single ``ratio`` of 2 or 3 is common; large ones say where the model fails.
+    Noise varies between offers, so a single ``ratio`` of 2 or 3 is common; large ones show where the model fails.
     """
 
     offer: tuple[Label, ...]
@@ -80,7 +80,9 @@ class OfferMisfit:
     @property
     def ratio(self) -> float:
         """Misfit over noise."""
-        return self.misfit / self.noise if self.noise > 0.0 else 0.0 if self.misfit == 0.0 else np.inf
+        if self.noise > 0.0:
+            return self.misfit / self.noise
+        return 0.0 if self.misfit == 0.0 else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +91,10 @@ class Rationality:
 
     ``lower <= least loss <= upper``, where the loss is the mean over observations of the squared l2 distance between
     observed and modelled frequencies; ``divergence`` encloses the same for the Kullback-Leibler divergence, in nats.
-    ``statistic`` is observations * least loss. ``p_value`` is that of a bootstrap (None: not asked for), valid for many
-    observations, ``anytime_p_value`` one that holds for any number of them and at any time of looking; a small one says
-    that no distribution over rankings made these choices. ``offers`` has the misfit of each offer that was seen, the
-    worst ratio first; ``model`` is the nearest.
+    ``statistic`` is observations * least loss. ``p_value`` comes from a bootstrap (None if skipped) and is valid for
+    many observations; ``anytime_p_value`` is valid for any number, however often one looks. If they are small, no
+    distribution over rankings explains the choices. ``offers`` has the misfit of each observed offer, the worst ratio
+    first; ``model`` is the nearest model.
     """
 
     lower: float
@@ -107,7 +109,7 @@ class Rationality:
 
     @property
     def verdict(self) -> str:
-        """Whether rankings can explain the choices, in one sentence, at the 5 % level."""
+        """One sentence: whether rankings can explain the choices, at the 5 % level."""
         if min(1.0 if self.p_value is None else self.p_value, self.anytime_p_value) < 0.05:
             return "no ranking model explains these choices"
         return "a ranking model can explain these choices"
@@ -121,21 +123,20 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     """Test whether any distribution over rankings (any random utility model) can explain these choices.
 
     The naive bootstrap is invalid at the boundary of the set X of ranking models, where truths with few rankings lie.
-    ``p_value`` comes from a stretched one: noise is drawn at the nearest point x of X, stretched by kappa, and the
-    distance of x + kappa * noise from X is divided by kappa. Why it is valid, for all truths p in X at once: for a
-    convex set that quotient grows with kappa, so at p itself it is at least the statistic's own law; and x is no
-    further from p than the data are, so having x in place of p changes the quotient by at most (the size of the noise)
+    ``p_value`` comes from a stretched bootstrap: noise is drawn at the nearest point x of X and stretched by kappa, and
+    the distance of x + kappa * noise from X is divided by kappa. It is valid for all truths p in X at once. For a
+    convex set the quotient grows with kappa, so at p itself it is at least the statistic's own law. And x is no
+    further from p than the data are, so using x instead of p changes the quotient by at most (the size of the noise)
     / kappa, which vanishes as kappa = 2 * (observations per offer) ** 0.25 grows. (Kitamura and Stoye, 2018, tighten X
     instead; at their sqrt(log N / N) that rejected a truth of two rankings 17 times of 100 at level 0.1.)
 
-    Where offers are seen a few times only, trust ``anytime_p_value``: the ratio of the Dirichlet(1/2) mixture of
-    likelihoods, offer by offer, to the largest likelihood of any ranking model has mean at most 1 at any time if
-    rankings made the choices, so it ever exceeds 1 / alpha with probability at most alpha (Ville). It is conservative.
-    Unfinished optimisation counts for the hypothesis in both. ``samples=0`` skips the bootstrap.
+    If offers have only a few choices, use ``anytime_p_value``. It rests on the ratio of the Dirichlet(1/2) mixture of
+    likelihoods, offer by offer, to the largest likelihood of any ranking model. Under the hypothesis, that ratio ever
+    exceeds 1 / alpha with probability at most alpha (Ville). It is conservative. In both tests, unfinished optimisation
+    favours the hypothesis. ``samples=0`` skips the bootstrap.
 
-    Where the counts have an order, such as price levels, rankings are those that keep it: nobody prefers the dearer
-    version of an item. A choice where another item of the offer must come before it is impossible then: the divergence
-    is infinite, and ``anytime_p_value`` is 0.
+    If the counts have an order, such as price levels, only rankings that respect it count: nobody prefers the dearer
+    version of an item. If a choice contradicts the order, the divergence is infinite and ``anytime_p_value`` is 0.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
     >>> report = rationality(ChoiceCounts(offers, [4000, 6000, 5000, 2000, 3000])) # tea gains when nothing joins
     >>> report.p_value < 0.01, report.anytime_p_value < 0.01
     (True, True)
-    >>> rationality(ChoiceCounts(offers, [4, 6, 5, 2, 3])).p_value > 0.1          # so few choices say little
+    >>> rationality(ChoiceCounts(offers, [4, 6, 5, 2, 3])).p_value > 0.1          # too few choices to reject
     True
     """
     whole_number("samples", samples)
@@ -172,7 +173,7 @@ def rationality(counts: ChoiceCounts, *, samples: int = 200, ties: Ties = "rando
 
 
 def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int) -> tuple[tuple[float, float], float]:
-    """Bounds on the least divergence, and the log of how much likelier the mixture is than any ranking model."""
+    """Return bounds on the least divergence, and the log of the mixture's likelihood ratio to any ranking model."""
     if observed.impossible.size:
         return (inf, inf), inf
     total = float(observed.totals.sum())
@@ -185,11 +186,11 @@ def _likelihood(counts: ChoiceCounts, observed: Observed, ties: Ties, seed: int)
 def _bootstrap(
     search: SquaredSearch, nearest: SquaredMinimum, accuracy: float, stretch: float, samples: int, seed: int
 ) -> float:
-    """The share of resampled statistics that are at least the observed one; ``stretch`` is kappa."""
+    """Return the share of resampled statistics that are at least the observed one; ``stretch`` is kappa."""
     observed, centre, generator = search.observed, nearest.mixture.point, np.random.default_rng(seed)
-    scale = stretch**2  # what the stretch does to squared distances
+    scale = stretch**2  # of squared distances
     against = nearest.bound * scale
-    if against <= 0.0:  # every distance is at least that
+    if against <= 0.0:  # no distance is less
         return 1.0
     totals = observed.totals.astype(np.int64).tolist()
     shares = [part / part.sum() for part in np.split(centre, observed.assortments.indptr[1:-1])]
@@ -197,8 +198,8 @@ def _bootstrap(
     for _ in range(samples):
         parts = [generator.multinomial(total, part) / total for total, part in zip(totals, shares, strict=True)]
         aim = centre + stretch * (np.concatenate(parts) - centre)
-        again = search.run(aim, accuracy * scale, against=against, first=nearest.mixture)
-        at_least += again.value >= against
+        sample = search.run(aim, accuracy * scale, against=against, first=nearest.mixture)
+        at_least += sample.value >= against
     return (1 + at_least) / (1 + samples)
 
 

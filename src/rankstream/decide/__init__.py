@@ -1,7 +1,7 @@
-"""Which offer to make: the best one by a model, one that is safe by the data, and the one to try next.
+"""Which offer to make: the best by a model, a safe one given the data, or the next one to try.
 
-``best_offer`` is the door; ``value`` says what given offers earn, ``safe_offer`` the offer with the best worst case,
-``next_offer`` what to try while learning.
+Start with ``best_offer``. ``value`` returns what given offers earn, ``safe_offer`` the offer with the best worst case,
+and ``next_offer`` the offer to try while learning.
 """
 
 from rankstream._core import old_names

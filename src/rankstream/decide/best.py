@@ -1,4 +1,4 @@
-"""best_offer: which offer to make, by any model and under any of the constraints."""
+"""best_offer: the best offer by any model, under constraints."""
 
 from dataclasses import replace
 from time import perf_counter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_TOP = 1000
 PART_FOR_SEARCH = 0.5
-"""The part of the budget for the search where refits for intervals follow; no benchmark chose it."""
+"""The share of the budget for the search if refits for intervals follow; no benchmark chose it."""
 
 
 @constrained
@@ -35,24 +35,24 @@ def best_offer(
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
 ) -> Decision:
-    """Find the feasible offer with the highest expected margin per customer, less listing costs.
+    """Find the feasible offer with the highest expected margin per customer, minus listing costs.
 
-    Of a model with price levels, an offer has each item at one level or not at all. Constraints may then name an item,
-    "tea", whatever its price, or one of its levels, "tea @ 3.50".
+    With price levels, an offer has each item at one level or not at all. Constraints may then name an item, "tea", at
+    any price, or one of its levels, "tea @ 3.50".
 
     Parameters
     ----------
     model : RankingModel, EntropyModel, LogitModel, LatentClassModel, MarkovChainModel or any ChoiceModel
         Predicts what customers choose.
     margins : dict, Series or number
-        What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
+        What a sale of each item earns; every item needs one. The no-choice item earns 0.
     costs : dict, Series or number, optional
-        Instead of margins, for a model with price levels: what a sale of each item costs. It earns the price less
+        Instead of margins, for a model with price levels: what a sale of each item costs. It earns the price minus
         this cost. Items without a price still need a margin.
     at_most : int, optional
-        The most items of an offer, the no-choice item not counted.
+        Maximum number of items in an offer, not counting the no-choice item.
     at_least : int, optional
-        The fewest items of an offer, the no-choice item not counted.
+        Minimum number of items in an offer, not counting the no-choice item.
     must : items
         Items that have to be in the offer.
     never : items
@@ -68,16 +68,16 @@ def best_offer(
     capacity : float, optional
         The total space.
     ladders : tuples of items
-        ``("small", "large")``: where both are on offer, the first costs at most as much as the second.
+        ``("small", "large")``: if both are on offer, the first costs at most as much as the second.
     present : offer, optional
         Today's offer, as items or as ``{"tea": 3.5}``. The decision is compared with it.
     changes : int, optional
-        The most items to add, drop or reprice, compared with ``present``.
+        Maximum number of items to add, drop or reprice, compared with ``present``.
     no_choice : item, optional
         The no-purchase option, which is always available and earns 0. By default that of the model. Without one, the
         empty offer is infeasible.
     top : int
-        How many of the best offers: the best one and ``top - 1`` runners-up.
+        Number of offers to return: the best one and ``top - 1`` runners-up.
     budget : float
         CPU seconds for everything: the search, its runners-up and sizes, single changes and the refits behind
         intervals. An unfinished search returns the best offer so far with its bound; too few refits, no intervals.
@@ -128,46 +128,45 @@ def decide(
     counts: "ChoiceCounts | Bootstrap | None" = None,
     interval: float | None = 0.95,
 ) -> Decision:
-    """``best_offer`` for a problem that was checked already."""
+    """Run ``best_offer`` for a checked problem."""
     began, clock = perf_counter(), Budget(budget, watch or unwatched)
     refits = counts is not None and interval is not None
     part = until(clock, PART_FOR_SEARCH) if refits and isinstance(counts, ChoiceCounts) else clock
     answer = solve(problem, max(top, 2) if refits else top, seconds_left(part), seed, part)
-    found = _decision(problem, answer)
+    decision = _decision(problem, answer)
     data = counts if counts is None or isinstance(counts, ChoiceCounts) else counts.counts
     if data is not None:
-        from rankstream.decide.intervals import check_items  # refits need every kind of model, a plain answer does not
+        from rankstream.decide.intervals import check_items  # local, as it imports every kind of model
 
         check_items(problem, data)
-    around = context_of(problem, found.held, found.value, data, clock)
-    found = replace(found, context=around)
+    decision = replace(decision, context=context_of(problem, decision.held, decision.value, data, clock))
     if counts is not None and interval is not None:
         from rankstream.decide.intervals import with_interval
 
-        found = with_interval(found, counts, interval, seed, top, clock)
-    return replace(found, seconds=perf_counter() - began)
+        decision = with_interval(decision, counts, interval, seed, top, clock)
+    return replace(decision, seconds=perf_counter() - began)
 
 
 class Budget:
-    """A watch that has had enough after so many processor seconds of the process, or when another one has."""
+    """A watch that stops after some CPU seconds of the process, or when another watch stops."""
 
     def __init__(self, seconds: float, watch: Watch) -> None:
         self.clock, self.watch = Deadline(seconds, clock=process_seconds), watch
 
     def __call__(self, text: str, share: float = 1.0) -> bool:
-        """As ``Watch`` says."""
+        """Whether to stop (see ``Watch``)."""
         return self.clock(text, share) or self.watch(text, share)
 
     def left(self, share: float = 1.0) -> float:
-        """As ``seconds_left`` says."""
+        """Return the seconds left (see ``seconds_left``)."""
         return self.clock.left(share)
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
     offers = [problem.offer(held) for held in answer.offers]
     menu = problem.labels(answer.offers[0])
-    found = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
-    shares = problem.by_item(dict(zip(menu, found, strict=True)))
+    predicted = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
+    shares = problem.by_item(dict(zip(menu, predicted, strict=True)))
     runners = tuple(RunnerUp(*pair) for pair in zip(offers[1:], answer.values[1:], strict=True))
     return Decision(
         offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners, shares, 0.0, problem,

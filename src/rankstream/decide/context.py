@@ -1,4 +1,4 @@
-"""What a decision is seen against: the present offer, single changes to it, and the offers in the data."""
+"""The context of a decision: the present offer, single changes to it, and the offers in the data."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,8 +17,8 @@ MAX_NEAR_ITEMS = 2
 
 
 def counted(number: float, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,.12g} {noun}{'s' * (number != 1)}"
+    """Return a number with its noun, in the singular or the plural."""
+    return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Nearness:
     Attributes
     ----------
     shown : float
-        How often it was shown.
+        How often the offer was shown.
     nearest : tuple of items
-        The nearest offer that was shown.
+        The nearest offer in the data.
     differs : int
-        The number of items that come, go or change their price between the two.
+        Number of items that are added, dropped or repriced between the two.
     size : int
-        The number of items in the offer.
+        Number of items in the offer.
     fewest, most : int
-        How many items offers in the data had.
+        Smallest and largest number of items of offers in the data.
     """
 
     shown: float
@@ -48,7 +48,7 @@ class Nearness:
 
     @property
     def is_extrapolation(self) -> bool:
-        """Whether the data say little about the offer: it is far from every offer in them, or smaller or larger."""
+        """Whether the offer is far from every offer in the data, or smaller or larger than all of them."""
         return not self.shown and (self.differs > MAX_NEAR_ITEMS or not self.fewest <= self.size <= self.most)
 
     @property
@@ -73,7 +73,7 @@ class Nearness:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The present offer, what it earns by the same model, what the decision gains on it, and how near the data are.
+    """The present offer and its value, what the decision gains over it, and how near the data are.
 
     Attributes
     ----------
@@ -84,13 +84,13 @@ class Context:
     present_shown : float or None
         How often it was shown; None without counts.
     gain, gain_interval : float, and pair of floats or None
-        What the decision is worth beyond the present offer, and its interval.
+        The value of the decision minus that of the present offer, and its interval.
     changes : tuple of OfferChange
         The best feasible single changes to the present offer, best first.
     nearness : Nearness or None
         How near the decision is to offers in the data; None without counts.
     refits : int
-        How many refits the intervals come from; 0 without intervals.
+        Number of refits behind the intervals; 0 without intervals.
     """
 
     present: tuple[Label, ...] | None = None
@@ -116,7 +116,7 @@ class Context:
 
 
 def context_of(problem: OfferProblem, held: Mask, value: float, counts: ChoiceCounts | None, watch: Watch) -> Context:
-    """What is known of the present offer and of the data, before intervals."""
+    """Return the context of an offer, without intervals."""
     near, shown, present = None, None, problem.present
     if counts is not None:
         near = nearness(problem, held, counts)
@@ -133,7 +133,7 @@ def context_of(problem: OfferProblem, held: Mask, value: float, counts: ChoiceCo
 
 
 def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
-    """The offer that was shown most often.
+    """Return the offer that was shown most often.
 
     >>> from rankstream import Assortments
     >>> most_frequent_offer(ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [4, 1, 9, 2]))
@@ -143,22 +143,22 @@ def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
 
 
 def nearness(problem: OfferProblem, held: Mask, counts: ChoiceCounts) -> Nearness:
-    """How near an offer is to those in the counts; items at two prices differ as one item."""
+    """Compare an offer with those in the counts; an item at another price is one difference."""
     code = {item: number for number, item in enumerate(problem.items)}
     owner = problem.names.owner
     best, shown, sizes = None, 0.0, []
     for offer, total in zip(counts.assortments.offers, counts.totals.tolist(), strict=True):
         if not total:
             continue
-        other = np.zeros_like(held)
-        other[[code[item] for item in offer if item in code]] = True
+        known = np.zeros_like(held)
+        known[[code[item] for item in offer if item in code]] = True
         if problem.nothing >= 0:
-            other[problem.nothing] = False
-        sizes.append(int(other.sum()))
-        differs = len(set(owner[held ^ other].tolist()))
+            known[problem.nothing] = False
+        sizes.append(int(known.sum()))
+        differs = len(set(owner[held ^ known].tolist()))
         shown += total if not differs else 0.0
         if best is None or (differs, -total) < best[:2]:
-            best = (differs, -total, tuple(problem.items[number] for number in np.flatnonzero(other)))
+            best = (differs, -total, tuple(problem.items[number] for number in np.flatnonzero(known)))
     if best is None:
         return Nearness(0.0, (), int(held.sum()), int(held.sum()), 0, 0)
     return Nearness(shown, best[2], best[0], int(held.sum()), min(sizes), max(sizes))

@@ -1,4 +1,4 @@
-"""Decision: an offer, what it is worth, what is proven of that, and why it is this one."""
+"""Decision: an offer with its value, its proof, and the reasons for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,35 +43,35 @@ class Decision:
     Attributes
     ----------
     offer : tuple of items
-        The items to show, without the no-choice item; ``menu`` is what a customer sees, with it.
+        The items to show, without the no-choice item; ``menu`` includes it.
     value : float
-        The expected margin per customer, less listing costs.
+        The expected margin per customer, minus listing costs.
     bound : float
         No feasible offer is worth more.
     proven : bool
         Whether ``bound`` is ``value``, to 1e-9 of the largest margin.
     engine : str
-        What searched, in words.
+        Name of the search method.
     runners_up : tuple of RunnerUp
-        The next best offers, where ``top`` asked for them.
+        The next best offers, if ``top`` is more than 1.
     shares : dict
-        The share of every item of the menu; of items at price levels, under their own names.
+        The share of every item of the menu; items at price levels have their own names.
     seconds : float
-        How long it took.
+        Duration of the search.
     problem : OfferProblem
         Model, margins and constraints.
     error : float
-        The standard error of a value by sampling; 0 where nothing was sampled.
+        The standard error of a sampled value; 0 without sampling.
     interval : pair of floats or None
-        The ends of an interval of the value, where counts were given.
+        The ends of an interval of the value, if counts were given.
     lead : Lead or None
-        How far the runner-up is behind, where counts were given.
-    sizes : dict, or callable that makes it
-        What ``by_size`` is read from.
+        The lead over the runner-up, if counts were given.
+    sizes : dict, or callable that returns it
+        The source of ``by_size``.
     sizes_quick : bool
         Whether that callable is quick.
     context : Context or None
-        The present offer, what the decision gains on it, single changes to it, and how near offers in the data are.
+        The present offer, the gain over it, single changes to it, and the nearest offers in the data.
     """
 
     offer: tuple[Label, ...]
@@ -92,7 +92,7 @@ class Decision:
 
     @property
     def menu(self) -> tuple[Label, ...]:
-        """The offer with the no-choice item, where there is one."""
+        """The offer with the no-choice item, if there is one."""
         return self.problem.labels(self.held)
 
     @property
@@ -108,16 +108,16 @@ class Decision:
 
     @cached_property
     def by_size(self) -> dict[int, float]:
-        """The best value for each number of items that is feasible: the value of shelf space.
+        """The best value for each feasible number of items: the value of shelf space.
 
-        Known with the offer where all offers were looked at, else by more searches when it is first asked for, for as
-        long as the budget was; sizes that are not done by then are left out.
+        Some engines compute it with the offer. Otherwise the first access runs more searches, within the same budget;
+        sizes that are not finished by then are left out.
         """
         return self.sizes() if callable(self.sizes) else self.sizes
 
     @property
     def knows_sizes(self) -> bool:
-        """Whether ``by_size`` is there already, or in no time."""
+        """Whether ``by_size`` is known or quick to compute."""
         return not callable(self.sizes) or self.sizes_quick or "by_size" in self.__dict__
 
     def explain(self) -> str:
@@ -133,7 +133,9 @@ class Decision:
             "proven": self.proven,
             "engine": self.engine,
             "error": self.error,
-            "runners_up": [{"offer": [str(i) for i in one.offer], "value": one.value} for one in self.runners_up],
+            "runners_up": [
+                {"offer": [str(i) for i in runner.offer], "value": runner.value} for runner in self.runners_up
+            ],
             "shares": {str(item): share for item, share in self.shares.items()},
             "seconds": self.seconds,
         }
@@ -155,13 +157,13 @@ class Decision:
 
 
 def named(items: tuple[Label, ...]) -> str:
-    """Items in a sentence."""
+    """Return items as part of a sentence."""
     return ", ".join(str(item) for item in items) if items else "nothing"
 
 
 @dataclass(frozen=True)
 class Units:
-    """How sentences give values: per so many customers, in a currency.
+    """How to write values: per how many customers, and in which currency.
 
     Examples
     --------
@@ -173,7 +175,7 @@ class Units:
     currency: str = ""
 
     def amount(self, value: float, form: str = ".4g") -> str:
-        """Return a value without saying per how many."""
+        """Return a value without its unit of customers."""
         return f"{self.customers * value:{form}}{self.currency and ' '}{self.currency}"
 
     def change(self, value: float) -> str:
@@ -181,12 +183,12 @@ class Units:
         return self.amount(value, "+.3g")
 
     def per(self, value: float) -> str:
-        """Return a value, and per how many."""
+        """Return a value with its unit of customers."""
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
     def ends(self, ends: tuple[float, float] | None) -> str:
-        """Return an interval in brackets, where there is one."""
+        """Return an interval in brackets; empty without one."""
         return "" if ends is None else f" [{self.customers * ends[0]:.4g}, {self.customers * ends[1]:.4g}]"
 
 
@@ -194,7 +196,7 @@ PER_100 = Units()
 
 
 def summary(found: Decision, units: Units = PER_100) -> list[str]:
-    """The offer, its worth by the model and against the present one, how near the data are, and what is proven."""
+    """Summarise a decision: the offer and its value, the present offer, how near the data are, and the proof."""
     first = f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"
     lines = [first + (f", sampling error {units.amount(found.error, '.2g')}" if found.error else "")]
     around = found.context
@@ -226,7 +228,7 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
 
 
 def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
-    """The present offer, and the best single changes to it."""
+    """Describe the present offer, and the best single changes to it."""
     around = found.context
     if around is None or around.present is None:
         return []
@@ -244,7 +246,7 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
 
 
 def explanation(found: Decision, units: Units = PER_100) -> list[str]:
-    """What each item adds, beginning with the most; then the nearest rejected items."""
+    """Describe what each item adds, largest first; then the nearest rejected items."""
     problem, held = found.problem, found.held
     inside = np.flatnonzero(held)
     without = [held & (np.arange(held.size) != code) for code in inside]
@@ -263,7 +265,7 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
 
 
 def _rejected(found: Decision, units: Units, most: int = 3) -> list[str]:
-    """For the rejected items that come nearest, the best feasible offer with it: added, or for an item of the offer."""
+    """Describe the nearest rejected items: the best feasible offer with each, added or swapped in."""
     close, lines = least_gain(found.problem), dict[Label, str]()
     for change in single_changes(found.problem, found.held, found.value):
         if change.comes is None or change.comes in lines or len(lines) == most:

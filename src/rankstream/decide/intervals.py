@@ -1,4 +1,4 @@
-"""How sure a decision is: intervals of its value and of its lead over the runner-up, by a bootstrap."""
+"""Bootstrap intervals of a decision's value and of its lead over the runner-up."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,33 +18,33 @@ from rankstream.models.entropy.soft_lattice import shared_programs
 from rankstream.models.files import method_of
 
 MIN_REPLICATES, REPLICATES = 5, 20
-"""Refits that an interval needs, and gets where there is time, by no benchmark; Student's quantile is for few."""
+"""Refits that an interval needs, and gets if there is time; no benchmark chose them. Few need Student's quantile."""
 PART_FOR_REFITS = 0.8
-"""The part of the time after which no refit begins: what offers are worth by each refit comes after all of them."""
+"""The share of the time after which no refit starts: valuing the offers comes after all refits."""
 
 
 def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
-    """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
+    """Refit a model to choices simulated from it; None if ``watch`` stops it too early."""
     if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     if watch("refits"):  # the first one takes seconds, and is not interrupted
         return None
 
-    def asked(done: int, total: int) -> bool:
-        enough = watch(f"refitted {done} of {total} times")
-        if enough and done < MIN_REPLICATES:
-            raise _EnoughError
-        return enough
+    def stop(done: int, total: int) -> bool:
+        stopped = watch(f"refitted {done} of {total} times")
+        if stopped and done < MIN_REPLICATES:
+            raise _TooFewRefitsError
+        return stopped
 
     try:
-        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=asked)
-    except _EnoughError:
+        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=stop)
+    except _TooFewRefitsError:
         return None
 
 
-class _EnoughError(Exception):
-    """Ends a bootstrap between two refits: a few refits are not an interval."""
+class _TooFewRefitsError(Exception):
+    """Ends a bootstrap that has too few refits for an interval."""
 
 
 def with_interval(
@@ -55,11 +55,10 @@ def with_interval(
     top: int = 1,
     watch: Watch = unwatched,
 ) -> Decision:
-    """The decision with intervals: value -+ t * sqrt(se^2 + shift^2 + misfit), with Student's t for the refits' number.
+    """Add intervals to a decision: value -+ t * sqrt(se^2 + shift^2 + misfit), with Student's t for few refits.
 
-    The offers are held fixed, as they will be made. A lead whose interval contains 0 is noise: the data do not show
-    which of the two offers is better. Where whoever watches has had enough before ``MIN_REPLICATES`` refits, there are
-    no intervals.
+    The offers are held fixed. A lead whose interval contains 0 is noise: the data do not show which of the two offers
+    is better. If ``watch`` stops it before ``MIN_REPLICATES`` refits, there are no intervals.
     """
     from scipy.special import stdtrit
 
@@ -75,7 +74,7 @@ def with_interval(
         offers += [around.present, *(change.offer for change in around.changes)]
     masks = [mask_of(problem, offer) for offer in offers]
     rows: list[Vec] = []
-    with shared_programs():  # refits are of the same offers, and are asked the same
+    with shared_programs():  # refits have the same offers, and predict the same ones
         for model in many.models:
             if len(rows) < MIN_REPLICATES or not watch("values"):
                 rows.append(values(problem, masks, model))
@@ -83,10 +82,12 @@ def with_interval(
     worth = dict(zip(offers, zip(values(problem, masks).tolist(), table.T, strict=True), strict=True))
 
     def ends(offer: tuple[Label, ...], base: tuple[Label, ...] | None) -> tuple[float, float, float]:
-        """A difference between two offers, or a value, with the ends of its interval."""
-        (value, drawn), (less, from_) = worth[offer], worth[base] if base is not None else (0.0, 0.0)
-        reach = wide * float(np.sqrt(many.misfit.stretched(np.array(spread(drawn - from_, value - less) ** 2))))
-        return value - less, value - less - reach, value - less + reach
+        """Return the value of an offer, or its difference from a base, with the ends of its interval."""
+        value, refits = worth[offer]
+        if base is not None:
+            value, refits = value - worth[base][0], refits - worth[base][1]
+        reach = wide * float(np.sqrt(many.misfit.stretched(np.array(spread(refits, value) ** 2))))
+        return value, value - reach, value + reach
 
     lead = Lead(*ends(found.offer, offers[1])) if found.runners_up else None
     if around.present is not None:
@@ -97,12 +98,12 @@ def with_interval(
 
 
 def check_items(problem: OfferProblem, other: Any) -> None:
-    """Refuse data or models of other items than the decision's."""
+    """Check that data or a model have the items of the decision."""
     known = other.assortments.items if isinstance(other, ChoiceCounts) else other.items
     if set(known) != set(problem.items):
         raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
 
 
 def spread(replicates: Vec, value: float) -> float:
-    """The replicates' standard deviation, with the distance of their mean from the value as a bias."""
+    """Return the replicates' standard deviation, with the distance of their mean from the value as bias."""
     return float(np.hypot(replicates.std(ddof=1), replicates.mean() - value))

@@ -1,4 +1,4 @@
-"""What stock-outs cost: the sales that full shelves would have made, in units and money, with intervals."""
+"""Lost sales: what stock-outs cost, in units and money, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ class ItemLoss(NamedTuple):
 class LostSales:
     """What stock-outs cost.
 
-    ``total`` compares what was on the shelf with everything that was listed: purchases and money lost. ``items`` are
-    one by one, the dearest first: the units that the item would have sold to customers who did not find it, and the
-    money that was lost because it alone was missing. What customers bought instead is taken off. As several items may
-    be missing at once, the items need not add up to the total. ``met`` of ``customers`` met a stock-out.
+    ``total`` compares the items on the shelf with all listed items: purchases and money lost. ``items`` has each item,
+    the largest loss first: the units that it would have sold to customers who did not find it, and the money lost
+    because it alone was missing, net of what customers bought instead. Several items may be missing at once, so items
+    need not add up to the total. ``met`` of ``customers`` met a stock-out.
     """
 
     total: ItemLoss
@@ -42,7 +42,7 @@ class LostSales:
     customers: float
 
     def table(self) -> str:
-        """A line for each item, and one for the total."""
+        """Return a text table with a line for each item, and one for the total."""
         width = max(5, *(len(str(item)) for item in self.items)) if self.items else 5
         lines = [f"{'item':<{width}}     units     money  interval"]
         for name, loss in (*self.items.items(), ("total", self.total)):
@@ -51,7 +51,7 @@ class LostSales:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers as JSON can write them."""
+        """Return the result as plain JSON values."""
         items = [{"item": item, **loss._asdict()} for item, loss in self.items.items()]
         return {"total": self.total._asdict(), "items": items, "met": self.met, "customers": self.customers}
 
@@ -76,19 +76,19 @@ def lost_sales(
     Parameters
     ----------
     model : model
-        Fitted to the choices that the account is about, with no-purchases.
+        A model fitted to the choices of the account, including no-purchases.
     account : Account
-        ``Reading.account`` of ``read_sales``, of the time in question: read last month with ``since``.
+        ``Reading.account`` of ``read_sales`` for the time in question, such as last month (``since``).
     margins : dict, Series or number
         What a sale of each item earns.
     costs : dict, Series or number, optional
-        For a model with price levels, in place of margins: what a unit costs.
+        Instead of margins, for a model with price levels: what a unit costs.
     counts : ChoiceCounts or Bootstrap, optional
         The choices that the model was fitted to, for intervals.
     market : optional
         Only this market of the account, as in ``Reading.groups``.
     interval : float
-        How often the intervals should cover.
+        Confidence level of the intervals.
     seed : int
         Seed of the refits.
 
@@ -108,15 +108,15 @@ def lost_sales(
     nothing = account.no_choice or getattr(model, "no_choice", None)
     if nothing not in model.items:
         raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
-    exposures = [one for one in account.exposures if market is None or one.market == market]
+    exposures = [exposure for exposure in account.exposures if market is None or exposure.market == market]
     if not exposures:
         raise ValueError(f"The account has no customers of the market {market!r}: give one of Reading.groups.")
-    met = [one for one in exposures if one.missing]
-    customers, met_customers = (sum(one.customers for one in some) for some in (exposures, met))
+    met = [exposure for exposure in exposures if exposure.missing]
+    customers, met_customers = (sum(exposure.customers for exposure in part) for part in (exposures, met))
     gains = margin_vector(model.items, names_of(model, nothing).margins(margins, costs), nothing)
     if not met:
         return LostSales(ItemLoss(0.0, 0.0), {}, met_customers, customers)
-    items = list(dict.fromkeys(item for one in met for item in one.missing))
+    items = list(dict.fromkeys(item for exposure in met for item in exposure.missing))
     measure = partial(_losses, met, items, gains, model.items.index(nothing))
     values, ends = measure(model), None
     if counts is not None:
@@ -131,24 +131,25 @@ def lost_sales(
 
 
 def _losses(met: Sequence[Exposure], items: Sequence[Label], gains: Vec, nothing: int, model: Any) -> Vec:
-    """Units and money lost by each item, then by all together."""
+    """Return the units and the money lost by each item, then by all together."""
     offers: dict[tuple[Label, ...], int] = {}
 
     def number(*labels: Label) -> int:
         return offers.setdefault(tuple(sorted(labels, key=str)), len(offers))
 
-    rows = [
-        (one, number(*one.offered), number(*one.offered, *one.missing), [number(*one.offered, i) for i in one.missing])
-        for one in met
-    ]
-    asked = Assortments(list(offers), model.items)
-    shares, starts = model.probabilities(asked), asked.indptr[:-1]
-    money = np.add.reduceat(shares * gains[asked.members], starts)
-    bought = np.add.reduceat(shares * (asked.members != nothing), starts)
-    found = np.zeros((len(items) + 1, 2))
-    for one, present, full, more in rows:
-        found[-1] += one.customers * np.array([bought[full] - bought[present], money[full] - money[present]])
-        for item, place in zip(one.missing, more, strict=True):
-            sold = shares[asked.coordinate(asked.offers[full], item)]
-            found[items.index(item)] += one.customers * np.array([sold, money[place] - money[present]])
-    return found.ravel()
+    rows = []
+    for exposure in met:
+        more = [number(*exposure.offered, item) for item in exposure.missing]
+        rows.append((exposure, number(*exposure.offered), number(*exposure.offered, *exposure.missing), more))
+    assortments = Assortments(list(offers), model.items)
+    shares, starts = model.probabilities(assortments), assortments.indptr[:-1]
+    money = np.add.reduceat(shares * gains[assortments.members], starts)
+    bought = np.add.reduceat(shares * (assortments.members != nothing), starts)
+    losses = np.zeros((len(items) + 1, 2))
+    for exposure, present, full, more in rows:
+        total = np.array([bought[full] - bought[present], money[full] - money[present]])
+        losses[-1] += exposure.customers * total
+        for item, place in zip(exposure.missing, more, strict=True):
+            sold = shares[assortments.coordinate(assortments.offers[full], item)]
+            losses[items.index(item)] += exposure.customers * np.array([sold, money[place] - money[present]])
+    return losses.ravel()

@@ -1,4 +1,4 @@
-"""Single changes to an offer: add, drop or swap an item, or change a price; and a local search that ends with none."""
+"""Single changes to an offer (add, drop or swap an item, change a price), and a local search with them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from rankstream.decide.problem.rules import OUT
 
 Kind = Literal["add", "drop", "swap", "price"]
 MIN_RELATIVE_GAIN = 1e-9
-"""Relative to the largest margin: a change that gains no more than this gains nothing."""
+"""Relative to the largest margin: smaller gains count as none."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class OfferChange:
     kind : str
         "add", "drop", "swap" or "price".
     comes, goes : item or None
-        What comes and what goes.
+        The item that is added, and the item that is removed.
     offer : tuple of items
         The offer after the change.
     value, gain : float
-        What that offer is worth, and how much more than the offer before.
+        The value of that offer, and the gain over the offer before.
     interval : pair of floats or None
-        The ends of an interval of the gain, where counts were given.
+        The ends of an interval of the gain, if counts were given.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class OfferChange:
 
     @property
     def words(self) -> str:
-        """What to do, as a sentence begins."""
+        """The change as the beginning of a sentence."""
         if self.kind == "add":
             return f"Adding {self.comes}"
         if self.kind == "drop":
@@ -58,20 +58,21 @@ class OfferChange:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        told = {name: None if one is None else str(one) for name, one in (("comes", self.comes), ("goes", self.goes))}
-        return {"kind": self.kind, **told, "value": self.value, "gain": self.gain, "interval": self.interval}
+        comes, goes = (None if item is None else str(item) for item in (self.comes, self.goes))
+        numbers = {"value": self.value, "gain": self.gain, "interval": self.interval}
+        return {"kind": self.kind, "comes": comes, "goes": goes, **numbers}
 
 
 def least_gain(problem: OfferProblem) -> float:
-    """What a change must gain to count."""
+    """Return the least gain that counts."""
     return MIN_RELATIVE_GAIN * max(float(np.abs(problem.margins).max()), 1e-300)
 
 
 def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
-    """All feasible single changes to an offer, best first; those so far where whoever watches has had enough."""
+    """Return all feasible single changes to an offer, best first; fewer if ``watch`` stops it."""
     if (known := problem.valued_changes.get(held.tobytes())) is not None:
         return known
-    found: list[OfferChange] = []
+    changes: list[OfferChange] = []
     batch: list[tuple[Kind, int, int, Mask]] = []
 
     def settle() -> None:
@@ -79,7 +80,7 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
         for (kind, comes, goes, after), worth in zip(batch, worths, strict=True):
             new, gone = (None if code < 0 else problem.items[code] for code in (comes, goes))
             offer = problem.offer(after)
-            found.append(OfferChange(kind, new, gone, offer, worth, worth - value))
+            changes.append(OfferChange(kind, new, gone, offer, worth, worth - value))
         batch.clear()
 
     for move in _moves(problem, held):
@@ -87,10 +88,10 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
         if len(batch) == OFFERS_AT_ONCE:
             settle()
             if watch("single changes"):
-                return sorted(found, key=lambda change: -change.gain)
+                return sorted(changes, key=lambda change: -change.gain)
     if batch:
         settle()
-    return problem.valued_changes.setdefault(held.tobytes(), sorted(found, key=lambda change: -change.gain))
+    return problem.valued_changes.setdefault(held.tobytes(), sorted(changes, key=lambda change: -change.gain))
 
 
 def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:
@@ -112,7 +113,7 @@ def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, 
 
 
 def improve(problem: OfferProblem, held: Mask, value: float, watch: Watch) -> list[tuple[float, Mask]]:
-    """OfferChange an offer while a single change pays by the model itself; the better offers on the way, best first."""
+    """Improve an offer while a single change pays by the model; return the better offers on the way, best first."""
     steps: list[tuple[float, Mask]] = []
     while not watch("single changes"):
         best = next(iter(single_changes(problem, held, value, watch)), None)
@@ -124,12 +125,12 @@ def improve(problem: OfferProblem, held: Mask, value: float, watch: Watch) -> li
 
 
 def mask_of(problem: OfferProblem, offer: tuple[Label, ...]) -> Mask:
-    """For every item of the model, whether it is in an offer."""
+    """Return for every item of the model whether it is in an offer."""
     inside = set(offer)
     return np.array([item in inside for item in problem.items])
 
 
 def best_of_each_kind(changes: list[OfferChange], most: int = 2) -> list[OfferChange]:
-    """The best changes, best first: at most so many of each kind."""
+    """Return the best changes, best first, at most ``most`` of each kind."""
     kinds = [change.kind for change in changes]
     return [change for place, change in enumerate(changes) if kinds[:place].count(change.kind) < most]

@@ -1,4 +1,4 @@
-"""next_offer: which offer to try next, to learn and to earn."""
+"""next_offer: the offer to try next, to learn and to earn."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -27,23 +27,23 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 
 How = Literal["thompson", "greedy", "ucb"]
 FIT_GAP_NATS = 1e-2
-"""How exactly a model is fitted, in nats: far below the noise of the counts; an estimate."""
+"""Accuracy of a fit, in nats: far below the noise of the counts; an estimate."""
 PSEUDO_CHOICES = 0.5
-"""Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys's prior."""
+"""Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys' prior."""
 
 
 @dataclass(frozen=True, eq=False)
 class NextOffer:
-    """The offer to show to the next customers; hand it to the next call as ``start``, to begin where this one ended.
+    """The offer to show to the next customers; pass it to the next call as ``start`` for a warm start.
 
     Attributes
     ----------
     offer, menu : tuple of items
         The offer without the no-choice item, and with it.
     how : str
-        The way it was chosen, or that it is a first offer at random.
+        How it was chosen, or that it is a random first offer.
     decision : Decision or None
-        The best offer by the model that was fitted; None before any data.
+        The best offer by the fitted model; None before any data.
     guides : Stack or None
         The fitted guides of the prior, for the next call.
     fit : EntropyFit or None
@@ -84,35 +84,35 @@ def next_offer(
 ) -> NextOffer:
     """Choose the offer to show to the next batch of customers.
 
-    Call it once for every batch, not for every customer, each time with another seed; then count the choices from its
-    ``menu`` (``counts.extend([menu])`` where the offer is new).
+    Call it once for every batch, not for every customer, each time with another seed. Then count the choices from its
+    ``menu`` (``counts.extend([menu])`` if the offer is new).
 
     Parameters
     ----------
     counts : ChoiceCounts or Live
-        What was chosen so far.
+        The choices so far.
     margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.
     ladders, present, changes, no_choice : optional
         As for ``best_offer``.
     how : "thompson", "greedy" or "ucb"
-        The best offer by a model fitted to counts that were redrawn from a Dirichlet, so that offers are tried as
-        often as they may be the best; by the model fitted to the counts; or by that model's value plus ``optimism``
-        standard deviations over ``redraws`` redrawn ones.
+        "thompson" takes the best offer by a model fitted to counts redrawn from a Dirichlet, so that offers are tried
+        as often as they may be the best; "greedy" by the model fitted to the counts; "ucb" by that model's value plus
+        ``optimism`` standard deviations over ``redraws`` redrawn ones.
     method : str or settings
-        What is fitted. Maximum entropy begins where ``start`` ended.
+        The method of the fit. Maximum entropy continues from ``start``.
     redraws : int
-        How many models "ucb" draws.
+        Number of models that "ucb" draws.
     optimism : float
-        How many standard deviations "ucb" adds.
+        Number of standard deviations that "ucb" adds.
     budget : float
         Time limit of the search, in seconds.
     seed : int
-        What is redrawn.
+        Random seed of the redrawn counts.
     start : NextOffer, optional
-        What the call before returned.
+        The result of the previous call.
     watch : callable, optional
-        Called with what is going on; may end fits and search by returning True: the offer is then the best so far.
+        Called with the progress; returning True ends fits and search with the best offer so far.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def next_offer(
 
 
 def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
-    """As many choices from every offer, with shares drawn from the Dirichlet that the tallies leave."""
+    """Redraw the shares of every offer from the Dirichlet posterior of its tallies, with as many choices."""
     offers, tallies = counts.assortments, counts.tallies
     out = np.zeros(tallies.size)
     for number, total in enumerate(counts.totals.tolist()):
@@ -157,7 +157,7 @@ def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
 
 
 class _Learner:
-    """Fits to counts and to redrawn ones, each from where the one before ended."""
+    """Fits models to counts and to redrawn ones, each starting from the previous fit."""
 
     def __init__(
         self, counts: ChoiceCounts, method: str | Method, seed: int, start: NextOffer | None, watch: Watch
@@ -172,7 +172,7 @@ class _Learner:
         self.fit_entropy = partial(fit_max_entropy, tolerance=FIT_GAP_NATS, seed=seed, watch=watch)
 
     def fit(self, counts: ChoiceCounts) -> Any:
-        """A model of these counts."""
+        """Fit a model to these counts."""
         if not self.dense:
             if self.method is None:
                 raise ValueError("The method 'auto' changes with the data: choose a fixed one, such as 'max-entropy'.")
@@ -188,20 +188,19 @@ class _Learner:
         return self.last.model
 
     def _in_order(self, counts: ChoiceCounts) -> EntropyFit:
-        """Where there is an order, as of price levels: with guides weighed on held-out offers, once for all redraws."""
-        kept = None if self.first is None else self.first.stack
-        if self.first is None or kept is None:
+        """Fit with an order, such as price levels: guides are weighted on held-out offers once for all redraws."""
+        if self.first is None or self.first.stack is None:
             self.first = self.fit_entropy(counts)
             return self.first
-        return self.fit_entropy(counts, kept.prior, trust=self.first.trust, start=self.last)
+        return self.fit_entropy(counts, self.first.stack.prior, trust=self.first.trust, start=self.last)
 
 
 def _optimistic(
     problem: OfferProblem, learner: _Learner, redraws: int, optimism: float, random: np.random.Generator, budget: float
 ) -> NextOffer:
-    """The offer of the highest value plus ``optimism`` standard deviations, over all offers.
+    """Return the offer with the highest value plus ``optimism`` standard deviations.
 
-    Where whoever watches has had enough, over fewer redraws; with fewer than two there is nothing to add.
+    If ``watch`` stops it, there are fewer redraws; with fewer than two, nothing is added.
     """
     model = learner.fit(learner.counts)
     if too_many := most_decided(replace(problem, model=model)):
@@ -224,7 +223,7 @@ def _optimistic(
 
 
 def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
-    """A first offer, before any data: as full as a random order of the items allows."""
+    """Return a first offer, before any data: items are added in random order while that is feasible."""
     held = some_offer(problem)
     for code in random.permutation(problem.free).tolist():
         more = held.copy()

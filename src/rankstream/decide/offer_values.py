@@ -1,4 +1,4 @@
-"""What offers earn by a model: expected margin per customer, less listing costs."""
+"""What offers earn by a model: expected margin per customer, minus listing costs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from rankstream.decide.problem.margins import Numbers, margin_vector, number_vec
 from rankstream.decide.problem.offers import OfferProblem
 
 OFFERS_AT_ONCE = 500
-"""How many offers are valued at a time: limits memory; no benchmark chose it."""
+"""Offers valued at a time, which limits memory; no benchmark chose it."""
 
 
 def value(
@@ -25,23 +25,23 @@ def value(
     listing_costs: Numbers | None = None,
     no_choice: Label | None = None,
 ) -> Any:
-    """Return a pandas data frame with a row per offer: its items, what it earns, what listing costs, and what is left.
+    """Return a pandas data frame with a row per offer: its items, earnings, listing costs, and value.
 
     Parameters
     ----------
     model : any ChoiceModel
-        Who chooses what.
+        Predicts what customers choose.
     offers : list of offers
-        What to price: items, or of a model with price levels also ``{"tea": 3.5}``. The no-choice item, where there is
-        one, is added to every offer.
+        The offers to value: items or, with price levels, also ``{"tea": 3.5}``. The no-choice item, if there is one,
+        is added to every offer.
     margins : dict, Series or number
-        What a sale of each item earns; a missing one is an error. The no-choice item earns 0.
+        What a sale of each item earns; every item needs one. The no-choice item earns 0.
     costs : dict, Series or number, optional
-        Of a model with price levels, instead of margins: what a sale of each item costs.
+        Instead of margins, for a model with price levels: what a sale of each item costs.
     listing_costs : dict, Series or number, optional
         What showing an item costs per customer.
     no_choice : item, optional
-        What is always on offer and earns 0; without it, the model's own.
+        The no-purchase option, which is always available and earns 0; by default that of the model.
 
     Examples
     --------
@@ -57,16 +57,16 @@ def value(
     items, nothing = names.items, names.leave
     gains = margin_vector(items, names.margins(margins, costs), nothing)
     listed = number_vector("listing cost", items, names.at_levels("listing cost", listing_costs), nothing)
-    given = [names.labels(offer) for offer in offers]
-    full = [as_offer("The offer", _with(nothing, offer)) for offer in given]
+    labels = [names.labels(offer) for offer in offers]
+    full = [as_offer("The offer", _with(nothing, offer)) for offer in labels]
     earned, cost = earnings(model, full, gains), dict(zip(items, listed.tolist(), strict=True))
     listing = np.array([float(sum(cost[item] for item in offer)) for offer in full])
     frames = optional("pandas", "A data frame of offers")
-    return frames.DataFrame({"offer": given, "earned": earned, "listing": listing, "value": earned - listing})
+    return frames.DataFrame({"offer": labels, "earned": earned, "listing": listing, "value": earned - listing})
 
 
 def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> Vec:
-    """The expected margin of each offer; an offer without items earns 0."""
+    """Return the expected margin of each offer; an offer without items earns 0."""
     out = np.zeros(len(offers))
     gain = dict(zip(model.items, margins.tolist(), strict=True))
     filled = [number for number, offer in enumerate(offers) if offer]
@@ -85,7 +85,7 @@ def earnings(model: Any, offers: Sequence[tuple[Label, ...]], margins: Vec) -> V
 
 
 def values(problem: OfferProblem, offers: Sequence[Mask], model: Any = None) -> Vec:
-    """What offers are worth by the problem's model (or another of the same items): margin less listing costs."""
+    """Return the values of offers by the problem's model (or another of the same items)."""
     used = problem.model if model is None else model
     margins = problem.margins
     if tuple(used.items) != problem.items:

@@ -25,30 +25,30 @@ from rankstream.models.rankings import RankingModel
 
 @dataclass(frozen=True, eq=False)
 class SafeOffer:
-    """An offer that is worth at least ``low`` whatever ranking model in the region is true, beside the best one.
+    """An offer that is worth at least ``low`` under every ranking model in the region, and the best offer.
 
     Attributes
     ----------
     offer : tuple of items
         The items to show, without the no-choice item.
     low : float
-        What it is worth in the worst case.
+        Its value in the worst case.
     expected : float
-        What it is worth by the model.
+        Its value by the model.
     bound : float
         No offer's worst case is better.
     proven : bool
-        Whether ``low`` and ``bound`` are as near as ``accuracy`` asked for.
+        Whether ``low`` and ``bound`` are within ``accuracy``.
     scenarios : int
-        How many worst models it took.
+        Number of worst models considered.
     worst : RankingModel
         The model behind ``low``.
     best : Decision
         The best offer by the model alone.
     best_low : float
-        The worst case of that.
+        The value of the best offer in its worst case.
     feasible : bool
-        False where no ranking model is in the region; the nearest ones then count.
+        False if no ranking model is in the region; the nearest ones then count.
     """
 
     offer: tuple[Label, ...]
@@ -98,10 +98,10 @@ def safe_offer(
     watch: Watch | None = None,
     **constraints: Unpack[Constraints],
 ) -> SafeOffer:
-    """Find the offer with the best worst case over all ranking models close to the data, beside the best offer.
+    """Find the offer with the best worst case over all ranking models close to the data.
 
-    By scenarios: the best offer against the worst models so far, then the worst model for that offer, until the
-    two meet. It is cautious: use it beside ``best_offer``, to see what caution costs.
+    It alternates between the best offer against the worst models so far and the worst model for that offer, until the
+    two meet. The result is cautious: compare it with ``best_offer``, to see what caution costs.
 
     Parameters
     ----------
@@ -116,17 +116,17 @@ def safe_offer(
     tolerance, confidence : float
         The size of the region.
     model : optional
-        What expected values are by; without it, ``estimate(counts).model``.
+        The model for expected values; by default ``estimate(counts).model``.
     accuracy : float
-        How near worst case and bound must come, relative to the largest margin.
+        Largest gap between worst case and bound, relative to the largest margin.
     max_scenarios : int
-        How many worst models at most.
+        Maximum number of worst models.
     budget : float
-        Seconds.
+        Time limit in seconds.
     seed : int
-        Ties between rankings, and the fit.
+        Seed for ties between rankings, and for the fit.
     watch : callable, optional
-        Called with what is going on; may end the search by returning True.
+        Called with the progress; returning True ends the search.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def safe_offer(
 
 
 class _WorstCases:
-    """The worst that offers are worth over the distributions that fit, one offer after the other."""
+    """The worst values of offers over the distributions that fit, one offer at a time."""
 
     def __init__(self, problem: OfferProblem, plausible: PlausibleModels, accuracy: float, watch: Watch) -> None:
         self.problem, self.plausible, self.watch = problem, plausible, watch
@@ -164,18 +164,18 @@ class _WorstCases:
         self.gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
 
     def __call__(self, held: Mask) -> tuple[float, RankingModel]:
-        """The worst that an offer is worth, proven, and the model that does it."""
+        """Return the proven worst value of an offer, and its model."""
         menu = self.problem.labels(held)
-        found, fits = self.plausible.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
+        worst, fits = self.plausible.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
         self.feasible &= fits
-        return found.bound - float(self.problem.costs[held].sum()), found.model
+        return worst.bound - float(self.problem.costs[held].sum()), worst.model
 
 
 def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision) -> SafeOffer:
-    """Scenario after scenario, until what some offer guarantees is what no offer can exceed."""
+    """Add scenarios until the guarantee of some offer meets the bound for all offers."""
     offer, close = best.held, cases.close
     low, worst = cases(offer)
-    best_low, kept, table = low, (low, offer, worst), None
+    best_low, safest, table = low, (low, offer, worst), None
     bound, number = np.inf, 0
     while number < most:
         number += 1
@@ -184,27 +184,25 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
             table = scenario
         else:
             np.minimum(table.values, scenario.values, out=table.values)
-        found = scan(replace(scenario, values=table.values), problem)
-        bound, offer = found.values[0], found.offers[0]
-        if bound <= kept[0] + close:
+        scanned = scan(replace(scenario, values=table.values), problem)
+        bound, offer = scanned.values[0], scanned.offers[0]
+        if bound <= safest[0] + close:
             break
         low, worst = cases(offer)
-        if low > kept[0]:
-            kept = (low, offer, worst)
-        if bound <= kept[0] + close or cases.watch(f"{number} scenarios, {kept[0]:.4g} of at most {bound:.4g}"):
+        if low > safest[0]:
+            safest = (low, offer, worst)
+        if bound <= safest[0] + close or cases.watch(f"{number} scenarios, {safest[0]:.4g} of at most {bound:.4g}"):
             break
-    expected = float(values(problem, [kept[1]])[0])
-    items = problem.offer(kept[1])
-    _verify(problem, kept, bound, close)
-    bound = max(bound, kept[0])  # rounding alone, as was just verified
-    return SafeOffer(
-        items, kept[0], expected, bound, bound <= kept[0] + close, number, kept[2], best, best_low, cases.feasible
-    )
+    _verify(problem, safest, bound, close)
+    low, offer, worst = safest
+    expected, bound = float(values(problem, [offer])[0]), max(bound, low)  # they differ by rounding, as just verified
+    proven, items = bound <= low + close, problem.offer(offer)
+    return SafeOffer(items, low, expected, bound, proven, number, worst, best, best_low, cases.feasible)
 
 
-def _verify(problem: OfferProblem, kept: tuple[float, Mask, RankingModel], bound: float, close: float) -> None:
-    """Check the offer, its worst case by the worst model, and that no offer can guarantee less than this one does."""
-    (low, held, worst), engine = kept, "safe offer"
+def _verify(problem: OfferProblem, safest: tuple[float, Mask, RankingModel], bound: float, close: float) -> None:
+    """Check the offer, its worst case by the worst model, and that the bound is not below its guarantee."""
+    (low, held, worst), engine = safest, "safe offer"
     verify_feasible(problem, [held], engine)
     by_worst, close = float(values(problem, [held], worst)[0]), max(close, tolerance_of(problem))
     verify_order(low, by_worst, close, "the guarantee, and the worst model", engine)
@@ -212,7 +210,7 @@ def _verify(problem: OfferProblem, kept: tuple[float, Mask, RankingModel], bound
 
 
 def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:
-    """The same rankings with the items numbered as the problem does."""
+    """Return the same rankings with items numbered as in the problem."""
     if model.items == problem.items:
         return model
     number = np.array([problem.items.index(item) for item in model.items])

@@ -10,8 +10,8 @@ from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 
 VALUE_TOLERANCE = 1e-6
-"""How far a stated value may be from the model's, relative to the largest margin and listing cost: tables and lists
-add up the same terms in another order.
+"""Largest difference between an engine's value and the model's, relative to the largest margin and listing cost:
+tables and lists add the same terms in another order.
 """
 
 
@@ -23,7 +23,7 @@ class WrongAnswerError(RuntimeError):
 
 
 def tolerance_of(problem: OfferProblem) -> float:
-    """How far two computations of the same value may be apart."""
+    """Return the largest difference allowed between two computations of the same value."""
     return VALUE_TOLERANCE * max(float(np.abs(problem.margins).max()), float(np.abs(problem.costs).max()), 1e-300)
 
 
@@ -44,7 +44,7 @@ def verify_answer(
 
 
 def verify_feasible(problem: OfferProblem, offers: Sequence[Mask], engine: str) -> None:
-    """Check that there are offers, that they differ, and that each keeps all constraints."""
+    """Check that there are offers, that they differ, and that each meets all constraints."""
     if not len(offers) or len({held.tobytes() for held in offers}) < len(offers):
         raise _wrong(engine, "there is no offer, or one offer twice")
     for held in offers:

@@ -1,4 +1,4 @@
-"""Distances between a model's choice probabilities and the observed ones, as the dual player sees them.
+"""Distances between a model's choice probabilities and the observed frequencies.
 
 By name: ``make("l2", offers, smoothing=0.1)``; as objects: ``L1, LowNorm, L2, HighNorm, LInf, MaxDifference, KL``.
 """

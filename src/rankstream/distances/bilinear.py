@@ -1,4 +1,4 @@
-"""What the paper's own distances share: the payoff <B (x - p), y> - smoothing * potential(y) with B = diag(weights)."""
+"""Base classes of the paper's distances: payoff <B (x - p), y> - smoothing * potential(y) with B = diag(weights)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Mask, Vec
 from rankstream.data.assortments import Assortments
 
-MIN_LOG_ARGUMENT = 1e-300  # what a logarithm is taken of instead of 0
+MIN_LOG_ARGUMENT = 1e-300  # replaces 0 in logarithms
 
 
 def softmax(scores: Vec) -> Vec:
-    """Positive numbers that sum to 1, proportional to exp(scores)."""
+    """Return positive numbers that sum to 1, proportional to exp(scores)."""
     out: Vec = scores - scores.max()
     np.exp(out, out=out)
     out *= 1.0 / np.add.reduce(out)
@@ -24,7 +24,7 @@ def softmax(scores: Vec) -> Vec:
 
 
 def norm_of(vector: Vec, q: float) -> float:
-    """The l_q norm, scaled so that no power overflows."""
+    """Return the l_q norm, scaled so that no power overflows."""
     if q == 2.0:
         return sqrt(float(vector @ vector))
     sizes = np.abs(vector)
@@ -35,33 +35,33 @@ def norm_of(vector: Vec, q: float) -> float:
 
 
 def norm_direction(vector: Vec, q: float) -> Vec:
-    """The gradient of the l_q norm: a vector of unit l_(q / (q - 1)) norm; 0 at 0."""
+    """Return the gradient of the l_q norm: a vector of unit l_(q / (q - 1)) norm; 0 at 0."""
     norm = norm_of(vector, q)
     if norm == 0.0:
         return np.zeros_like(vector)
     return np.sign(vector) * (np.abs(vector) / norm) ** (q - 1.0)
 
 
-MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # weights and smoothings whose squares neither vanish nor overflow
+MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # squares of weights and smoothings in between neither vanish nor overflow
 
 
 def zero_or_moderate(name: str, value: float) -> float:
-    """A number >= 0 whose square is a number too, or a ValueError."""
+    """Check that a number is 0, or positive with a square that neither vanishes nor overflows."""
     checked = number_between(name, value, 0.0)
     if checked and not MIN_WEIGHT <= checked <= MAX_WEIGHT:
         limits = f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
-        raise ValueError(f"{name} is {value!r}: it must be 0 or {limits}, as squares are taken.")
+        raise ValueError(f"{name} is {value!r}: it must be 0 or {limits}, so that its square can be computed.")
     return checked
 
 
 def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> tuple[float, ...] | None:
-    """Weights per offer as a tuple, or a ValueError."""
+    """Check the weights of the offers and return them as a tuple."""
     if weights is None:
         return None
-    given = tuple(weights)
-    sizes = np.array(given) if set(map(type, given)) == {float} else np.zeros(1)
-    fine = bool(((sizes >= MIN_WEIGHT) & (sizes <= MAX_WEIGHT)).all())  # nearly always: none is checked alone
-    checked = given if fine else tuple(zero_or_moderate("A weight", weight) for weight in given)
+    checked = tuple(weights)
+    sizes = np.array(checked) if set(map(type, checked)) == {float} else np.zeros(1)
+    if not ((sizes >= MIN_WEIGHT) & (sizes <= MAX_WEIGHT)).all():  # rare; checking one by one is slow
+        checked = tuple(zero_or_moderate("A weight", weight) for weight in checked)
     if len(checked) != assortments.n_offers:
         raise ValueError(f"There are {len(checked)} weights for {assortments.n_offers} offers: give one for each.")
     if max(checked) == 0.0:
@@ -70,7 +70,7 @@ def check_weights(assortments: Assortments, weights: Iterable[float] | None) -> 
 
 
 class Potential(ABC):
-    """A potential on a dual domain, which is 0 where it is least, or where it is largest."""
+    """A potential on a dual domain, whose least or largest value is 0."""
 
     assortments: Assortments
 
@@ -91,7 +91,7 @@ class Potential(ABC):
 
 @dataclass(frozen=True)
 class Bilinear(Potential):
-    """A distance that sees x and p only through B (x - p); subclasses say what the dual domain is."""
+    """A distance that depends on x and p only through B (x - p); subclasses define the dual domain."""
 
     assortments: Assortments
     smoothing: float = 0.0
@@ -103,12 +103,12 @@ class Bilinear(Potential):
 
     @property
     def smooth(self) -> bool:
-        """A strongly convex potential in the payoff smooths the distance."""
+        """Whether a strongly convex potential in the payoff smooths the distance."""
         return self.smoothing > 0.0
 
     @property
     def affine(self) -> bool:
-        """The offset is <B^T y, p> plus a term without p."""
+        """True: the offset is <B^T y, p> plus a term without p."""
         return True
 
     @cached_property
@@ -118,7 +118,7 @@ class Bilinear(Potential):
 
     @cached_property
     def scale(self) -> Vec | None:
-        """One weight per coordinate; None where all are 1."""
+        """One weight per coordinate; None if all are 1."""
         return None if self.weights is None else self.offer_weights[self.assortments.owner]
 
     @property
@@ -134,11 +134,11 @@ class Bilinear(Potential):
         return top * float((2.0 * ((self.offer_weights / top) ** power).sum()) ** (1.0 / power))
 
     def lift(self, residual: Vec) -> Vec:
-        """B (x - p), as long as a dual."""
+        """Return B (x - p), in the shape of a dual."""
         return residual if self.scale is None else residual * self.scale
 
     def costs(self, dual: Vec) -> Vec:
-        """B^T y; the two are adjoint."""
+        """Return B^T y, the adjoint of ``lift``."""
         return dual if self.scale is None else dual * self.scale
 
     def offset(self, dual: Vec, frequencies: Vec) -> float:
@@ -163,15 +163,15 @@ class Bilinear(Potential):
         return self.largest(self.lift(vertex - frequencies), self.smoothing)
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """0 on what was not seen."""
+        """Set the dual to 0 on offers without data."""
         return np.where(seen, dual, 0.0)
 
     def restrict(self, dual: Vec, seen: Mask) -> Vec:
-        """A dual of the same distance over the seen offers alone, with 0 on all others."""
+        """Return a dual of the same distance over the observed offers alone, with 0 on all others."""
         return np.where(seen, dual, 0.0)
 
     def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
-        """The distance over the seen offers alone; on the others, the two points must agree."""
+        """Return the distance over the observed offers; on the others, the two points must agree."""
         return self.value(vertex, frequencies)
 
     def data_change(self, frequencies: Vec, other: Vec) -> float:
@@ -179,7 +179,7 @@ class Bilinear(Potential):
         return self.largest(self.lift(frequencies - other), 0.0)
 
     def trivial_dual(self) -> Vec:
-        """A dual that treats all models alike, whose value no model's distance is below: that of the start."""
+        """Return a dual whose payoff is the same for all models, and so a lower bound on any distance: the start."""
         return self.start()
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The weighted Kullback-Leibler distance, through its conjugate (paper, Remark 1): how any convex distance is added."""
+"""The weighted Kullback-Leibler distance through its conjugate (paper, Remark 1): a template for convex distances."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +15,11 @@ from rankstream.distances.bilinear import MIN_WEIGHT, HalfSquare, check_weights
 class KL(HalfSquare):
     """The sum over offers of weight_j * KL(p_j, x_j), the maximum-likelihood distance of van Ryzin and Vulcano.
 
-    Below ``floor``, -log(x) goes on as its tangent, so that gradients, and with them the dual domain, stay bounded:
-    0 >= y >= -weight / floor. The conjugate is taken over 0 <= x <= 1. With weights q_j, the offers' shares of the
-    observations, a model's KL is its loss of log-likelihood per observation against the frequencies themselves, as long
-    as both stay above the floor; for frequencies below it, even a little less probability is too cheap, so choose a
-    floor below the smallest frequency that matters. Its wide dual domain makes mirror descent slow; follow-the-leader
-    (Frank-Wolfe) is quicker, though no regret bound is known for it here.
+    Below ``floor``, the tangent replaces -log(x), so gradients and the dual domain stay bounded:
+    0 >= y >= -weight / floor. The conjugate is taken over 0 <= x <= 1. With the offers' shares of the observations as
+    weights, a model's KL is the log-likelihood per observation that it loses against the frequencies. That holds for
+    numbers above the floor, so choose a floor below the smallest frequency that matters. The wide dual domain makes
+    mirror descent slow; follow-the-leader (Frank-Wolfe) is faster, though no regret bound is known for it here.
 
     Examples
     --------
@@ -40,17 +39,17 @@ class KL(HalfSquare):
 
     @property
     def smoothing(self) -> float:
-        """None: the potential is not part of the payoff."""
+        """0: the potential is not part of the payoff."""
         return 0.0
 
     @property
     def smooth(self) -> bool:
-        """Above the floor and with its tangent below, the divergence has bounded curvature."""
+        """True: the tangent below the floor bounds the curvature."""
         return True
 
     @property
     def affine(self) -> bool:
-        """The conjugate is not affine in the frequencies."""
+        """False: the conjugate is not affine in the frequencies."""
         return False
 
     @cached_property
@@ -103,13 +102,13 @@ class KL(HalfSquare):
 
     def value(self, vertex: Vec, frequencies: Vec) -> float:
         """The divergence, with the tangent below the floor."""
-        held = np.maximum(vertex, self.floor)
-        logs = np.log(np.maximum(frequencies, 1e-300)) - np.log(held) + (held - vertex) / self.floor
+        clipped = np.maximum(vertex, self.floor)
+        logs = np.log(np.maximum(frequencies, 1e-300)) - np.log(clipped) + (clipped - vertex) / self.floor
         return float((self.scale * frequencies) @ logs)
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """No dual of this distance is silent about an offer: drop the offers that nobody has seen."""
-        raise ValueError("KL cannot leave out offers that nobody has seen: drop them, or use one of the norms.")
+        """Raise a ValueError: every dual of this distance prices all offers."""
+        raise ValueError("KL cannot leave out offers without choices: drop them, or use one of the norms.")
 
     def data_norm(self, change: Vec) -> float:
         """The l1 norm."""

@@ -17,7 +17,7 @@ Kind = Literal["entropy", "euclidean"]
 class MaxDifference(Bilinear):
     """The sum over offers of max_i (x_ij - p_ij): the dual domain is a product of simplices, one per offer.
 
-    It is not symmetric, yet x = p is optimal wherever p is the work of rankings.
+    It is not symmetric, but x = p is optimal whenever some ranking model has the probabilities p.
 
     Examples
     --------
@@ -81,11 +81,11 @@ class MaxDifference(Bilinear):
         return out
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
-        """The slope's negative for the entropy, whose prox does not see a constant added on an offer."""
+        """Minus the slope for the entropy, whose prox ignores constants added to an offer."""
         return -slope if self._entropic else dual
 
     def best_dual(self, lifted: Vec) -> Vec:
-        """The smoothed argmax of every offer, or all on its first largest excess."""
+        """The smoothed argmax of every offer; without smoothing, all mass on its first largest excess."""
         if self.smoothing:
             return self.prox(lifted / -self.smoothing)
         starts, owner = self.assortments.indptr[:-1], self.assortments.owner
@@ -108,11 +108,11 @@ class MaxDifference(Bilinear):
         return float(lifted @ best) - smoothing * self.potential(best)
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """Uniform duals on the offers that were not seen: shares sum to 1, so they pay nothing."""
+        """Make the dual uniform on offers without data: shares sum to 1, so it earns nothing there."""
         return np.where(seen, dual, self.start())
 
     def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
-        """The distance less what smoothing adds for each of the other offers."""
+        """The distance without what smoothing adds for each of the other offers."""
         return self.value(vertex, frequencies) + self.smoothing * self.potential(self.start()[~seen])
 
     def data_norm(self, change: Vec) -> float:
@@ -120,5 +120,5 @@ class MaxDifference(Bilinear):
         return float(np.maximum.reduceat(np.abs(change), self.assortments.indptr[:-1]).sum())
 
     def data_radius(self, l1_radii: Vec) -> float:
-        """Half the sum of the radii: what one item gains, others lose."""
+        """Half the sum of the radii: one item's gain is the others' loss."""
         return 0.5 * float(l1_radii.sum())

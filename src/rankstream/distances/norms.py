@@ -36,7 +36,7 @@ class LInf(Bilinear):
 
     @property
     def mirror_bound(self) -> float:
-        """The logarithm is not bounded on the simplex."""
+        """Infinite: the logarithm is not bounded on the simplex."""
         return np.inf
 
     def start(self) -> Vec:
@@ -58,7 +58,7 @@ class LInf(Bilinear):
         return softmax(-slope)
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
-        """The slope's negative: prox does not see a constant, and no logarithm of a tiny number is needed."""
+        """Minus the slope: prox ignores constants, and this avoids logarithms of tiny numbers."""
         return -slope
 
     def lift(self, residual: Vec) -> Vec:
@@ -72,7 +72,7 @@ class LInf(Bilinear):
         return super().costs(dual[:half] - dual[half:])
 
     def best_dual(self, lifted: Vec) -> Vec:
-        """The softmax; without smoothing, all on the largest error."""
+        """The softmax; without smoothing, all mass on the largest error."""
         if self.smoothing:
             return softmax(lifted / self.smoothing)
         best = int(np.argmax(lifted))
@@ -90,19 +90,18 @@ class LInf(Bilinear):
         return top + smoothing * log(float(np.exp((lifted - top) / smoothing).sum()))
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """The two halves made equal on what was not seen, so that their difference is 0."""
+        """Make the two halves equal on offers without data, so that their difference is 0."""
         positive, negative = dual.reshape(2, -1)
         mean = 0.5 * (positive + negative)
         return np.concatenate((np.where(seen, positive, mean), np.where(seen, negative, mean)))
 
     def restrict(self, dual: Vec, seen: Mask) -> Vec:
-        """The distribution given that a seen offer is drawn."""
-        kept: Vec = dual * np.concatenate((seen, seen))
-        total = float(kept.sum())
-        return kept / total if total > 0.0 else kept  # the dual 0 proves 0, which no distance is below
+        """The conditional distribution on the observed offers."""
+        restricted: Vec = dual * np.concatenate((seen, seen))
+        return restricted / (float(restricted.sum()) or 1.0)  # the dual 0 proves the bound 0, which always holds
 
     def value_on(self, vertex: Vec, frequencies: Vec, seen: Mask) -> float:
-        """The distance of the coordinates that count; 0 where none does."""
+        """The distance over the observed coordinates; 0 without any."""
         return self.largest(self.lift(vertex - frequencies)[np.tile(seen, 2)], self.smoothing) if seen.any() else 0.0
 
     def data_norm(self, change: Vec) -> float:
@@ -110,7 +109,7 @@ class LInf(Bilinear):
         return float(np.abs(change).max())
 
     def data_radius(self, l1_radii: Vec) -> float:
-        """Half the largest radius: what one item gains, others lose."""
+        """Half the largest radius: one item's gain is the others' loss."""
         return 0.5 * float(l1_radii.max())
 
 
@@ -131,7 +130,7 @@ class L1(EuclideanPotential):
         return 0.5 * self.assortments.n_coordinates
 
     def project(self, point: Vec) -> Vec:
-        """Every coordinate cut to [-1, 1]."""
+        """Every coordinate clipped to [-1, 1]."""
         return np.minimum(np.maximum(point, -1.0), 1.0)
 
     def farthest(self, lifted: Vec) -> Vec:
@@ -186,7 +185,7 @@ class LowNorm(EuclideanPotential):
         return norm_of(change, self.q)
 
     def data_radius(self, l1_radii: Vec) -> float:
-        """The l_q norm of the offers' own."""
+        """The l_q norm of the largest l_q change of every offer."""
         return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
 
 
@@ -201,14 +200,13 @@ class HighNorm(Bilinear):
     assortments : Assortments
         The offers whose frequencies are compared.
     smoothing : float
-        How much of the potential is taken from the payoff; 0 is the plain norm.
+        The weight of the potential in the payoff; 0 is the plain norm.
     weights : tuple of floats, optional
-        One number >= 0 per offer, with which its differences count; all 1 without it.
+        One factor >= 0 per offer for its differences; by default all are 1.
     q : float
-        Which norm, 2 <= q < infinity.
+        The exponent, 2 <= q < infinity.
     squared : bool
-        Whether it is |x - p|_q^2 / 2: the ball then is wide enough for every residual, and the smoothing is
-        1 / (q - 1), which need not be given.
+        Whether to use |x - p|_q^2 / 2: the ball then contains every residual, and the smoothing is 1 / (q - 1).
     """
 
     q: float = 2.0
@@ -264,14 +262,14 @@ class HighNorm(Bilinear):
         return self._towards(slope, -1.0, 1.0)
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
-        """Against the slope, cut to the ball's: powers of small numbers are not taken back and forth."""
+        """Minus the slope, shortened to the mirror bound; this avoids powers of small numbers."""
         if self.q == 2.0:
             return dual
         norm = norm_of(slope, self.q)
         return slope * -min(1.0, self.mirror_bound / norm) if norm > 0.0 else np.zeros_like(slope)
 
     def best_dual(self, lifted: Vec) -> Vec:
-        """Along the residual, shortened where the smoothing rounds the norm's tip."""
+        """Along the residual, shorter near 0, where smoothing rounds off the norm."""
         return self._towards(lifted, 1.0, self.smoothing)
 
     def _towards(self, vector: Vec, sign: float, smoothing: float) -> Vec:
@@ -297,7 +295,7 @@ class HighNorm(Bilinear):
         return norm_of(change, self.q)
 
     def data_radius(self, l1_radii: Vec) -> float:
-        """The l_q norm of the offers' own."""
+        """The l_q norm of the largest l_q change of every offer."""
         return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
 
 

@@ -1,4 +1,4 @@
-"""What a distance is: everything that the solver, the learners and the certificates ask of one."""
+"""The distance protocol: everything that the solver, the learners and the certificates use."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ class Distance(Protocol):
     """A distance D(x, p) = max over duals y of payoff(x, y; p), convex in x (paper, equation 5 and Remark 1).
 
     The payoff is ``<costs(y), x> - offset(y, p)``, concave in y. The paper's own family has the offset
-    ``<costs(y), p> + smoothing * potential(y)``; any other convex distance comes through its conjugate as the offset.
+    ``<costs(y), p> + smoothing * potential(y)``; any other convex distance has its conjugate as the offset.
     """
 
     @property
@@ -30,7 +30,7 @@ class Distance(Protocol):
 
     @property
     def largest_potential(self) -> float:
-        """The largest absolute value of the potential on the dual domain: what smoothing costs (Lemma 3)."""
+        """The largest absolute value of the potential on the dual domain: the cost of smoothing (Lemma 3)."""
 
     @property
     def grad_bound(self) -> float:
@@ -60,16 +60,16 @@ class Distance(Protocol):
         """The dual that minimises ``<slope, y> + potential(y)``."""
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
-        """The mirror of dual = prox(slope), up to what prox does not see; from the slope, where that loses less."""
+        """The mirror of dual = prox(slope), up to a constant that prox ignores, from the more precise argument."""
 
     def costs(self, dual: Vec) -> Vec:
-        """What the oracle is asked: linear in the dual."""
+        """The oracle's costs, linear in the dual."""
 
     def offset(self, dual: Vec, frequencies: Vec) -> float:
-        """The part of the payoff that no ranking can change, taken off ``<costs(y), x>``."""
+        """The part of the payoff that does not depend on the model, subtracted from ``<costs(y), x>``."""
 
     def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:
-        """The payoff's gradient in the dual, without the potential's part; the whole is pull - smoothing * mirror."""
+        """The payoff's gradient in the dual without the potential; the whole one is pull - smoothing * mirror."""
 
     def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
         """A dual of largest payoff."""
@@ -78,9 +78,9 @@ class Distance(Protocol):
         """The distance: the largest payoff."""
 
     def silence(self, dual: Vec, seen: Mask) -> Vec:
-        """A dual of the domain that weighs the seen offers alike, and the others so that no ranking can earn there.
+        """A dual that is unchanged on the observed offers and, on the others, has the same payoff for all rankings.
 
-        Where the smoothing counts those offers all the same, ``restrict`` and ``value_on`` leave them out as well.
+        If smoothing still counts the others, the methods ``restrict`` and ``value_on`` leave them out completely.
         """
 
     def data_norm(self, change: Vec) -> float:

@@ -1,4 +1,4 @@
-"""Distances by name, and what goes with one: its best smoothing, and weights of offers by their observations."""
+"""Distances by name, the best smoothing, and weights of offers by their number of observations."""
 
 import re
 from math import inf, sqrt
@@ -20,21 +20,19 @@ Weights = tuple[float, ...] | None
 
 
 def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
-    """A distance by its name, or the object itself."""
+    """Create a distance by name; return an object as it is."""
     if not isinstance(name, str):
         if isinstance(name, type) or not hasattr(name, "respond"):
-            raise ValueError(f"{name!r} is neither the name of a distance nor a distance: see distances.make.")
+            raise ValueError(f"{name!r} is neither a distance nor the name of one: see distances.make.")
         return name
-    found = re.fullmatch(r"(squared-)?l(inf|\d+(?:\.\d+)?)", name)
-    if found:
-        q = number_between(f"The q of {name!r}", float(found[2]), 1.0)
-        if found[1] and not 2.0 <= q < inf:
-            raise ValueError(
-                f"The distance {name!r} is not smooth: only l_q norms with 2 <= q < infinity can be squared."
-            )
-        if found[1]:
+    match = re.fullmatch(r"(squared-)?l(inf|\d+(?:\.\d+)?)", name)
+    if match:
+        q = number_between(f"The q of {name!r}", float(match[2]), 1.0)
+        if not match[1]:
+            return norm(q, assortments, smoothing, weights)
+        if 2.0 <= q < inf:
             return HighNorm(assortments, smoothing, weights, q, squared=True)
-        return norm(q, assortments, smoothing, weights)
+        raise ValueError(f"The distance {name!r} is not smooth: only l_q norms with 2 <= q < infinity can be squared.")
     if name == "max-difference":
         return MaxDifference(assortments, smoothing, weights)
     if name == "kl":
@@ -45,7 +43,7 @@ def make(name: str | Distance, assortments: Assortments, smoothing: float = 0.0,
 
 
 def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: Weights = None) -> Distance:
-    """The l_q norm with the dual domain and potential of the paper's Table "MD constants"."""
+    """Create the l_q norm with the dual domain and potential of the paper's Table "MD constants"."""
     number_between("q", q, 1.0)
     plain: dict[float, type[L1 | L2 | LInf]] = {1.0: L1, 2.0: L2, inf: LInf}
     if q in plain:
@@ -56,7 +54,7 @@ def norm(q: float, assortments: Assortments, smoothing: float = 0.0, weights: We
 
 
 def optimal_smoothing(distance: Distance, horizon: int) -> float:
-    """The smoothing that makes the bound of Theorem "s-FTL" on the plain norm smallest after ``horizon`` rounds.
+    """Return the smoothing that minimises the bound of Theorem "s-FTL" on the plain norm after ``horizon`` rounds.
 
     It minimises 2 G^2 / (smoothing * (T + 1)) + smoothing * max |potential| (Table "smoothed rates").
     """
@@ -67,9 +65,9 @@ def optimal_smoothing(distance: Distance, horizon: int) -> float:
 
 
 def observation_weights(counts: ChoiceCounts, kind: Literal["root", "share"] = "root") -> tuple[float, ...]:
-    """Weights per offer from its number of observations: square roots for norms, shares for KL; all 1 where equal.
+    """Return a weight per offer from its number of observations: square roots for norms, shares for KL.
 
-    Where choices have all but faded they are at least 1e-100, the smallest that distances take.
+    Equal numbers give weights of 1. Offers with observations weigh at least 1e-100, the smallest allowed weight.
     """
     if kind not in ("root", "share"):
         raise ValueError(f"Unknown kind of weights {kind!r}: choose 'root' or 'share'.")

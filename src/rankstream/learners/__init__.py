@@ -1,4 +1,4 @@
-"""The dual players: online learners that price the mismatch between model and data (paper, Section 4.2).
+"""Dual players: online learners that price the mismatch between model and data (paper, Section 4.2).
 
 By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
 """

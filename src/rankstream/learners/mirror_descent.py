@@ -1,4 +1,4 @@
-"""Mirror descent on the dual: with a constant step, with those of strong convexity, and lazily without a horizon."""
+"""Mirror descent on the dual: constant steps, falling steps for smoothed distances, and dual averaging."""
 
 from dataclasses import dataclass, field
 from math import isinf, sqrt
@@ -12,11 +12,11 @@ from rankstream.distances.protocol import Distance
 from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
 from rankstream.learners.rounds import Round
 
-MAX_SUMMED_ROUNDS = 100_000  # with more, an integral stands for the sum over rounds
+MAX_SUMMED_ROUNDS = 100_000  # beyond, an integral replaces the sum over rounds
 
 
 class Moved(NamedTuple):
-    """The state of mirror descent: the dual to play, its mirror image, and the step size where it is constant."""
+    """The state of mirror descent: the dual to play, its mirror image, and the step size if it is constant."""
 
     dual: Vec
     image: Vec
@@ -24,9 +24,9 @@ class Moved(NamedTuple):
 
 
 def prox_step(distance: Distance, state: Moved, played: Round, step: float) -> Moved:
-    """Where one step along the payoff's gradient leads.
+    """Take one step along the payoff's gradient.
 
-    The image is carried along instead of being computed from the dual, whose small parts may have lost it.
+    The mirror image is carried along because computing it from tiny entries of the dual would lose precision.
     """
     slope = distance.pull(played.vertex, state.dual, played.frequencies) * -step
     slope -= state.image * (1.0 - step * distance.smoothing)
@@ -36,16 +36,16 @@ def prox_step(distance: Distance, state: Moved, played: Round, step: float) -> M
 
 @dataclass(frozen=True)
 class _Stepper(PowerWeights):
-    """A learner whose state has the dual to play."""
+    """A learner whose state contains the dual to play."""
 
     def play(self, state: "Moved | Averaged") -> Vec:
-        """The current dual; of dual averaging, the leader so far."""
+        """Play the current dual."""
         return state.dual
 
 
 @dataclass(frozen=True)
 class MirrorDescent(_Stepper):
-    """Online mirror descent with the textbook constant step for a horizon T, and any weights (Theorem "OMD").
+    """Online mirror descent with the textbook constant step for a horizon T (Theorem "OMD").
 
     After t rounds the dual regret is at most
     width / (step * total_weight) + step * bound^2 * (sum of squared weights) / (2 * total_weight),
@@ -75,16 +75,16 @@ class MirrorDescent(_Stepper):
         return step_for(distance.width, bound, self.squares(self.horizon))
 
     def init(self, distance: Distance) -> Moved:
-        """The dual of least potential, and the step size."""
+        """Start at the dual of least potential, with the step size."""
         start = distance.start()
         return Moved(start, distance.mirror(start), self.step_size(distance))
 
     def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
-        """One prox step along the payoff's gradient."""
+        """Take a prox step along the payoff's gradient."""
         return prox_step(distance, state, played, state.step * played.weight)
 
     def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
-        """The bound above, for any number of rounds with the step tuned to the horizon."""
+        """Return the bound above; the step stays tuned to the horizon, whatever the rounds."""
         step, total = self.step_size(distance), self.total(rounds)
         bound = whole_grad_bound(distance)
         return distance.width / (step * total) + step * bound**2 * self.squares(rounds) / (2.0 * total)
@@ -102,23 +102,23 @@ class StronglyConvexMirrorDescent(_Stepper):
     needs_smoothing = True
 
     def init(self, distance: Distance) -> Moved:
-        """The dual of least potential."""
+        """Start at the dual of least potential."""
         require_smoothing(self, distance)
         start = distance.start()
         return Moved(start, distance.mirror(start))
 
     def update(self, distance: Distance, state: Moved, played: Round) -> Moved:
-        """One prox step along the payoff's gradient."""
+        """Take a prox step along the payoff's gradient."""
         return prox_step(distance, state, played, played.weight / (distance.smoothing * played.sums.total_weight))
 
     def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
-        """The theorem's bound; infinite where the whole gradient is not bounded."""
+        """Return the theorem's bound; infinite if the whole gradient is not bounded."""
         require_smoothing(self, distance)
         return strong_regret_bound(self, whole_grad_bound(distance), distance.smoothing, rounds)
 
 
 class Averaged(NamedTuple):
-    """The state of dual averaging: the next dual, the weighted sum of pulls, and of squared weights."""
+    """The state of dual averaging: the next dual, the weighted sum of pulls, and the sum of squared weights."""
 
     dual: Vec
     pulls: Vec
@@ -127,14 +127,14 @@ class Averaged(NamedTuple):
 
 @dataclass(frozen=True)
 class DualAveraging(_Stepper):
-    """Follow the regularised leader, for streams without an end: no horizon, and a bound at every round.
+    """Follow the regularised leader: no horizon, and a regret bound at every round. Made for endless streams.
 
     y_{t+1} minimises ``-<weighted pulls, y> + (smoothing * total_weight + firmness_t) * potential(y)`` with
     firmness_t = scale * G * sqrt(sum of squared weights up to t + 1) / sqrt(width). After every t the dual regret is at
-    most (scale + 1 / scale) * G * sqrt(width * sum of squared weights) / total_weight: with scale 1, sqrt(2) times the
-    bound of mirror descent tuned to t. Unlike mirror descent with falling steps it needs only the width of the
-    potential, so it holds on the entropy domains, where Bregman distances are not bounded. The potential's part of the
-    payoff is kept whole, not linearised, so G is the bound on the pull alone.
+    most (scale + 1 / scale) * G * sqrt(width * sum of squared weights) / total_weight. With scale 1 that is sqrt(2)
+    times the bound of mirror descent tuned to t. Unlike mirror descent with falling steps, it needs only the width of
+    the potential, so it also holds on entropy domains, where Bregman distances are not bounded. The potential in the
+    payoff is not linearised, so G bounds the pull alone.
     """
 
     scale: float = 1.0
@@ -145,7 +145,7 @@ class DualAveraging(_Stepper):
         number_between("scale", self.scale, 1e-300, 1e300)
 
     def init(self, distance: Distance) -> Averaged:
-        """The dual of least potential."""
+        """Start at the dual of least potential."""
         start = distance.start()
         return Averaged(start, np.zeros_like(start), self.round_weight(1) ** 2)
 
@@ -159,21 +159,21 @@ class DualAveraging(_Stepper):
         return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, squares)
 
     def firmness(self, distance: Distance) -> float:
-        """What the root of the sum of squared weights is multiplied with; 1 where there is nothing to learn."""
+        """Return the factor of the root of the sum of squared weights; 1 if there is nothing to learn."""
         spread = self.scale * distance.grad_bound
         return spread / sqrt(distance.width) if spread > 0.0 and distance.width > 0.0 else 1.0
 
     def regret_bound(self, distance: Distance, rounds: int, constant: bool = False) -> float:
-        """The bound above."""
+        """Return the bound above."""
         spread = sqrt(distance.width * self.squares(rounds))
         return (self.scale + 1.0 / self.scale) * distance.grad_bound * spread / self.total(rounds)
 
 
 def strong_regret_bound(weights: PowerWeights, bound: float, smoothing: float, rounds: int) -> float:
-    """Sum of weight^2 * bound^2 / (2 * smoothing * total_weight so far), divided by the total weight.
+    """Return the sum of weight^2 * bound^2 / (2 * smoothing * total_weight so far), divided by the total weight.
 
-    With weights t the theorems' 2 * bound^2 / (smoothing * (T + 1)) is its simple form. For many rounds and other
-    powers the total weight is replaced by t^(power + 1) / (power + 1), which is less.
+    With weights t it is the theorems' 2 * bound^2 / (smoothing * (T + 1)). For other powers and many rounds, the
+    smaller t^(power + 1) / (power + 1) replaces the total weight.
     """
     if weights.power == 1.0 and weights.weighting is None:
         return 2.0 * bound**2 / (smoothing * (rounds + 1.0))

@@ -1,4 +1,4 @@
-"""What one round played, and the weighted sums over all rounds that every mean and guarantee is made of."""
+"""One round of play, and the weighted sums over all rounds behind every mean and guarantee."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from rankstream._core.types import Vec
 
 @dataclass
 class Sums:
-    """Weighted sums over the rounds; divided by the total weight they are the running means."""
+    """Weighted sums over the rounds. Divided by the total weight, they are the running means."""
 
     vertex: Vec
     frequencies: Vec
@@ -23,27 +23,27 @@ class Sums:
     moved: bool = False
 
     def add(self, weight: float, vertex: Vec, frequencies: Vec, dual: Vec) -> None:
-        """Take in what one round played."""
+        """Add one round."""
         self.total_weight += weight
         for total, term in ((self.vertex, vertex), (self.frequencies, frequencies), (self.dual, dual)):
             total += term if weight == 1.0 else weight * term
         self.watch(frequencies)
 
     def watch(self, frequencies: Vec) -> None:
-        """Notice whether the data move."""
+        """Remember the latest frequencies, and whether they ever changed."""
         if self.latest is not frequencies:
             self.moved = self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, frequencies))
             self.latest = frequencies
 
     def rounds_at_rest(self, rows: Vec) -> int:
-        """How many of the coming rounds, one row of frequencies each, are played before the data have moved."""
+        """Count the coming rounds, one row of frequencies each, before the data change."""
         if self.moved or (self.latest.size > 0 and not np.array_equal(self.latest, rows[0])):
             return 0
         moves = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
         return int(moves[0]) + 1 if moves.size else len(rows)
 
     def scale(self, factor: float) -> None:
-        """Multiply every sum, as if all rounds so far had had other weights."""
+        """Multiply every sum: the weights of all rounds so far change by this factor."""
         for array in (self.vertex, self.frequencies, self.dual):
             array *= factor
         self.total_weight *= factor
@@ -68,7 +68,7 @@ class Sums:
 
 
 class Round(NamedTuple):
-    """All that a learner may look at once round t is played; the sums include the round."""
+    """The information a learner gets after round t; the sums include the round."""
 
     number: int
     weight: float

@@ -19,7 +19,7 @@ BY_NAME: dict[str, Callable[[int], Learner[Any]]] = {
     "dual-averaging": lambda _: DualAveraging(),
 }
 
-# The methods of the computational study: which form the norm takes, and which learner plays against it.
+# the methods of the computational study: the form of the norm, and the learner
 PAPER_METHODS: dict[str, tuple[str, str]] = {
     "MD_ns": ("plain", "mirror-descent"),
     "MD_smth": ("smoothed", "strongly-convex-mirror-descent"),
@@ -32,10 +32,10 @@ PAPER_METHODS: dict[str, tuple[str, str]] = {
 
 
 def make(name: str | Learner[Any], horizon: int) -> Learner[Any]:
-    """A learner by its name with the horizon set where it needs one, or the object itself."""
+    """Create a learner by name, tuned to the horizon if it needs one; return an object as it is."""
     if not isinstance(name, str):
         if isinstance(name, type) or not hasattr(name, "play"):
-            raise ValueError(f"{name!r} is neither the name of a learner nor a learner: see learners.make.")
+            raise ValueError(f"{name!r} is neither a learner nor the name of one: see learners.make.")
         return name
     if name not in BY_NAME:
         raise ValueError(f"Unknown learner {name!r}: choose one of {', '.join(map(repr, BY_NAME))}.")
@@ -50,7 +50,7 @@ def match(
     smoothing: float | None = None,
     weights: tuple[float, ...] | None = None,
 ) -> tuple[Distance, Learner[Any]]:
-    """A distance and a learner that fit, from names or objects.
+    """Create a distance and a learner that work together, from names or objects.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ def match(
     assortments : Assortments
         The offers.
     horizon : int
-        For how many rounds a named learner and a chosen smoothing are tuned.
+        Number of rounds to which a named learner and the default smoothing are tuned.
     smoothing : float, optional
-        That of a named distance; without it none, or the best for the horizon where the learner needs some. With an
-        object it is a ValueError.
+        Smoothing of a named distance. The default is none, or the best for the horizon if the learner needs some.
+        Not allowed with a distance object.
     weights : tuple of floats, optional
         One per offer, for a named distance.
 
@@ -88,9 +88,9 @@ def match(
 def paper_method(
     name: str, assortments: Assortments, norm: str = "l2", horizon: int = 10_000
 ) -> tuple[Distance, Learner[Any]]:
-    """One of the paper's methods, its smoothing and step set as the paper does for a horizon (Appendix G).
+    """Create one of the paper's methods, with the paper's smoothing and step for a horizon (Appendix G).
 
-    "F-W" is what FW_naive and FW_dyn both are in the static setting. Squares exist for l_q with 2 <= q < infinity.
+    "F-W" is the common form of FW_naive and FW_dyn on constant data. Squares exist for l_q with 2 <= q < infinity.
 
     Examples
     --------

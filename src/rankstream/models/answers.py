@@ -1,4 +1,4 @@
-"""Questions that any choice model can answer: who gains when an item goes, and the few customer types that matter."""
+"""Answers of any choice model: substitution, predictions as JSON, and customer types."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.models.fit_warnings import fit_warnings
@@ -16,26 +17,26 @@ OUTSIDE_NAMES = frozenset(
     {"nothing", "none", "no", "no choice", "no_choice", "no-choice", "no purchase", "no_purchase", "no-purchase"}
     | {"outside", "outside option", "leave", "no buy", "nobody"}
 )
-"""How data name the outside option."""
+"""Common names of the outside option."""
 
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
-    """What an item's buyers take when it is gone.
+    """What the buyers of an item choose when it is gone.
 
     Attributes
     ----------
     items : tuple of items
         The whole offer.
     before : array
-        ``before[i]`` is the share of item i while everything is there.
+        ``before[i]`` is the share of item i in the whole offer.
     shares : array
-        ``shares[i, k]`` is the part of item i's buyers that takes item k. Rows sum to 1, but for items that nobody buys
-        from the whole offer and those that were not asked for, whose rows are zero.
+        ``shares[i, k]`` is the share of item i's buyers who switch to item k. Rows sum to 1; they are zero for items
+        without buyers and for items that were not requested.
     low, high : array or None
-        The ends of intervals of the shares, where ``Bootstrap.substitution`` made it.
+        The ends of intervals of the shares, from ``Bootstrap.substitution``.
     interval_name : str
-        What to call these intervals, such as "95 % intervals" (``interval_words``).
+        Name of these intervals, such as "95 % intervals" (``interval_words``).
     """
 
     items: tuple[Label, ...]
@@ -46,46 +47,47 @@ class Substitution:
     interval_name: str = "intervals"
 
     def gains(self, item: Label) -> dict[Label, float]:
-        """Return what buyers of an item take when it is gone, largest share first."""
+        """Return what buyers of an item choose when it is gone, largest share first."""
         row = self.shares[self.items.index(item)]
         order = [int(place) for place in np.argsort(-row, kind="stable") if self.items[place] != item]
         return {self.items[place]: float(row[place]) for place in order}
 
     def to_json(self, gone: Iterable[Label] | None = None, shares: Mapping[Label, Any] | None = None) -> list[Any]:
-        """Return each item's share of everything and who gains when it is gone, of those asked for; as JSON has it.
+        """Return each item's share and, for the items in ``gone``, who gains when it is gone, as JSON values.
 
-        ``shares`` are the shares of everything with the ends of their intervals, where these are known.
+        ``shares`` has the items' shares with the ends of their intervals, if these are known.
         """
-        asked, ends = set(self.items if gone is None else gone), shares or {}
+        requested, ends = set(self.items if gone is None else gone), shares or {}
         rows: list[dict[str, Any]] = []
         for place, item in enumerate(self.items):
             row: dict[str, Any] = {"item": str(item), "share": float(self.before[place]), "gains": None}
-            if item in asked:
+            if item in requested:
                 row["gains"] = {str(other): part for other, part in self.gains(item).items()}
             if ends:
                 row |= {"low": ends[item].low, "high": ends[item].high, "gains_intervals": None}
-            if item in asked and self.low is not None and self.high is not None:
+            if item in requested and self.low is not None and self.high is not None:
                 pairs = zip(self.items, self.low[place].tolist(), self.high[place].tolist(), strict=True)
                 known = {str(other): [low, high] for other, low, high in pairs if other != item and low == low}
-                row["gains_intervals"] = known or None  # of many items, errors are stored for the most chosen alone
+                row["gains_intervals"] = known or None  # with many items, only the most chosen have errors
             rows.append(row)
         return rows
 
-    def among(self, kept: Iterable[Label]) -> "Substitution":
-        """Return the rows and columns of some items alone, in the same order."""
-        wanted = set(kept)
+    @old_keywords(kept="items")
+    def among(self, items: Iterable[Label]) -> "Substitution":
+        """Return the rows and columns of some items, in the same order."""
+        wanted = set(items)
         places = [place for place, item in enumerate(self.items) if item in wanted]
         both = np.ix_(places, places)
         low, high = (None if part is None else part[both] for part in (self.low, self.high))
-        items = tuple(self.items[place] for place in places)
-        return replace(self, items=items, before=self.before[places], shares=self.shares[both], low=low, high=high)
+        labels = tuple(self.items[place] for place in places)
+        return replace(self, items=labels, before=self.before[places], shares=self.shares[both], low=low, high=high)
 
 
 def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
-    """Return the outside option where an offer lacks it: customers can always take nothing, so ``predict`` adds it.
+    """Return the outside option if an offer lacks it: customers can always leave, so ``predict`` adds it.
 
-    An item counts as the outside option if it was named so when the data were read, or reads like one ("nothing"). One
-    that merely was in every offer, such as a best seller, does not: its absence is a question worth asking.
+    An item counts as the outside option if it was declared when the data were read, or has such a name ("nothing").
+    An item that was merely in every offer, such as a best seller, does not.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "no"], [("tea", "no"), ("no", "tea")], [0.75, 0.25], no_choice_code=1)
@@ -102,20 +104,20 @@ def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
 
 
 def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label, Any]) -> dict[str, Any]:
-    """Return a prediction as JSON has it: the offer, the shares, what was added to the offer, and warnings.
+    """Return a prediction as JSON values: the offer, the shares, items added to the offer, and warnings.
 
-    The offer may be a mapping to prices; ``shares`` are the model's answer, with the ends of intervals or without.
+    The offer may map items to prices; ``shares`` are the model's prediction, with or without intervals.
     """
-    asked = offer if isinstance(offer, Mapping) else tuple(offer)
+    offer = offer if isinstance(offer, Mapping) else tuple(offer)
     content: dict[str, Any] = {
-        "offer": [str(item) for item in asked],
+        "offer": [str(item) for item in offer],
         "shares": {str(item): float(getattr(share, "share", share)) for item, share in shares.items()},
-        "added": [str(item) for item in shares if item not in asked],
+        "added": [str(item) for item in shares if item not in offer],
         "warnings": fit_warnings(model.about),
     }
-    if isinstance(asked, Mapping) and model.price_levels is not None:
-        between = nearby_offers(model.price_levels, model.items, asked).between
-        content["prices"] = {str(item): price for item, price in asked.items()}
+    if isinstance(offer, Mapping) and model.price_levels is not None:
+        between = nearby_offers(model.price_levels, model.items, offer).between
+        content["prices"] = {str(item): price for item, price in offer.items()}
         content["between_levels"] = [str(item) for item in between]
     if all(hasattr(share, "low") for share in shares.values()):
         content["intervals"] = {str(item): [share.low, share.high] for item, share in shares.items()}
@@ -125,12 +127,10 @@ def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label
 def substitution(
     model: Predicts, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None
 ) -> Substitution:
-    """What happens to each item's buyers when it is taken out of an offer; of everything, if none is given.
+    """Return what each item's buyers choose when it is removed from an offer (default: all items).
 
-    Of a model with price levels, everything is every item at its usual price: no offer has an item at two.
-
-    For a model of rankings the buyers of an item who take another one instead are the rise of that one's share. With
-    ``gone`` only the rows of these items are computed: with thousands of items, all of them take long.
+    With price levels, the default is every item at its usual price. The buyers who switch to another item are the rise
+    of that item's share. With ``gone`` only the rows of these items are computed, which matters with thousands of them.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])
@@ -139,13 +139,13 @@ def substitution(
     """
     whole = as_offer("The offer", everything(model) if offer is None else offer)
     if len(whole) < 2:
-        raise ValueError("An offer of one item leaves nothing to take instead: name at least two items.")
+        raise ValueError("An offer of one item leaves nothing to switch to: name at least two items.")
     size = len(whole)
-    asked = set(whole if gone is None else gone)
-    rows = [place for place, item in enumerate(whole) if item in asked]
+    requested = set(whole if gone is None else gone)
+    rows = [place for place, item in enumerate(whole) if item in requested]
     without = [whole[:place] + whole[place + 1 :] for place in rows]
-    found = model.probabilities(Assortments([whole, *without], model.items))
-    before, after = found[:size], found[size:].reshape(len(rows), size - 1)
+    predicted = model.probabilities(Assortments([whole, *without], model.items))
+    before, after = predicted[:size], predicted[size:].reshape(len(rows), size - 1)
     shares = np.zeros((size, size))
     for place, left in zip(rows, after, strict=True):
         others = np.delete(np.arange(size), place)
@@ -155,9 +155,7 @@ def substitution(
 
 
 def most_chosen(model: Predicts, most: int) -> tuple[Label, ...]:
-    """The items that a model chooses most from everything, in the model's order; all of them, if there are fewer.
-
-    Of a model with price levels, everything is every item at its usual price.
+    """Return the ``most`` items with the largest shares when all are on offer, in the model's order.
 
     >>> from rankstream import RankingModel
     >>> most_chosen(RankingModel(["tea", "pie", "no"], [("no", "tea", "pie"), ("tea", "pie", "no")], [0.6, 0.4]), 2)
@@ -172,17 +170,17 @@ def most_chosen(model: Predicts, most: int) -> tuple[Label, ...]:
 
 @dataclass(frozen=True)
 class Segment:
-    """Customers of one type: what they would take, best first, before they would rather take nothing; their share."""
+    """A customer type: the items it would buy, best first, and its share of all customers."""
 
     ranking: tuple[Label, ...]
     share: float
 
 
 def favourites(moves: Substitution, no_choice: Label | None, places: int = 2) -> dict[tuple[Label, ...], float]:
-    """Shares of customer types by their first two choices, largest first: exactly, as a second choice is a substitute.
+    """Return the shares of customer types by their first two choices, largest first.
 
-    Who takes nothing first or second has a shorter ranking; ``no_choice`` is None where no item stands for that. With
-    one of the ``places``, types are those of first choices.
+    They are exact, since a second choice is a substitute. A type ends before ``no_choice``, the outside option, if
+    there is one. With ``places=1``, types are first choices.
 
     >>> from rankstream import RankingModel
     >>> model = RankingModel(["tea", "pie", "no"], [("tea", "pie", "no"), ("tea", "no", "pie")], [0.75, 0.25])

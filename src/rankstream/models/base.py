@@ -1,4 +1,4 @@
-"""What all models of the package have in common: what they can be asked, and how they are kept in files."""
+"""The base class of all models: predictions, substitution, prices, and files."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from rankstream.models.prices import (
 from rankstream.models.shrinkage import shrink_prediction
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
-"""What a file can raise whose content was changed by somebody else."""
+"""Errors that the content of a modified file can raise."""
 BEGINNING = '{"format'
 NO_MODEL = "is not a rankstream model: if it is a file of choices, fit a model to it with 'rankstream fit'."
 
@@ -33,7 +33,7 @@ NO_MODEL = "is not a rankstream model: if it is a file of choices, fit a model t
 class Model(ABC):
     """A choice model: choice probabilities for any offer of its items, and a file format.
 
-    Several threads may ask one model at once; only ``note`` changes it.
+    Several threads may use one model; only ``note`` changes it.
     """
 
     FORMAT: ClassVar[str]
@@ -56,7 +56,7 @@ class Model(ABC):
 
     @abstractmethod
     def to_content(self) -> dict[str, Any]:
-        """What is in a file, besides format and version."""
+        """Return the content of a file, without format and version."""
 
     @classmethod
     @abstractmethod
@@ -69,14 +69,14 @@ class Model(ABC):
         """Return the choice probabilities of one offer, seen before or not; they sum to 1.
 
         If the model has an outside option, such as "nothing", and the offer lacks it, it is added: customers can always
-        take nothing. With ``forced=True`` they have to take one of the items named.
+        leave. With ``forced=True`` they have to choose one of the given items.
 
-        A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``: shares come back under the
-        items' own names. A price between two levels gives what lies between their shares; beyond them it is refused.
+        A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``, and returns shares under
+        the items' own names. Between two levels, shares are interpolated; beyond them, a price is an error.
 
-        ``seen="shrink"`` combines the model with what was chosen from the same offer, as far as each choice is
-        predicted by the others. It predicts better where no ranking model explains the choices (``rationality``), but
-        it is none itself. Models of ``estimate`` and ``fit_within`` know these choices, also from their files.
+        ``seen="shrink"`` combines the model with the choices from the same offer, weighted by how well each of them is
+        predicted by the others. It predicts better if no ranking model explains the choices (``rationality``), but it
+        is no ranking model itself. Models of ``estimate`` and ``fit_within`` store these choices, also in their files.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Model(ABC):
         return shares if seen == "model" else shrink_prediction(shares, self.items, self.about)
 
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
-        """Choices of ``size`` independent customers from one offer."""
+        """Simulate the choices of ``size`` independent customers from one offer."""
         shares = self.predict(offer)
         weights = np.array(list(shares.values()))
         picks = np.random.default_rng(seed).choice(len(weights), size=size, p=weights / weights.sum())
@@ -106,10 +106,10 @@ class Model(ABC):
         return [labels[pick] for pick in picks]
 
     def substitution(self, offer: Iterable[Label] | None = None, gone: Iterable[Label] | None = None) -> Substitution:
-        """Return what each item's buyers take when it is gone from an offer (default: all items).
+        """Return what each item's buyers choose when it is removed from an offer (default: all items).
 
-        Of a model with price levels, everything is every item at its usual price. With ``gone`` only the rows of
-        these items are computed.
+        With price levels, the default is every item at its usual price. With ``gone`` only the rows of these items are
+        computed.
         """
         return substitution(self, offer, gone)
 
@@ -132,21 +132,21 @@ class Model(ABC):
         return demand_curve(self, item, others)
 
     def elasticities(self, offer: Mapping[Any, Any]) -> Elasticities:
-        """Arc elasticities of an offer, own and cross, each from an item's level to its next dearer one."""
+        """Return the arc elasticities of an offer, own and cross, each from an item's level to its next dearer one."""
         return elasticities(self, offer)
 
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None) -> float:
-        """Return the share of customers for whom an item at a price beats leaving.
+        """Return the share of customers who prefer an item at a price to leaving.
 
-        ``no_choice`` is the item that stands for leaving, where the model does not know it.
+        ``no_choice`` is the outside option, if the model has none of its own.
         """
         return predict_at(self, leaving_offer(self, item, price, no_choice))[item]
 
     @property
     def about(self) -> dict[str, Any]:
         """Facts about the fit that ``note`` added, such as data and method; saved with the model."""
-        kept: dict[str, Any] = self.__dict__.get("_about", {})
-        return kept
+        facts: dict[str, Any] = self.__dict__.get("_about", {})
+        return facts
 
     def note(self, /, **facts: Any) -> Self:
         """Add facts to ``about``, such as the method and the data of the fit, and return the model."""
@@ -179,10 +179,9 @@ class Model(ABC):
 
     @classmethod
     def read(cls, content: Mapping[str, Any], path: str | os.PathLike[str]) -> Self:
-        """Return the model of a file that was parsed already, or what is wrong with it."""
-        found = content.get("format")
-        if found != cls.FORMAT:
-            raise ValueError(f"{path} is not a rankstream model of this kind: its format is {found!r}.")
+        """Return the model of a parsed file; raise a ValueError if it is damaged."""
+        if content.get("format") != cls.FORMAT:
+            raise ValueError(f"{path} is not a rankstream model of this kind: its format is {content.get('format')!r}.")
         version = content.get("version")
         if type(version) is not int or version < 1:
             raise ValueError(f"{path} is a damaged model file (its version is {version!r}): save the model again.")
@@ -204,7 +203,7 @@ class Model(ABC):
 
 
 def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The parsed JSON of a model file."""
+    """Return the parsed JSON of a model file."""
     if not Path(path).is_file():
         raise ValueError(f"There is no model file {path}: give one that 'rankstream fit' or save() wrote.")
     try:
@@ -213,8 +212,7 @@ def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise ValueError(f"{path} {NO_MODEL}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        begun = text.lstrip("\ufeff \t\r\n")[: len(BEGINNING)]
-        if not BEGINNING.startswith(begun):
+        if not BEGINNING.startswith(text.lstrip("\ufeff \t\r\n")[: len(BEGINNING)]):
             raise ValueError(f"{path} {NO_MODEL}") from None
         raise ValueError(
             f"{path} is not a complete model file ({error}): it may be truncated, save the model again."
@@ -225,7 +223,7 @@ def read_content(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def check_items(items: Any) -> None:
-    """Refuse what cannot be the items of a model."""
+    """Check the items of a model file."""
     if not (isinstance(items, list) and items and all(can_be_saved(item) for item in items)):
         raise ValueError("its items are not a list of text, whole numbers, true, false and null")
     if len(set(items)) < len(items):
@@ -233,12 +231,12 @@ def check_items(items: Any) -> None:
 
 
 def can_be_saved(item: Label) -> bool:
-    """Whether a label survives being written as JSON."""
+    """Whether a label can be written as JSON and read back."""
     return item is None or isinstance(item, str | int)
 
 
 def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
-    """Numbers of a file as an array of this shape (-1: any length), all finite."""
+    """Return numbers of a file as a finite array of this shape (-1: any length)."""
     array = np.array(values, dtype=np.float64)
     if array.size == 0:
         array = array.reshape(shape)

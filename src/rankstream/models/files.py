@@ -1,4 +1,4 @@
-"""Model files: the kinds of models, what each is called and how it is usually fitted; and reading them."""
+"""Model files: the kinds of models, their names and usual methods, and how to read them."""
 
 import os
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """Where the class is, what the kind is called, the method where a file does not say which it was, a few words."""
+    """A kind of model: its class, its name, its default method, and a short description."""
 
     place: str
     name: str
@@ -41,25 +41,25 @@ KINDS = {
         Kind("parametric.falling_demand:FallingClassModel", "falling-class", "max-entropy",
              "logits whose demand falls with the price"),
 }  # fmt: skip
-"""Every kind by its format, without "rankstream-"; only the class that is needed is imported."""
+"""Every kind by its format, without "rankstream-"; a class is imported only when needed."""
 SEVERAL_METHODS = {"rankings": None, "priced-logit": ("mnl-price", "latent-class-price")}
-"""Kinds that several methods make: any, or these."""
+"""Kinds with several methods: any (None), or these."""
 
 
 def kind_of(model: "Model") -> str:
-    """What kind of model it is, in a word."""
+    """Return the name of a model's kind."""
     return _kind(model).name
 
 
 def method_of(model: "Model") -> str:
-    """How it was fitted: as its file says, else as such models usually are."""
+    """Return the method of a model's fit: the noted one, or the default of its kind."""
     noted, kind = model.about.get("method"), _kind(model)
     known = SEVERAL_METHODS.get(kind.name, (kind.method,))
     return noted if isinstance(noted, str) and (known is None or noted in known) else kind.method
 
 
 def words_of(kind: str, rankings: int | None) -> str:
-    """A kind of model in a few words."""
+    """Describe a kind of model in a few words."""
     if rankings is not None:
         return plural(rankings, "ranking")
     return next(known.words for known in KINDS.values() if known.name == kind)
@@ -70,7 +70,7 @@ def _kind(model: "Model") -> Kind:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a model; others may be choices."""
+    """Whether a file is a model, by its first bytes; others may be choices."""
     if not Path(path).is_file():
         return False
     with Path(path).open("rb") as file:
@@ -95,7 +95,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def model_in(content: dict[str, Any], path: str | os.PathLike[str]) -> Any:
-    """The model of a file that was parsed already; ``path`` is what sentences call it."""
+    """Return the model of a parsed file; ``path`` is its name in error messages."""
     kind = KINDS.get(str(content["format"]).removeprefix("rankstream-"))
     if kind is None:
         known = ", ".join(f"'rankstream-{name}'" for name in KINDS)

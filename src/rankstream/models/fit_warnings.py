@@ -1,4 +1,4 @@
-"""What every answer of a model should warn about, from the facts in its file, which may contain anything."""
+"""Warnings about a model's fit, from the facts in its file, which may contain anything."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ def was_cut_short(about: Mapping[str, Any]) -> bool:
 
 
 def interval_words(about: Mapping[str, Any], level: float = 0.95) -> str:
-    """Return what to call the intervals of a model: at their level only where the fit ignored nothing that matters.
+    """Return the name of a model's intervals: with their level only if the fit ignored no relevant column.
 
     >>> interval_words({}), interval_words({"unused": [{"name": "Price", "warning": "Price is ignored."}]})
     ('95 % intervals', 'intervals (they ignore Price, so they are too narrow)')
@@ -44,6 +44,6 @@ def interval_words(about: Mapping[str, Any], level: float = 0.95) -> str:
 
 
 def _ignored(about: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = about.get("unused")
-    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    unused = about.get("unused")
+    entries = [entry for entry in unused if isinstance(entry, dict)] if isinstance(unused, list) else []
     return [entry for entry in entries if isinstance(entry.get("warning"), str) and entry["warning"]]

@@ -1,11 +1,10 @@
-"""Rankings that respect an order, made of any rankings: before every item comes what must come before it.
+"""Lifting: turn any ranking into one that respects an order, such as that of price levels.
 
-A ranking of items at price levels that puts a dear level of an item first is *lifted* by putting the cheaper levels in
-front of it. So every law over rankings becomes one over rankings that respect chains, and nothing of it has to be
-summed again: from an offer, the lifted ranking chooses from the chain whose item comes first, in the ranking as it was,
-among the offered items and all that must come after them. These are the *closed* offer. A Plackett-Luce law, lifted,
-predicts like a logit in which a level is worth what it and the dearer levels of its item are worth together: one whose
-demand falls with the price.
+A ranking that puts a dear level of an item first is *lifted* by putting the cheaper levels in front of it. So every law
+over rankings becomes one over rankings that respect chains, and its probabilities follow directly: the *closed* offer
+has the offered items and all that must come after them, and the lifted ranking chooses from the chain whose item comes
+first there. A lifted Plackett-Luce law predicts like a logit in which the worth of a level is the sum over it and the
+dearer levels of its item: demand falls with the price.
 """
 
 from collections.abc import Sequence
@@ -24,10 +23,10 @@ Chains = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class ClosedOffers:
-    """Offers with all items that must come after one of theirs.
+    """Offers, each with all items that must come after one of its own.
 
-    ``of[k]`` is the coordinate, among those of the offers as they were, that is chosen when the k-th member comes first
-    of its closed offer. Coordinates of items that a cheaper level of the same offer always beats are not among them.
+    ``of[k]`` is the coordinate of the original offers that is chosen if the k-th member comes first in its closed
+    offer. Items that a cheaper level of the same offer always beats have none.
     """
 
     indptr: Codes
@@ -36,19 +35,19 @@ class ClosedOffers:
     of: Codes
 
     def gather(self, shares: Vec, size: int) -> Vec:
-        """Numbers of the closed offers' members, summed over what they choose among ``size`` coordinates."""
+        """Sum numbers of the closed offers' members by the coordinate (of ``size``) that they choose."""
         return np.bincount(self.of, shares, minlength=size).astype(np.float64)
 
 
 def chains_of(offers: Assortments) -> Chains:
-    """The chains of the order as codes, best first; a ValueError where the order is not made of chains."""
+    """Return the chains of the order as codes, best first; raise a ValueError for other orders."""
     if offers.chains is None:
         raise ValueError("Maximum entropy needs an order made of chains, one item after another: use 'nearest'.")
     return tuple(tuple(chain.tolist()) for chain in offers.chains)
 
 
 def closed_offers(indptr: Codes, members: Codes, chains: Chains) -> ClosedOffers:
-    """The closed offers, whose members follow the chains.
+    """Return the closed offers, whose members follow the chains.
 
     >>> offers = Assortments([("tea @ 3", "no"), ("tea @ 4", "no")], order=[("tea @ 3", "tea @ 4")])
     >>> closed = closed_offers(offers.indptr, offers.members, chains_of(offers))
@@ -76,7 +75,7 @@ def closed_offers(indptr: Codes, members: Codes, chains: Chains) -> ClosedOffers
 
 
 def lift(orders: Codes, chains: Chains) -> Codes:
-    """Rankings, one per row, with every item of a chain preceded by those before it; else as they are.
+    """Lift rankings, one per row: put the items of a chain in their order, each as early as the ones behind it.
 
     >>> lift(np.array([[2, 3, 0, 1]]), ((0, 1, 2),)).tolist()
     [[0, 1, 2, 3]]
@@ -88,14 +87,14 @@ def lift(orders: Codes, chains: Chains) -> Codes:
     turn = np.zeros(size, dtype=np.int64)
     for chain in chains:
         codes = np.array(chain, dtype=np.int64)
-        # as soon as any of those behind it
+        # as early as any of those behind it
         places[:, codes] = np.minimum.accumulate(places[:, codes[::-1]], axis=1)[:, ::-1]
         turn[codes] = np.arange(codes.size)
     return np.argsort(places * (size + 1) + turn, axis=1)
 
 
 def tail_sums(values: Vec, chains: Chains) -> Vec:
-    """For every item (the last axis) the sum over it and those after it in its chain."""
+    """Return for every item (the last axis) the sum over it and those after it in its chain."""
     sums: Vec = np.array(values, dtype=np.float64)
     for chain in chains:
         sums[..., chain] = np.cumsum(sums[..., chain[::-1]], axis=-1)[..., ::-1]
@@ -103,7 +102,7 @@ def tail_sums(values: Vec, chains: Chains) -> Vec:
 
 
 def steps_down(values: Vec, chains: Chains) -> Vec:
-    """What an item is worth more than the next one of its chain, at least 0: the inverse of ``tail_sums``."""
+    """Return what an item is worth beyond the next one of its chain, at least 0: the inverse of ``tail_sums``."""
     steps: Vec = np.array(values, dtype=np.float64)
     for chain in chains:
         steps[..., chain[:-1]] -= steps[..., chain[1:]]
@@ -111,12 +110,12 @@ def steps_down(values: Vec, chains: Chains) -> Vec:
 
 
 def pairs_of(chains: Chains, items: Sequence[Label]) -> Pairs:
-    """The neighbours of chains of codes as pairs of labels, as ``Assortments`` takes them."""
+    """Return the neighbours in chains of codes as pairs of labels, for ``Assortments``."""
     return tuple((items[a], items[b]) for chain in chains for a, b in pairwise(chain))
 
 
 def frozen(codes: ArrayLike) -> Codes:
-    """An array that cannot be written to, as those of Assortments: kernels are compiled anew for any other kind."""
+    """Return a read-only array, like those of Assortments: another kind would compile the kernels again."""
     array = np.ascontiguousarray(codes, dtype=np.int64)
     array.flags.writeable = False
     return array

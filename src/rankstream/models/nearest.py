@@ -12,16 +12,16 @@ from rankstream.oracles.bounds.corral_kernels import empty_corral
 
 
 def winning_coordinates(assortments: Assortments, rankings: Codes) -> Words:
-    """The coordinate that each ranking, a row of codes, chooses from each offer."""
+    """Return the coordinate that each ranking, a row of codes, chooses from each offer."""
     columns = np.empty((len(rankings), assortments.n_offers), dtype=np.uint32)
     kernels.winners(rankings, assortments.indptr, assortments.members, columns)
     return columns
 
 
 class NearestMixture:
-    """Rankings with the weights that bring their mixture nearest to a target; it grows by columns and forgets zeros.
+    """Rankings with the weights whose mixture is nearest to a target; columns are added, zero weights are dropped.
 
-    ``squares`` are the squared weights of the offers; those with 0 do not count, nor does the target there.
+    ``squares`` are the squared weights of the offers; offers with weight 0 do not count.
 
     >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
     >>> nearest = NearestMixture(offers, np.array([0.5, 0.25, 0.25, 0.5, 0.5]), np.ones(2))
@@ -42,7 +42,7 @@ class NearestMixture:
 
     @property
     def count(self) -> int:
-        """How many rankings have weight."""
+        """Number of rankings with positive weight."""
         return int(self._corral.known[0])
 
     @property
@@ -57,12 +57,12 @@ class NearestMixture:
 
     @property
     def squared_distance(self) -> float:
-        """How far the mixture is from the target."""
+        """The squared distance of the mixture from the target."""
         residual = self.point - self.target
         return float(self._scale @ (residual * residual))
 
     def take(self, rankings: Codes) -> bool:
-        """Add the rankings that help, drop those that no longer do; False if that leads no nearer."""
+        """Add the rankings that help and drop those that no longer do. Returns whether the mixture came nearer."""
         columns = winning_coordinates(self.assortments, rankings)
         self._make_room(self.count + len(rankings) + 1)
         before = self.squared_distance if self.count else np.inf
@@ -71,13 +71,13 @@ class NearestMixture:
         return self.squared_distance < before
 
     def drop(self, row: int) -> None:
-        """Take a ranking out, and settle the weights of the others."""
+        """Remove a ranking, and optimise the weights of the others."""
         kernels.remove(self._corral, row)
         self._corral.weights[: self.count] /= self._corral.weights[: self.count].sum()
         kernels.settle(self._corral, self.point)
 
     def aimed_at(self, target: Vec) -> "NearestMixture":
-        """Another mixture of these rankings, or of some of them, that is nearest to another target.
+        """Return the nearest mixture of these rankings to another target.
 
         >>> offers = Assortments([("tea", "nothing")])
         >>> nearest = NearestMixture(offers, np.array([0.5, 0.5]), np.ones(1))
@@ -86,15 +86,15 @@ class NearestMixture:
         >>> nearest.aimed_at(np.array([0.25, 0.75])).weights.tolist(), nearest.weights.tolist()
         ([0.25, 0.75], [0.5, 0.5])
         """
-        other = copy(self)
-        other.target, other.point = np.where(self._scale > 0.0, target, 0.0), self.point.copy()
-        other._corral, other._orders = deepcopy((self._corral, self._orders))
-        kernels.retarget(other._corral, other.target)
-        kernels.settle(other._corral, other.point)
-        return other
+        twin = copy(self)
+        twin.target, twin.point = np.where(self._scale > 0.0, target, 0.0), self.point.copy()
+        twin._corral, twin._orders = deepcopy((self._corral, self._orders))
+        kernels.retarget(twin._corral, twin.target)
+        kernels.settle(twin._corral, twin.point)
+        return twin
 
     def refresh(self) -> None:
-        """Rid the factor of the rounding it has gathered, and settle the weights once more."""
+        """Recompute the factor, which has accumulated rounding errors, and optimise the weights again."""
         kernels.refactor(self._corral, self.target)
         kernels.settle(self._corral, self.point)
 

@@ -1,4 +1,4 @@
-"""What models of items at price levels can be asked: shares at any prices, demand curves, elasticities, willingness."""
+"""Models of items at price levels: shares at any prices, demand curves, elasticities, willingness to pay."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from rankstream.data.prices import PRICE_ROUNDING, PriceLevels
 from rankstream.models.protocol import Predicts
 
 MAX_ITEMS_BETWEEN_LEVELS = 10
-"""Items that may be between two levels at once: the offers around them are 2 to this power."""
+"""Items that may be between two levels at once: each doubles the number of offers around them."""
 Offer = Mapping[Any, Any]
 Ends = tuple[float, float]
 Measured = Callable[[Callable[[Predicts], Vec], float], tuple[Vec, Vec, Vec]]
@@ -24,17 +24,17 @@ Measured = Callable[[Callable[[Predicts], Vec], float], tuple[Vec, Vec, Vec]]
 
 @dataclass(frozen=True)
 class Elasticities:
-    """Arc elasticities: by how many per cent shares change for each per cent that one price changes.
+    """Arc elasticities: the change of shares, in per cent, for each per cent that one price changes.
 
     Attributes
     ----------
     steps : dict
         For every item with at least two levels, the two prices that are compared.
     values : dict
-        ``values["tea"]["cake"]`` is the elasticity of cake's share with regard to tea's price; NaN where cake has no
-        share at either.
+        ``values["tea"]["cake"]`` is the elasticity of cake's share with respect to tea's price; NaN if cake has no
+        share at either price.
     intervals : dict or None
-        The ends of the intervals, where ``Bootstrap.elasticities`` made it.
+        The ends of the intervals, from ``Bootstrap.elasticities``.
     """
 
     steps: dict[Label, Ends]
@@ -43,11 +43,11 @@ class Elasticities:
 
     @property
     def own(self) -> dict[Label, float]:
-        """Each item's elasticity with regard to its own price: at most 0 where the model keeps the order of prices."""
+        """Each item's elasticity with respect to its own price: at most 0 if the model respects the order of prices."""
         return {item: row[item] for item, row in self.values.items()}
 
     def cross(self, item: Label) -> dict[Label, float]:
-        """The elasticities of all other items with regard to one item's price."""
+        """Return the elasticities of all other items with respect to one item's price."""
         return {other: value for other, value in self.values[item].items() if other != item}
 
 
@@ -55,7 +55,7 @@ _levels_in = lru_cache(maxsize=64)(PriceLevels.from_labels)
 
 
 def levels_of(model: Any) -> PriceLevels | None:
-    """The price levels of a model: those noted when it was fitted, or those that its items' labels name."""
+    """Return the price levels of a model: those noted by the fit, or those in its items' labels."""
     named = _levels_in(tuple(model.items))
     noted = getattr(model, "about", {}).get("prices")
     if named is None or noted is None:
@@ -68,7 +68,7 @@ def levels_of(model: Any) -> PriceLevels | None:
 
 
 def require_levels(model: Any) -> PriceLevels:
-    """The price levels of a model that must have some."""
+    """Return the price levels of a model; raise a ValueError if it has none."""
     levels = levels_of(model)
     if levels is None:
         raise ValueError(
@@ -86,13 +86,13 @@ def _require_levels_of(model: Any, item: Label) -> PriceLevels:
 
 
 def own_items(model: Any) -> tuple[Label, ...]:
-    """The items of a model by their own names, each once, whatever their prices."""
+    """Return the items of a model by their own names, each once, without prices."""
     levels = require_levels(model)
     return tuple(dict.fromkeys(levels.of(label)[0] for label in model.items))
 
 
 def most_frequent_prices(counts: ChoiceCounts, levels: PriceLevels) -> list[list[Any]]:
-    """Pairs of an item and the level at which it was offered to most customers; of equals, the dearest.
+    """Return pairs of an item and the level at which most customers saw it; the dearest of equals.
 
     A model remembers them as ``usual_prices`` (``model.note``).
 
@@ -110,10 +110,10 @@ def most_frequent_prices(counts: ChoiceCounts, levels: PriceLevels) -> list[list
 
 
 def usual_prices(model: Any) -> dict[Label, Any]:
-    """Every item of a model with prices, at its most frequent price in the data.
+    """Return every item of a model with prices, at its most frequent price in the data.
 
-    Where the model does not remember that, it is the middle level; of an even number the dearer one, as the cheaper one
-    of two is often a promotion.
+    If the model does not store that, it is the middle level; of an even number the dearer one, since the cheaper is
+    often a promotion.
     """
     levels = require_levels(model).levels
     noted = getattr(model, "about", {}).get("usual_prices")
@@ -122,15 +122,15 @@ def usual_prices(model: Any) -> dict[Label, Any]:
     usual: dict[Label, float] = {
         item: price for item, price in whole if isinstance(item, str) and isinstance(price, float | int)
     }
-    found: dict[Label, Any] = dict.fromkeys(own_items(model))
-    for item in found.keys() & levels.keys():
+    offer: dict[Label, Any] = dict.fromkeys(own_items(model))
+    for item in offer.keys() & levels.keys():
         prices = levels[item]
-        found[item] = usual[item] if usual.get(item) in prices else prices[len(prices) // 2]
-    return found
+        offer[item] = usual[item] if usual.get(item) in prices else prices[len(prices) // 2]
+    return offer
 
 
 def everything(model: Any) -> tuple[Label, ...]:
-    """All items that can be on offer at once: of a model with prices, each at its usual price.
+    """Return all items that can be on offer at once; with prices, each at its usual price.
 
     >>> from rankstream import RankingModel
     >>> everything(RankingModel(["tea @ 3.00", "tea @ 4.00", "no"], [("tea @ 3.00", "tea @ 4.00", "no")], [1.0]))
@@ -141,27 +141,26 @@ def everything(model: Any) -> tuple[Label, ...]:
 
 
 def curves_of(
-    model: Any, ask: Callable[[Label, Offer], Mapping[float, Any]], asked: Iterable[Label], whole: Offer
+    model: Any, demand: Callable[[Label, Offer], Mapping[float, Any]], items: Iterable[Label], whole: Offer
 ) -> dict[Label, dict[float, Any]]:
-    """The demand for each of some items by its own price, beside the others of an offer.
+    """Return the demand curves of some items by their own prices, beside the others of an offer.
 
-    ``ask`` is ``model.demand``, or that of a ``Bootstrap``.
+    ``demand`` is ``model.demand``, or that of a ``Bootstrap``.
     """
     levels = require_levels(model).levels
-    several = [item for item in asked if len(levels.get(item, ())) > 1]
+    several = [item for item in items if len(levels.get(item, ())) > 1]
     beside = {item: {other: price for other, price in whole.items() if other != item} for item in several}
     around = [near for item, others in beside.items() for near in demand_offers(model, item, others).values()]
-    if around:  # all at once: a model of maximum entropy remembers its answers, and makes one program for them
+    if around:  # a maximum-entropy model builds one program for all offers, and caches its answers
         model.probabilities(Assortments(dict.fromkeys(offer for near in around for offer in near.offers), model.items))
-    return {item: dict(ask(item, others)) for item, others in beside.items()}
+    return {item: dict(demand(item, others)) for item, others in beside.items()}
 
 
 @dataclass(frozen=True)
 class NearbyOffers:
-    """The offers at levels around an offer at any prices, and how much each weighs.
+    """The offers at levels around an offer at any prices, with their weights.
 
-    Between two levels shares are taken to be linear in the price, and multilinear where several items are between
-    theirs. ``between`` are these items.
+    Shares are interpolated linearly between two levels, and multilinearly if several items (``between``) are.
     """
 
     items: tuple[Label, ...]
@@ -170,13 +169,13 @@ class NearbyOffers:
     between: tuple[Label, ...]
 
     def shares(self, model: Predicts) -> Vec:
-        """The share of each of the items."""
-        found = model.probabilities(Assortments(self.offers, model.items))
-        return np.asarray(self.weights @ found.reshape(len(self.offers), len(self.items)), dtype=np.float64)
+        """Return the share of each of the items."""
+        shares = model.probabilities(Assortments(self.offers, model.items))
+        return np.asarray(self.weights @ shares.reshape(len(self.offers), len(self.items)), dtype=np.float64)
 
 
 def nearby_offers(levels: PriceLevels, items: Iterable[Label], offer: Offer) -> NearbyOffers:
-    """The offers around one at any prices within the levels; ``items`` are all labels that the model knows.
+    """Return the offers around one at any prices within the levels; ``items`` are all labels of the model.
 
     >>> levels = PriceLevels({"tea": [3, 4]})
     >>> around = nearby_offers(levels, ["tea @ 3.00", "tea @ 4.00", "no"], {"tea": 3.25, "no": None})
@@ -185,7 +184,7 @@ def nearby_offers(levels: PriceLevels, items: Iterable[Label], offer: Offer) -> 
     """
     if not offer:
         raise ValueError("The offer is empty: list at least one item.")
-    levels.offer(offer)  # or a sentence about what is wrong with it
+    levels.offer(offer)  # raises a ValueError if something is wrong
     known = set(items)
     sides = [_sides(levels, plain(item), price) for item, price in offer.items()]
     unknown = next((side[0][0] for side in sides if side[0][0] not in known), None)
@@ -198,21 +197,21 @@ def nearby_offers(levels: PriceLevels, items: Iterable[Label], offer: Offer) -> 
             f"{len(between)} items are between two of their levels, more than {MAX_ITEMS_BETWEEN_LEVELS}: give prices "
             "that are levels."
         )
-    picked = list(product(*sides))
+    corners = list(product(*sides))
     return NearbyOffers(
         tuple(plain(item) for item in offer),
-        tuple(tuple(label for label, _ in one) for one in picked),
-        np.array([prod(weight for _, weight in one) for one in picked]),
+        tuple(tuple(label for label, _ in corner) for corner in corners),
+        np.array([prod(weight for _, weight in corner) for corner in corners]),
         between,
     )
 
 
 def _sides(levels: PriceLevels, item: Label, price: Any) -> list[tuple[Label, float]]:
-    """The labels of an item at the levels on both sides of a price, with their weights; one where it is a level."""
+    """Return the labels of an item at the levels on both sides of a price, with weights; one label for a level."""
     if item not in levels.levels:
         return [(item, 1.0)]
     ends = levels.levels[item]
-    value = min(max(float(price), ends[0]), ends[-1])  # of quantiles, a bin may reach beyond its level
+    value = min(max(float(price), ends[0]), ends[-1])  # a quantile bin may reach beyond its level
     room = PRICE_ROUNDING * max(ends[-1], 1.0)
     nearest = next((level for level in ends if abs(level - value) <= room), None)
     if nearest is not None:
@@ -223,7 +222,7 @@ def _sides(levels: PriceLevels, item: Label, price: Any) -> list[tuple[Label, fl
 
 
 def predict_at(model: Predicts, offer: Offer) -> dict[Label, float]:
-    """The shares of an offer of items at prices, under the items' own names."""
+    """Return the shares of an offer of items at prices, under the items' own names."""
     if levels_of(model) is None and all(price is None for price in offer.values()):
         around = NearbyOffers(tuple(offer), (tuple(offer),), np.ones(1), ())
     else:
@@ -232,10 +231,10 @@ def predict_at(model: Predicts, offer: Offer) -> dict[Label, float]:
 
 
 def demand_offers(model: Any, item: Label, others: Offer) -> dict[float, NearbyOffers]:
-    """An offer for each level of an item, beside others at their prices."""
+    """Return an offer for each level of an item, beside others at their prices."""
     levels = _require_levels_of(model, item)
-    given: object = others  # whatever the caller gave
-    if not isinstance(given, Mapping) or not given:
+    argument: object = others  # the caller may pass anything
+    if not isinstance(argument, Mapping) or not argument:
         raise ValueError(f"The other items are {others!r}: give their prices, as in {{'cake': 4.0, 'nothing': None}}.")
     if item in others:
         raise ValueError(f"The other items contain {item!r} itself: leave it out, as it is at each of its levels.")
@@ -243,12 +242,12 @@ def demand_offers(model: Any, item: Label, others: Offer) -> dict[float, NearbyO
 
 
 def demand_curve(model: Predicts, item: Label, others: Offer) -> dict[float, float]:
-    """The share of an item at each of its levels."""
+    """Return the share of an item at each of its levels."""
     return {price: float(around.shares(model)[0]) for price, around in demand_offers(model, item, others).items()}
 
 
 def leaving_offer(model: Any, item: Label, price: Any, no_choice: Label | None) -> dict[Label, Any]:
-    """An offer of an item at a price and of leaving."""
+    """Return an offer of an item at a price and the outside option."""
     leave = model.no_choice if no_choice is None else no_choice
     if leave is None:
         raise ValueError("The model has no no-purchase option: set no_choice, such as 'nothing'.")
@@ -259,7 +258,7 @@ def leaving_offer(model: Any, item: Label, price: Any, no_choice: Label | None) 
 
 
 def elasticity_steps(levels: PriceLevels, offer: Offer) -> dict[Label, Ends]:
-    """The two prices compared for each item: its level (or the one below its price) and the next dearer one.
+    """Return the two prices to compare for each item: its level (or the one below its price) and the next dearer one.
 
     At the highest level it is that one and the next cheaper one; items with a single level have none.
 
@@ -278,7 +277,7 @@ def elasticity_steps(levels: PriceLevels, offer: Offer) -> dict[Label, Ends]:
 
 
 def arc(prices: Ends, shares: Ends) -> float:
-    """The arc elasticity between two points of a curve; NaN where both shares are 0.
+    """Return the arc elasticity between two points of a curve; NaN if both shares are 0.
 
     >>> arc((3.0, 5.0), (0.75, 0.25))
     -2.0
@@ -292,7 +291,7 @@ def arc(prices: Ends, shares: Ends) -> float:
 def elasticities(
     model: Predicts, offer: Offer, measured: Measured | None = None, interval: float = 0.95
 ) -> Elasticities:
-    """Arc elasticities of all shares of an offer with regard to each price; ``measured`` adds intervals."""
+    """Return the arc elasticities of all shares of an offer with respect to each price; ``measured`` adds intervals."""
     levels = require_levels(model)
     around = nearby_offers(levels, model.items, offer)
     steps = elasticity_steps(levels, offer)
@@ -304,20 +303,20 @@ def elasticities(
         for item, prices in steps.items()
     }
 
-    def measure(one: Predicts) -> Vec:
+    def measure(refit: Predicts) -> Vec:
         rows = []
         for item, (first, second) in sides.items():
-            pairs = zip(first.shares(one).tolist(), second.shares(one).tolist(), strict=True)
+            pairs = zip(first.shares(refit).tolist(), second.shares(refit).tolist(), strict=True)
             rows.append([arc(steps[item], pair) for pair in pairs])
         return np.array(rows)
 
-    found = Elasticities(steps, _table(steps, around.items, measure(model)))
+    result = Elasticities(steps, _table(steps, around.items, measure(model)))
     if measured is None:
-        return found
+        return result
     _, low, high = measured(measure, interval)
     lows, highs = (_table(steps, around.items, part) for part in (low, high))
     both = {item: {other: (lows[item][other], highs[item][other]) for other in lows[item]} for item in lows}
-    return replace(found, intervals=both)
+    return replace(result, intervals=both)
 
 
 def _table(steps: Iterable[Label], items: tuple[Label, ...], rows: Vec) -> dict[Label, dict[Label, float]]:

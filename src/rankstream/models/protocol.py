@@ -1,4 +1,4 @@
-"""What every choice model can be asked."""
+"""Protocols of choice models."""
 
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
@@ -8,11 +8,11 @@ from rankstream.data.assortments import Assortments
 
 
 class Predicts(Protocol):
-    """The least that is needed of a model to ask it something."""
+    """The minimum that a model needs to make predictions."""
 
     @property
     def items(self) -> tuple[Label, ...]:
-        """The items it knows."""
+        """The items of the model."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """Return the choice probability of every coordinate."""
@@ -20,7 +20,7 @@ class Predicts(Protocol):
 
 @runtime_checkable
 class ChoiceModel(Predicts, Protocol):
-    """Anything that answers with choice probabilities: a RankingModel, an EntropyModel, a logit, or yours."""
+    """Anything that returns choice probabilities: a RankingModel, an EntropyModel, a logit, or your own model."""
 
     def predict(self, offer: Iterable[Label]) -> dict[Label, float]:
         """Return the choice probabilities of one offer; they sum to 1."""

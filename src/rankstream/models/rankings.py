@@ -1,4 +1,4 @@
-"""RankingModel: a sparse probability distribution over rankings, and what can be asked of it."""
+"""RankingModel: a sparse probability distribution over rankings."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -113,7 +113,7 @@ class RankingModel(Model):
         return out
 
     def describe(self, top: int = 10) -> list[str]:
-        """Return the heaviest rankings as readable lines, cut after the no-choice item.
+        """Return the rankings of largest weight as readable lines, cut after the no-choice item.
 
         Examples
         --------
@@ -132,19 +132,19 @@ class RankingModel(Model):
         return lines
 
     def segments(self, top: int | None = None, offer: Iterable[Label] | None = None) -> list[Segment]:
-        """Types of customers, largest first; rankings that differ only below the no-choice item are one type.
+        """Return customer types, largest first; rankings that differ only below the no-choice item are one type.
 
-        They are about the items of ``offer``; without it about all, of which those with prices are at usual ones.
+        They rank the items of ``offer``, by default all items, at their usual prices if they have some.
         """
         whole = everything(self) if offer is None else tuple(offer)
-        asked = {self.items.index(item) for item in whole}
+        codes = {self.items.index(item) for item in whole}
         merged: dict[tuple[int, ...], float] = {}
         for order, weight in zip(self.orders.tolist(), self.weights.tolist(), strict=True):
             ranked = order if self.no_choice_code is None else order[: order.index(self.no_choice_code)]
-            wanted = tuple(code for code in ranked if code in asked)
+            wanted = tuple(code for code in ranked if code in codes)
             merged[wanted] = merged.get(wanted, 0.0) + weight
-        found = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
-        return [Segment(tuple(self.items[code] for code in wanted), share) for wanted, share in found]
+        largest = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+        return [Segment(tuple(self.items[code] for code in wanted), share) for wanted, share in largest]
 
     def to_frame(self) -> Any:
         """Return a pandas data frame, a row per ranking: its weight, and the items by place."""
@@ -158,21 +158,21 @@ class RankingModel(Model):
         counts = np.floor(exact).astype(np.int64)
         for row in np.argsort(counts - exact, kind="stable")[: voters - int(counts.sum())]:  # by largest remainder
             counts[row] += 1
-        kept = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
+        rows = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
         head = [
             f"# NUMBER ALTERNATIVES: {len(self.items)}",
             f"# NUMBER VOTERS: {voters}",
-            f"# NUMBER UNIQUE ORDERS: {len(kept)}",
+            f"# NUMBER UNIQUE ORDERS: {len(rows)}",
             *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(self.items, start=1)),
         ]
-        lines = [f"{counts[row]}: {','.join(str(code + 1) for code in self.orders[row].tolist())}" for row in kept]
+        lines = [f"{counts[row]}: {','.join(str(code + 1) for code in self.orders[row].tolist())}" for row in rows]
         return "\n".join([*head, *lines]) + "\n"
 
     def frontier(self, assortments: Assortments | None = None) -> "Frontier":
-        """How accurate fewer of the rankings can be: sizes, errors and mixtures, as a table when printed.
+        """Return how accurate fewer rankings can be: sizes, errors and mixtures, as a table when printed.
 
-        Errors are mean absolute differences from this model's probabilities on the given offers; without any, on all
-        offers of two and three items and the one of everything. ``plots.frontier`` draws it.
+        Errors are mean absolute differences from this model's probabilities on the given offers; by default, on all
+        offers of two and three items and the offer of all items. ``plots.frontier`` draws it.
         """
         from rankstream.models import sparse
 
@@ -212,7 +212,7 @@ class RankingModel(Model):
         return same.note(**self.about)
 
     def to_content(self) -> dict[str, Any]:
-        """What is in a file."""
+        """Return the content of a file."""
         return {
             "items": list(self.items),
             "no_choice": self.no_choice_code,
@@ -250,29 +250,29 @@ class RankingModel(Model):
 
 
 class DenseModel(Model):
-    """A model of more rankings than can be listed: they are drawn."""
+    """A model with too many rankings to list: they are drawn."""
 
     @abstractmethod
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """Independent rankings that the model stands for, best first: one row of item codes each."""
+        """Draw independent rankings from the model, best first: one row of item codes each."""
 
     def draw(self, size: int, seed: int = 0) -> RankingModel:
-        """Independent rankings from the model, as a model."""
+        """Draw independent rankings from the model, as a RankingModel."""
         orders = self.draw_orders(whole_number("size", size, least=1), np.random.default_rng(seed))
         rows, times = np.unique(orders, axis=0, return_counts=True)
         return RankingModel.from_codes(self.items, rows, times / size, self.no_choice_code)
 
     def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
-        """At most ``size`` rankings with nearly the same probabilities: independent draws."""
+        """Return at most ``size`` rankings with nearly the same probabilities: independent draws."""
         return self.draw(size, seed)
 
     def segments(self, top: int | None = None, size: int = 1000, seed: int = 0) -> list[Segment]:
-        """Types of customers, largest first, among ``size`` rankings drawn from the model."""
+        """Return customer types, largest first, among ``size`` rankings drawn from the model."""
         return self.draw(size, seed).segments(top)
 
 
 def _are_permutations(orders: Any, size: int) -> bool:
-    """Whether a whole matrix of codes is in order, at a glance; where it is not, a closer look finds the row."""
+    """Whether all rows of a matrix are permutations: a quick check before looking for the wrong row."""
     if not isinstance(orders, np.ndarray) or orders.ndim != 2 or orders.shape[1] != size:
         return False
     return orders.dtype.kind == "i" and bool((np.sort(orders, axis=1) == np.arange(size)).all())

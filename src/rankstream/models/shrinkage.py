@@ -1,7 +1,7 @@
-"""Offers that were seen: a model's shares, moved toward what was chosen from the same offer.
+"""Shrinkage: a model's shares of an observed offer, combined with the choices from it.
 
-The result is no distribution over rankings, as an item may gain when another joins an offer. So it is for predictions
-alone: decisions, substitution and certificates stay with the model.
+The result is no distribution over rankings, since an item may gain when another joins an offer. So it is for
+predictions only; decisions, substitution and certificates use the model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.models.protocol import Predicts
 
 STRENGTHS = np.geomspace(1e6, 1.0, 61)
-"""How many choices of an offer the model's shares may count for: from the model as it is to following every choice."""
-MAX_STORED_NUMBERS = 50_000  # coordinates whose tallies are noted in a model, some 400 kB of its file
+"""Numbers of choices that the model's shares may count for: from the model alone to following every choice."""
+MAX_STORED_NUMBERS = 50_000  # coordinates whose tallies are stored in a model, some 400 kB of its file
 
 
 def choose_strength(shares: Vec, counts: ChoiceCounts) -> float:
-    """How many choices the model's shares count for, by the likelihood of every choice given all others of its offer.
+    """Return how many choices the model's shares count for, by leave-one-out likelihood within each offer.
 
-    The model has seen the choice that is left out, which favours the model: a little more than is right is left to it.
+    The model was fitted to the choice that is left out, which favours the model a little.
     """
     totals = counts.totals[counts.assortments.owner]
     chosen = counts.tallies > 0.0
@@ -34,7 +34,7 @@ def choose_strength(shares: Vec, counts: ChoiceCounts) -> float:
 
 
 def shrink(shares: Vec, tallies: Vec, strength: float) -> Vec:
-    """The shares of one offer: its tallies, and the model's shares as those of ``strength`` choices more.
+    """Combine the tallies of one offer with the model's shares, which count as ``strength`` more choices.
 
     >>> shrink(np.array([0.5, 0.5]), np.array([30.0, 0.0]), 10.0).tolist()
     [0.875, 0.125]
@@ -44,18 +44,18 @@ def shrink(shares: Vec, tallies: Vec, strength: float) -> Vec:
 
 
 def tally_facts(model: Predicts, counts: ChoiceCounts) -> dict[str, Any]:
-    """What a model notes of the offers with choices, by its item codes; nothing where that is too much to store."""
+    """Return what a model stores about the offers with choices, by item codes; nothing if that is too much."""
     offers = counts.assortments
     if offers.n_coordinates > MAX_STORED_NUMBERS or not counts.observations:
         return {}
     code = {item: number for number, item in enumerate(model.items)}
     rows = np.split(counts.tallies, offers.indptr[1:-1])
-    kept = [(offer, row.tolist()) for offer, row in zip(offers.offers, rows, strict=True) if row.sum() > 0.0]
+    chosen = [(offer, row.tolist()) for offer, row in zip(offers.offers, rows, strict=True) if row.sum() > 0.0]
     return {
         "seen": {
             "strength": choose_strength(model.probabilities(offers), counts),
-            "offers": [[code[item] for item in offer] for offer, _ in kept],
-            "tallies": [row for _, row in kept],
+            "offers": [[code[item] for item in offer] for offer, _ in chosen],
+            "tallies": [row for _, row in chosen],
         }
     }
 
@@ -63,7 +63,7 @@ def tally_facts(model: Predicts, counts: ChoiceCounts) -> dict[str, Any]:
 def shrink_prediction(
     shares: dict[Label, float], items: Sequence[Label], about: Mapping[str, Any]
 ) -> dict[Label, float]:
-    """The prediction for one offer, by what the model has noted; as it is where nobody saw the offer."""
+    """Combine the prediction for one offer with the stored choices; unchanged if the offer was not observed."""
     noted = about.get("seen")
     if noted is None:
         raise ValueError("The model has no tallies for seen='shrink': fit it to counts with estimate or fit_within.")
@@ -78,12 +78,12 @@ def shrink_prediction(
 
 
 class ShrunkModel:
-    """A model whose every prediction is one of ``seen="shrink"``, to be compared with the model itself."""
+    """A model whose predictions use ``seen="shrink"``, for comparisons with the model itself."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.items = model, model.items
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """As ``Predicts`` says."""
-        shares = [self.model.predict(offer, forced=True, seen="shrink") for offer in assortments.offers]
-        return np.array([share for one in shares for share in one.values()])
+        """Return the choice probability of every coordinate."""
+        predictions = [self.model.predict(offer, forced=True, seen="shrink") for offer in assortments.offers]
+        return np.array([share for shares in predictions for share in shares.values()])

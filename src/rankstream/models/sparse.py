@@ -11,15 +11,15 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import NearestMixture, winning_coordinates
 
-MAX_OFFERS = 2000  # of three items: with more, pairs are compared alone, since time grows with offers
-NO_ERROR = 1e-12  # only rounding
+MAX_OFFERS = 2000  # of three items: with more, only pairs are compared, since time grows with offers
+NO_ERROR = 1e-12  # rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """For every size that was reached the least mean absolute error, smaller for every larger size, and the mixture.
+    """The least mean absolute error and the mixture for every size; errors fall with the size.
 
-    ``orders[k]`` and ``weights[k]`` are the rankings of the k-th mixture; ``str`` of it is a table.
+    ``orders[k]`` and ``weights[k]`` are the rankings of the k-th mixture; ``str`` returns a table.
     """
 
     sizes: Codes
@@ -44,7 +44,7 @@ class Frontier:
 
 
 def small_offers(items: tuple[Label, ...]) -> Assortments:
-    """All offers of two and of three items (only of two where there are many), and the offer of everything."""
+    """Return all offers of two and of three items (only of two if there are many), and the offer of all items."""
     most = 3 if comb(len(items), 3) <= MAX_OFFERS else 2
     offers = [offer for size in range(2, most + 1) for offer in combinations(items, size)]
     return Assortments(dict.fromkeys([*offers, items]), items)
@@ -53,11 +53,11 @@ def small_offers(items: tuple[Label, ...]) -> Assortments:
 def frontier(
     offers: Assortments, orders: Codes, weights: Vec, tolerance: float = 0.0, max_rankings: int | None = None
 ) -> Frontier:
-    """Mixtures of some of the rankings, ever nearer to the mixture of all, with their best weights in l2.
+    """Return mixtures of some of the rankings that approximate the mixture of all, with their best weights in l2.
 
-    On the way up every step adds the ranking along which the distance falls fastest; on the way down it drops the one
-    of least weight. For each size the more accurate of the two is kept. It turns at an error of ``tolerance``, or well
-    above ``max_rankings``, so that there is something to drop.
+    On the way up, every step adds the ranking along which the distance falls fastest; on the way down, it drops the
+    one of least weight. Each size keeps the more accurate of the two. The way down starts at an error of
+    ``tolerance``, or well above ``max_rankings``, so that there is something to drop.
     """
     chosen = winning_coordinates(offers, orders)
     target: Vec = np.zeros(offers.n_coordinates)
@@ -85,22 +85,23 @@ def frontier(
 def fewer(
     offers: Assortments, orders: Codes, weights: Vec, tolerance: float | None, max_rankings: int | None
 ) -> tuple[Codes, Vec]:
-    """The rankings and weights that ``Frontier.pick`` picks, heaviest first."""
+    """Return the rankings and weights that ``Frontier.pick`` picks, largest weight first."""
     if tolerance is None and max_rankings is None:
         raise ValueError("Set the size of the model: give a tolerance, max_rankings, or both.")
     least = 0.0 if tolerance is None else number_between("tolerance", tolerance, 0.0)
     most = None if max_rankings is None else whole_number("max_rankings", max_rankings, least=1)
-    found = frontier(offers, orders, weights, least, most)
-    place = found.pick(tolerance, most)
-    heaviest = np.argsort(-found.weights[place], kind="stable")
-    return found.orders[place][heaviest], found.weights[place][heaviest] / found.weights[place].sum()
+    mixtures = frontier(offers, orders, weights, least, most)
+    place = mixtures.pick(tolerance, most)
+    orders, weights = mixtures.orders[place], mixtures.weights[place]
+    heaviest = np.argsort(-weights, kind="stable")
+    return orders[heaviest], weights[heaviest] / weights.sum()
 
 
 def _falling(best: dict[int, tuple[float, Codes, Vec]]) -> Frontier:
-    """Only the sizes that are more accurate than all smaller ones."""
-    kept: list[int] = []
+    """Keep only the sizes that are more accurate than all smaller ones."""
+    sizes: list[int] = []
     for size in sorted(best):
-        if not kept or best[size][0] < best[kept[-1]][0]:
-            kept.append(size)
-    errors, orders, weights = zip(*(best[size] for size in kept), strict=True)
-    return Frontier(np.array(kept, dtype=np.int64), np.array(errors), orders, weights)
+        if not sizes or best[size][0] < best[sizes[-1]][0]:
+            sizes.append(size)
+    errors, orders, weights = zip(*(best[size] for size in sizes), strict=True)
+    return Frontier(np.array(sizes, dtype=np.int64), np.array(errors), orders, weights)

@@ -1,7 +1,7 @@
 """The paper's integer program (Section 4.3) in HiGHS: slow, and independent of the dynamic program."""
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ def quiet_highs(**options: Any) -> Any:
 class MilpOracle:
     """Order variables for pairs of items, O(n^3) transitivity rows, and one choice variable per coordinate.
 
-    The program is built once; a call changes only its objective. ``before`` are pairs of items of which the first
-    must be ranked above the second, ``top`` the items that must come first, in this order: side constraints that the
-    dynamic programs cannot take. The order of the assortments is kept, too. "Exact" is up to 1e-9 times the sum of the
-    absolute costs, whatever their scale.
+    The program is built once; a call changes only its objective. It takes side constraints that the dynamic programs
+    cannot: ``before`` has pairs of items of which the first must be ranked above the second, ``top`` the items that
+    must come first, in this order. It also respects the order of the assortments. "Exact" means up to 1e-9 times the
+    sum of the absolute costs.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class MilpOracle:
         self._highs = quiet_highs(mip_rel_gap=0.0, mip_abs_gap=0.0)
         self._build()
         rest = [item for item in assortments.items if item not in top]
-        forced = [*before, *combinations(top, 2), *((one, other) for one in top for other in rest)]
-        above = np.argwhere(assortments.precedence.above)  # all of it: more rows, which leave the solver less to find
-        forced += [(assortments.items[a], assortments.items[b]) for a, b in above.tolist()]
-        for one, other in forced:
-            codes = assortments.code(one), assortments.code(other)
+        pairs = [*before, *combinations(top, 2), *product(top, rest)]
+        above = np.argwhere(assortments.precedence.above)  # with implied pairs: redundant rows help the solver
+        pairs += [(assortments.items[a], assortments.items[b]) for a, b in above.tolist()]
+        for better, worse in pairs:
+            codes = assortments.code(better), assortments.code(worse)
             if codes[0] == codes[1]:
-                raise ValueError(f"The item {one!r} cannot be ranked before itself: use two different items.")
+                raise ValueError(f"The item {better!r} cannot be ranked before itself: use two different items.")
             self._add_row([(*codes, 1.0)], [], 1.0, 1.0)
 
     def _build(self) -> None:

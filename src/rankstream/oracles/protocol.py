@@ -1,4 +1,4 @@
-"""What an oracle is: it answers a cost vector with a cheapest ranking, kept by a rule for ties, and a proven bound."""
+"""The oracle protocol: from costs to a cheapest ranking, chosen by a tie rule, with a proven bound."""
 
 import time
 from abc import ABC, abstractmethod
@@ -20,13 +20,13 @@ TIE_RULES = {"first": kernels.FIRST, "last": kernels.LAST, "random": kernels.RAN
 
 
 class TieRule:
-    """Offers, and which of the rankings with the same vertex is kept: what oracles begin with.
+    """The tie rule: which ranking to return among those with the same vertex. A base class of oracles.
 
-    The rule ranks from the top, choosing among the items that may come next without changing what is chosen from any
-    offer. ``"first"`` takes them in their order and the no-choice item as late as possible, ``"last"`` that item as
-    soon as possible and the others in reverse order, ``"random"`` one of them uniformly, from a hash of the seed and
-    the vertex. So the same costs always get the same answer, equal vertices are completed alike, and different ones
-    independently. Where different vertices are equally cheap, the first items win them (with ``"last"``, the last).
+    The rule ranks from the top, choosing among the items that can come next without changing any choice. ``"first"``
+    takes them in their order and the no-choice item as late as possible; ``"last"`` takes that item as early as
+    possible and the others in reverse order; ``"random"`` draws uniformly, from a hash of the seed and the vertex. So
+    equal costs have equal answers, equal vertices equal rankings, and different vertices independent ones. Between
+    vertices of equal cost, the first items win (with ``"last"``, the last).
     """
 
     def __init__(self, assortments: Assortments, ties: Ties = "random", seed: int = 0) -> None:
@@ -40,11 +40,11 @@ class TieRule:
         self._rule = kernels.TieBreak(self._universal, TIE_RULES[ties], seed, assortments.precedence.pairs)
 
     def keep(self, costs: Vec, ranking: Codes) -> float:
-        """Replace a ranking, in place, by the one that is kept of its vertex; return what it costs."""
+        """Replace a ranking, in place, by the rule's choice for its vertex; return its cost."""
         return kernels.keep_by_rule(costs, *self._shape, self._rule, True, ranking)
 
     def kept(self, orders: Codes) -> Codes:
-        """The rankings, one per row, that are kept of the same vertices; they must respect the order of the items."""
+        """Return the rule's choice for the vertex of every row; the rows must respect the order of the items."""
         rankings, free = np.array(orders, dtype=np.int64), np.zeros(self.assortments.n_coordinates)
         self.assortments.precedence.check(rankings)
         for ranking in rankings:
@@ -55,7 +55,7 @@ class TieRule:
 class Answer(NamedTuple):
     """A ranking (a full permutation of item codes, best first), its cost, and a bound <= the true minimum <= value.
 
-    Numbers are sums of floats: both inequalities hold up to rounding, for which certificates leave room.
+    Both inequalities hold up to rounding, for which certificates leave a margin.
     """
 
     ranking: Codes
@@ -71,7 +71,8 @@ class Answer(NamedTuple):
 class Oracle(Protocol):
     """The combinatorial subproblem of the paper's Section 4.3: min over rankings of ``<costs, a(ranking)>``.
 
-    An oracle belongs to one thread: most keep tables, pools or counts between calls. Copies (pickled) are independent.
+    An oracle belongs to one thread, since most keep tables, pools or counts between calls. Pickled copies are
+    independent.
     """
 
     def cheapest(self, costs: Vec) -> Answer:
@@ -79,14 +80,14 @@ class Oracle(Protocol):
 
 
 class Explained(Oracle, Protocol):
-    """An oracle that says why it was chosen."""
+    """An oracle that can explain why it was chosen."""
 
     def explain(self) -> str:
         """Say why this oracle was chosen."""
 
 
 def beginnings(assortments: Assortments, length: int) -> list[tuple[int, ...]]:
-    """All ways to begin a ranking with ``length`` items; where there is an order, those that respect it.
+    """Return all beginnings of a ranking with ``length`` items that respect the order, if there is one.
 
     >>> beginnings(Assortments([("a", "b", "c")], order=[("a", "b")]), 2)
     [(0, 1), (0, 2), (2, 0)]
@@ -99,11 +100,11 @@ def beginnings(assortments: Assortments, length: int) -> list[tuple[int, ...]]:
 
 
 class TableOracle(TieRule, ABC):
-    """An oracle with a table of which one run is read many times: a cheapest ranking for each beginning."""
+    """An oracle with a table: one run gives a cheapest ranking for each of many beginnings."""
 
     @abstractmethod
     def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
-        """For every beginning, the cheapest ranking that has it; each bound is that of the whole problem."""
+        """Return the cheapest ranking for every beginning; each bound is that of the whole problem."""
 
     def cheapest(self, costs: ArrayLike) -> Answer:
         """Return the cheapest ranking, proven: bound and value are equal."""
@@ -112,20 +113,19 @@ class TableOracle(TieRule, ABC):
     def _read(
         self, first: list[tuple[int, ...]], costs: Vec, above_end: Vec, table: WalkTable
     ) -> list[tuple[Codes, float]]:
-        """Read the best completion of every beginning off a table that was filled with costs above no-choice."""
+        """Read the best completion of every beginning from a table filled with costs above no-choice."""
         shape = above_end, *self._shape, self._rule, table
-        found = []
+        answers = []
         for beginning in first:
             ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, dtype=np.int64)
             value = read_ranking(costs, *shape, forced, ranking)
-            found.append((ranking, value))
-        return found
+            answers.append((ranking, value))
+        return answers
 
     def cheapest_by_first(self, costs: ArrayLike) -> list[Answer]:
-        """For every item that may come first, in the order of the items, the cheapest ranking that begins with it.
+        """Return the cheapest ranking for every possible first item, in the order of the items.
 
-        The bound of each is that of the whole problem, the least of the values: only the best of them are exact.
-        Column generation takes them all as columns.
+        All bounds are that of the whole problem, so only the best answers are exact. Column generation uses them all.
 
         >>> from rankstream.oracles import DenseOracle
         >>> oracle = DenseOracle(Assortments([("tea", "cake"), ("tea", "pie")]))
@@ -135,12 +135,12 @@ class TableOracle(TieRule, ABC):
         return self.beginning_with(beginnings(self.assortments, 1), costs)
 
     def cheapest_by_first_pair(self, costs: ArrayLike) -> list[Answer]:
-        """Return the same for every pair of items that may come first, in the order of ``itertools.permutations``."""
+        """Return the cheapest ranking for every possible first pair, in the order of ``itertools.permutations``."""
         return self.beginning_with(beginnings(self.assortments, 2), costs)
 
 
 def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
-    """The costs as a contiguous vector of the right length."""
+    """Return the costs as a contiguous vector of the right length."""
     vector = np.ascontiguousarray(costs, dtype=np.float64)
     if vector.shape != assortments.members.shape:
         size = assortments.n_coordinates
@@ -149,7 +149,7 @@ def check_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
 
 
 def finite_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
-    """The same, of costs that are all finite, as is their sum; for oracles whose own work would not notice."""
+    """Check also that the costs and their sum are finite, for oracles that would not notice by themselves."""
     vector = check_costs(assortments, costs)
     with np.errstate(over="ignore"):
         total = np.abs(vector).sum()
@@ -159,7 +159,7 @@ def finite_costs(assortments: Assortments, costs: ArrayLike) -> Vec:
 
 
 def meet(bound: float, value: float, costs: Vec) -> float:
-    """A bound that is no more than the value, and the value itself where only rounding is between them."""
+    """Return a bound of at most the value, and exactly the value if they differ only by rounding."""
     rounding = ROUNDING * costs.size * float(np.abs(costs).sum())
     return value if bound >= value - rounding else bound
 

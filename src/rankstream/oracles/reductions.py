@@ -1,4 +1,4 @@
-"""What can be taken out of a cheapest-ranking problem before it is solved, without changing its answer."""
+"""Reductions of a cheapest-ranking problem that do not change its answer."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +13,11 @@ from rankstream.data.assortments import Assortments
 
 @dataclass(frozen=True)
 class Reduced:
-    """A problem whose offers are distinct, do not contain the no-choice item, and can all go either way.
+    """A problem of distinct offers without the no-choice item, each with more than one possible choice.
 
     ``offers`` are sets of item codes; an *entry* is an item in one of them. ``entry_at[k]`` is the entry that
-    coordinate k adds to (-1: none), less the cost at ``base_at[k]``, where the no-choice item stands in the same offer
-    (-1: nowhere). Where there is an order, offers are left with the items that can win them.
+    coordinate k adds to (-1: none), minus the cost at ``base_at[k]``, the no-choice item of the same offer (-1: none).
+    With an order, offers keep only the items that can be chosen.
     """
 
     assortments: Assortments
@@ -32,28 +32,25 @@ class Reduced:
 
     @cached_property
     def n_entries(self) -> int:
-        """How many costs are left."""
+        """The number of costs."""
         return sum(len(offer) for offer in self.offers)
 
     def fold(self, costs: Vec) -> Vec:
-        """Costs per entry: less the no-choice item's in the same offer, and equal offers together."""
-        kept = self.entry_at >= 0
+        """Return the costs per entry, above those of no-choice in the same offer; equal offers are added up."""
+        used = self.entry_at >= 0
         above = costs - np.where(self.base_at >= 0, costs[self.base_at], 0.0)
-        return np.bincount(self.entry_at[kept], above[kept], self.n_entries).astype(np.float64, copy=False)
+        return np.bincount(self.entry_at[used], above[used], self.n_entries).astype(np.float64, copy=False)
 
     @cached_property
     def closed(self) -> tuple[tuple[int, ...], ...]:
-        """The offers with all items that must come after one of theirs: untouched as long as the offer is."""
+        """The offers, each with all items that must come after one of its own."""
         if not self.assortments.order:
             return self.offers
         return tuple(tuple(self.assortments.precedence.closed(offer)) for offer in self.offers)
 
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of offers that share items within a group and none between groups: each can be solved by itself.
-
-        Items that the order ties together are in one group.
-        """
+        """Groups of offers without common items, which can be solved separately; an order connects its items."""
         group_of_item: dict[int, int] = {}
         groups: dict[int, list[int]] = {}
         items: dict[int, set[int]] = {}
@@ -77,7 +74,7 @@ class Reduced:
         """Whether any two offers are nested or share no item; nested families are a special case."""
         sets = sorted((set(offer) for offer in self.offers), key=len)
         smallest: dict[int, int] = {}
-        for number in range(len(sets) - 1, -1, -1):  # from the largest: all items must have had the same smallest set
+        for number in range(len(sets) - 1, -1, -1):  # largest first; all items must have the same smallest set so far
             if len({smallest.get(item, -1) for item in sets[number]}) > 1:
                 return False
             smallest.update(dict.fromkeys(sets[number], number))
@@ -90,7 +87,7 @@ class Reduced:
         return all(small <= large for small, large in pairwise(sets))
 
     def explain(self) -> str:
-        """What is left, in words."""
+        """Describe the reduced problem."""
         sizes = [len(self.items_of(component)) for component in self.components]
         parts = f"{len(sizes)} parts of {', '.join(map(str, sizes[:6]))}{' ...' if len(sizes) > 6 else ''} items"
         family = "nested" if self.is_nested else "laminar" if self.is_laminar else "general"
@@ -99,11 +96,11 @@ class Reduced:
 
 
 _last: "list[ref[Reduced]]" = []
-"""What was reduced last, as long as somebody uses it: who chooses an oracle reduces first, and then the oracle does."""
+"""The last reduced problem, while in use: choosing an oracle and creating it need the same one."""
 
 
 def reduce(assortments: Assortments) -> Reduced:
-    """Subtract the no-choice item, drop offers that can go only one way, and merge offers with equal members.
+    """Subtract the no-choice item, drop offers with only one possible choice, and merge offers with equal members.
 
     >>> offers = [("tea", "pie", "nothing"), ("nothing", "pie", "tea"), ("nothing",), ("cake", "nothing")]
     >>> reduce(Assortments(offers)).explain()
@@ -142,9 +139,9 @@ def _reduced(assortments: Assortments) -> Reduced:
 
 
 def item_bits(assortments: Assortments, universal: int) -> tuple[list[int], list[int], int]:
-    """A bit for each item (0: none), the union of bits of each offer, and the number of bits.
+    """Return a bit for each item (0: none), the union of bits of each offer, and the number of bits.
 
-    Items that are offered in exactly the same assortments share one: once one of them is ranked, the others win none.
+    Items in exactly the same offers share a bit: once one of them is ranked, the others are never chosen.
     """
     offered_in: list[list[int]] = [[] for _ in assortments.items]
     for offer, item in zip(assortments.owner.tolist(), assortments.members.tolist(), strict=True):

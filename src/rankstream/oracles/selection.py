@@ -1,4 +1,4 @@
-"""Which oracle: the fastest exact one for the offers at hand, or beyond those a search with a proven bound."""
+"""Choosing an oracle: the fastest exact one for the offers, or a search with a proven bound."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,10 +35,9 @@ UNION_BYTES = 700  # about what the program of a union of offers takes
 
 
 class ComponentsOracle(TieRule):
-    """One oracle per group of offers; their rankings are put one after the other, and kept by the tie rule.
+    """One oracle per group of offers without common items; their rankings are concatenated by the tie rule.
 
-    The answer is exact where all of theirs are; else its bound is theirs, and what the other offers cost anyway. Items
-    that an order ties together are in one group.
+    The answer is exact if theirs are; otherwise their slacks add up. An order connects its items.
     """
 
     def __init__(self, assortments: Assortments, make: Make, ties: Ties = "random", seed: int = 0) -> None:
@@ -47,12 +46,14 @@ class ComponentsOracle(TieRule):
         self._parts: list[tuple[Oracle, Codes, Codes]] = []
         reduced = reduce(assortments)
         for component in reduced.components:
-            own = set(reduced.items_of(component))
-            touched = np.isin(assortments.members, list(own))
-            if assortments.order:  # an offer that can go only one way may have other items besides
+            items = set(reduced.items_of(component))
+            touched = np.isin(assortments.members, list(items))
+            if assortments.order:  # an offer with only one possible choice may have other items, too
                 touched &= reduced.entry_at >= 0
             numbers = np.unique(assortments.owner[touched]).tolist()
-            codes = np.array(sorted(own | ({self._universal} if self._universal >= 0 else set())))
+            if self._universal >= 0:
+                items.add(self._universal)
+            codes = np.array(sorted(items))
             labels = [assortments.items[code] for code in codes]
             order = [(assortments.items[a], assortments.items[b]) for a, b in assortments.precedence.among(codes)]
             part = Assortments([assortments.offers[number] for number in numbers], labels, order)
@@ -81,13 +82,13 @@ class ComponentsOracle(TieRule):
         known = {*above, *middle, *below}
         rest = [code for code in range(self.assortments.n_items) if code not in known]
         whole = np.array([*above, *middle, *below, *rest], dtype=np.int64)
-        if self.assortments.order:  # items of no group may have to come first, or win an offer that can go one way only
+        if self.assortments.order:  # items of no group may have to come first, or be the only choice of an offer
             whole = self.assortments.precedence.lift(whole.tolist())
         value = self.keep(vector, whole)
         return Answer(whole, value, value if slack == 0.0 else value - slack)
 
     def explain(self) -> str:
-        """Why this oracle, in words."""
+        """Say why this oracle was chosen."""
         kinds = sorted({type(oracle).__name__ for oracle, _, _ in self._parts})
         return f"part by part, with {', '.join(kinds)} ({reduce(self.assortments).explain()})"
 
@@ -98,11 +99,10 @@ class ComponentsOracle(TieRule):
 def auto(assortments: Assortments, ties: Ties = "random", seed: int = 0, memory: float | None = None) -> Explained:
     """Return the fastest exact oracle for these assortments, or a search with a proven bound; see ``explain``.
 
-    A table of all sets of items is used as far as memory and threads go: it may take half of the memory that is free,
-    or ``memory`` bytes if that is less, and have 2**26 sets for each thread (at most 2**30). So a problem of more than
-    26 items may get another oracle on another machine: give ``memory``, or make a ``DenseOracle`` or a ``SearchOracle``
-    yourself where that must not be. Of an order that is made of chains, such as price levels, the table is one of how
-    far each chain has come, of at most 2**25 states.
+    A table of all sets of items may take half of the free memory, or ``memory`` bytes if that is less, and have 2**26
+    sets for each thread (at most 2**30). So with more than 26 items, another machine may choose another oracle. To
+    avoid that, set ``memory``, or create a ``DenseOracle`` or a ``SearchOracle`` yourself. For an order made of
+    chains, such as price levels, the table has a state for the progress in all chains, at most 2**25 of them.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def explain(assortments: Assortments) -> str:
 
 
 def _choose(assortments: Assortments, ties: Ties, seed: int, memory: float | None = None) -> tuple[Explained, str]:
-    """An oracle, and why this one."""
+    """Return an oracle, and the reason for it."""
     reduced = reduce(assortments)
     laminar = "Any two offers are nested or share no item, and so need no table"
     nested = reduced.is_laminar and not assortments.order
@@ -152,7 +152,7 @@ def _choose(assortments: Assortments, ties: Ties, seed: int, memory: float | Non
 
 
 def _other_table(reduced: Reduced, memory_limit: float) -> tuple[int, type[ChainOracle | DenseOracle] | None, str]:
-    """Where there are too many unions of offers: how many that is, the table to take, if any, and why."""
+    """Return how many unions of offers are too many, the table to use then, if any, and the reason."""
     assortments = reduced.assortments
     most_unions = max(int(memory_limit / UNION_BYTES), 1024)
     if assortments.order:
@@ -175,10 +175,10 @@ def _other_table(reduced: Reduced, memory_limit: float) -> tuple[int, type[Chain
 
 
 def proving_table(assortments: Assortments, ties: Ties = "random", seed: int = 0) -> DenseOracle | None:
-    """A table of all sets of items that is too slow for every round of a fit, but worth asking for a proof.
+    """Return a table of all sets of items that is too slow for every round of a fit, but useful for a proof.
 
-    It is of single precision, of at most 30 items beside no-choice (4.3 GB, some seconds a call), and takes at most
-    half of the memory that is free. None where that is too little, or where the items have an order.
+    It has single precision and at most 30 items besides no-choice (4.3 GB, some seconds per call). Returns None if
+    half of the free memory is too little, or if the items have an order.
 
     >>> table = proving_table(Assortments([("tea", "pie", "nothing"), ("cake", "pie", "nothing")]))
     >>> table.precision, table.n_states
@@ -194,7 +194,7 @@ def proving_table(assortments: Assortments, ties: Ties = "random", seed: int = 0
 
 
 def _few_unions(offer_sets: list[int]) -> bool:
-    """Whether a quarter of the offers, the small ones, has few unions: if not, counting those of all takes seconds."""
+    """Whether the smallest quarter of the offers has few unions; if not, counting all unions takes seconds."""
     small_first = np.array(sorted(set(offer_sets), key=int.bit_count), dtype=np.uint64)
     return collect_unions(small_first[: small_first.size // 4], np.empty(MAX_UNIONS_OF_A_QUARTER, dtype=np.uint64)) >= 0
 
@@ -204,7 +204,7 @@ def _gigabytes(n_items: int) -> str:
 
 
 def _no_table(n_items: int, memory_limit: float) -> str:
-    """Why a table of all sets of items will not do here; empty if it will."""
+    """Return why a table of all sets of items is not possible; empty if it is."""
     threads = thread_count()
     if n_items > MAX_DENSE_ITEMS:
         return f"a table of all sets of {n_items} items takes too long: {MAX_DENSE_ITEMS} is the most"

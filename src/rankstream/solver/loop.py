@@ -1,4 +1,4 @@
-"""Solver: the primal-oracle loop of the paper's Section 4.1, one round at a time; ``make_solver`` for names."""
+"""Solver: the primal-oracle loop of the paper's Section 4.1, one round at a time."""
 
 import copy
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from rankstream.oracles import Oracle, Ties
 
 
 class Snapshot(NamedTuple):
-    """The model after some rounds, and what is proven about it."""
+    """The model after some rounds, and its certificate."""
 
     model: RankingModel
     certificate: Certificate
@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
 
 @dataclass
 class State:
-    """Everything a run remembers: O(N) numbers and the rankings so far. ``step`` updates it in place."""
+    """The whole state of a run: O(N) numbers and the rankings so far. ``step`` updates it in place."""
 
     learner: Any
     sums: Sums
@@ -40,32 +40,34 @@ class State:
     weights: dict[bytes, float] = field(default_factory=dict)
 
     def copy(self) -> "State":
-        """A state that can go its own way."""
-        other = copy.copy(self)
-        other.learner, other.sums = copy.deepcopy(self.learner), copy.deepcopy(self.sums)
-        other.seen = None if self.seen is None else self.seen.copy()
-        other.weights = self.weights.copy()  # keys are bytes: nothing below them needs a copy
-        return other
+        """Return an independent copy."""
+        twin = copy.copy(self)
+        twin.learner, twin.sums = copy.deepcopy(self.learner), copy.deepcopy(self.sums)
+        twin.seen = None if self.seen is None else self.seen.copy()
+        twin.weights = self.weights.copy()  # shallow is enough: keys are bytes, values are floats
+        return twin
 
-    def forget(self, most: float) -> None:
-        """Let the rounds so far count for at most ``most`` together: the means stay, new rounds move them faster.
+    @old_keywords(most="max_weight")
+    def forget(self, max_weight: float) -> None:
+        """Scale the weights of all rounds so far to a total of at most ``max_weight``.
 
-        Certified gaps hold as before; regret bounds are for runs that forget nothing.
+        The means stay as they are, and new rounds move them faster. Certified gaps still hold; regret bounds hold only
+        for runs that forget nothing.
         """
-        factor = most / self.sums.total_weight if self.sums.total_weight > most else 1.0
+        factor = min(1.0, max_weight / self.sums.total_weight) if self.sums.total_weight else 1.0
         self.sums.scale(factor)
         self.weights = {key: weight * factor for key, weight in self.weights.items()}
 
     @property
     def mae(self) -> float:
-        """The mean absolute error of x_bar against p_bar, over the offers seen so far."""
+        """The mean absolute error of x_bar against p_bar, over the observed offers."""
         error = np.abs(self.sums.vertex - self.sums.frequencies)
         error *= 1.0 / self.sums.total_weight
         return self._mean(error)
 
     @property
     def latest_mae(self) -> float:
-        """The mean absolute error of x_bar against the latest frequencies p_t: the stopping rule's other reading."""
+        """The mean absolute error of x_bar against the latest frequencies p_t."""
         return self._mean(np.abs(self.sums.mean_vertex - self.sums.latest)) if self.round else float("nan")
 
     def _mean(self, error: Vec) -> float:
@@ -76,10 +78,13 @@ class State:
 
 @dataclass(frozen=True)
 class Solver:
-    """Counts define a target; a dual player prices the mismatch; an oracle answers with the cheapest ranking.
+    """Estimate a ranking model round by round (paper, Section 4.1).
+
+    In every round the learner plays a dual that prices the mismatch between model and data, and the oracle answers
+    with the cheapest ranking. The weighted average of all answers is the model.
 
     A solver and its states belong to one thread, because oracles keep tables between calls and ``step`` changes the
-    state in place. Give every thread a solver with an oracle of its own.
+    state in place. Give every thread its own solver and oracle.
 
     Examples
     --------
@@ -111,7 +116,7 @@ class Solver:
         return State(self.learner.init(self.distance), sums)
 
     def step(self, state: State, data: ChoiceCounts | Target | ArrayLike) -> State:
-        """Play one round against the data as they are now; the state is updated and returned."""
+        """Play one round against the current data. Updates the state in place and returns it."""
         target = as_target(self.assortments, data)
         dual = self.learner.play(state.learner)
         if target.seen is not None:
@@ -139,23 +144,23 @@ class Solver:
         return state
 
     def model(self, state: State) -> RankingModel:
-        """Return the weighted average of the answers so far, heaviest ranking first."""
+        """Return the weighted average of the answers so far, largest weight first."""
         if not state.round:
             raise ValueError("There is no model before the first round: call step first.")
         if not isinstance(self.assortments, Assortments):
             raise ValueError(f"{type(self.assortments).__name__} has no rankings for a model: read state.sums.")
-        found = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
-        codes, items = np.frombuffer(b"".join(key for key, _ in found), dtype=np.int64), self.assortments.items
-        weights = np.array([weight for _, weight in found]) / state.sums.total_weight
-        orders = codes.reshape(len(found), len(items))
+        pairs = sorted(state.weights.items(), key=lambda pair: (-pair[1], pair[0]))
+        items = self.assortments.items
+        orders = np.frombuffer(b"".join(key for key, _ in pairs), dtype=np.int64).reshape(len(pairs), len(items))
+        weights = np.array([weight for _, weight in pairs]) / state.sums.total_weight
         return RankingModel.from_codes(items, orders, weights, self.assortments.no_choice_code)
 
     def certificate(
         self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
     ) -> Certificate:
-        """What is proven: at p_bar, or at other frequencies on request.
+        """Return a certificate at the mean frequencies p_bar, or at ``data``.
 
-        It does not disturb the run, unless the oracle itself learns from being asked, as ``SearchOracle`` does.
+        The run goes on as if it had not been called, unless the oracle itself learns from queries (``SearchOracle``).
         """
         if not state.round:
             raise ValueError("There is no certificate before the first round: call step first.")
@@ -170,7 +175,7 @@ class Solver:
 
     @old_keywords(level="confidence")
     def confident_gap(self, state: State, counts: ChoiceCounts, confidence: float = 0.95) -> float:
-        """With this confidence, how far the model can be from the best one for the true probabilities."""
+        """Bound, with this confidence, how far the model is from the best one for the true probabilities."""
         return confident_gap(self.certificate(state, counts), self.distance, counts, confidence)
 
     def snapshot(
@@ -191,7 +196,7 @@ def make_solver(
     smoothing: float | None = None,
     weights: tuple[float, ...] | None = None,
 ) -> Solver:
-    """A solver from names or objects."""
+    """Create a solver from names or objects."""
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
     if learner == "fully-corrective":

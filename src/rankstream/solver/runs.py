@@ -1,4 +1,4 @@
-"""Run: a solver at work on data, round by round or in compiled chunks, with its history."""
+"""Runs of a solver on data, round by round or in compiled chunks, with their history."""
 
 from array import array
 from dataclasses import dataclass, field
@@ -37,15 +37,15 @@ LEARNERS = {
 }
 DOMAINS: dict[type, int] = {L2: domains.BALL, HighNorm: domains.BALL, L1: domains.BOX, LInf: domains.SIMPLEX}
 Stop = Literal["mae", "gap"]
-CHUNK_ROUNDS = 256  # in compiled code between two looks at the watch; benchmarks/rounds.py times chunks
+CHUNK_ROUNDS = 256  # per compiled call; the watch is checked between calls (benchmarks/rounds.py times chunks)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A solver whose parts are all built in, ready to play many rounds in one compiled call.
+    """A solver made of built-in parts, which plays many rounds in one compiled call.
 
-    It plays what ``Solver.step`` plays, with the same oracle kernels; sums are added up in another order, so that
-    results agree to rounding.
+    It uses the same oracle kernels as ``Solver.step``, but adds sums in a different order, so results agree only up
+    to rounding.
     """
 
     solver: Solver
@@ -58,8 +58,8 @@ class Chunk:
     def play(self, state: State, frequencies: Vec, rounds: int, tolerance: float) -> Vec:
         """Play up to ``rounds`` rounds, until the error is at most ``tolerance``.
 
-        ``frequencies`` is a matrix: a row for each round, or a single one for all of them. Returns one row per round
-        played: error against p_bar, error against p_t, distance, and rankings so far.
+        ``frequencies`` has one row per round, or a single row for all rounds. Returns one row per round played:
+        error against p_bar, error against p_t, distance, and number of rankings so far.
         """
         sums, before = state.sums, state.round
         dual, memory, squares = _read(self.learner, state)
@@ -88,17 +88,17 @@ class Chunk:
         return history[:played]
 
     def _collect(self, state: State, rankings: Codes) -> list[int]:
-        """Add the latest rounds' rankings to the state, and count after each how many different ones there are."""
-        found, counts, first = state.weights, [], state.round - len(rankings) + 1
+        """Add the rankings of the latest rounds to the state; return the number of distinct ones after each round."""
+        weights, counts = state.weights, []
         keys: Any = rankings.view(np.dtype((np.void, rankings[0].nbytes))).ravel().tolist()
-        for number, key in enumerate(keys, start=first):
-            found[key] = found.get(key, 0.0) + self.solver.learner.round_weight(number)
-            counts.append(len(found))
+        for number, key in enumerate(keys, start=state.round - len(rankings) + 1):
+            weights[key] = weights.get(key, 0.0) + self.solver.learner.round_weight(number)
+            counts.append(len(weights))
         return counts
 
 
 def chunk(solver: Solver) -> Chunk | None:
-    """The solver in compiled form, or None where one of its parts is not built in."""
+    """Return the solver in compiled form, or None if one of its parts is not built in."""
     distance: Any = solver.distance
     learner: Any = solver.learner
     oracle = solver.oracle
@@ -114,7 +114,7 @@ def chunk(solver: Solver) -> Chunk | None:
 
 
 def _read(learner: int, state: State) -> tuple[Vec, Vec, float]:
-    """Copies of the learner's next dual and memory, and its sum of squared weights."""
+    """Copy the learner's next dual and memory, and return its sum of squared weights."""
     if learner == kernels.AVERAGING:
         return state.learner.dual.copy(), state.learner.pulls.copy(), state.learner.squares
     if learner in (kernels.CONSTANT_STEP, kernels.FALLING_STEP):
@@ -133,10 +133,10 @@ def _write(learner: int, state: State, dual: Vec, memory: Vec, squares: float) -
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry per round; ``gap`` is NaN where it was not certified, ``observations`` where they are not known.
+    """One entry per round; ``gap`` is NaN in rounds without a certificate, ``observations`` if unknown.
 
-    ``mae`` is that of the stopping rule, against the averaged frequencies p_bar; ``latest_mae`` is against those of the
-    round itself. They differ while the data move.
+    ``mae`` compares the model with the averaged frequencies p_bar (the stopping rule), ``latest_mae`` with those of
+    the round itself. They differ while the data change.
     """
 
     observations: Vec
@@ -155,12 +155,12 @@ M = TypeVar("M", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Generic[M]):
-    """The result of an estimation: the model, what is proven about it, and how it got there.
+    """The result of an estimation: the model, its certificate, and the history of the fit.
 
     Attributes
     ----------
     model : ChoiceModel
-        The fitted model, of the method's own kind.
+        The fitted model; its class depends on the method.
     certificate : Certificate
         How far the model is from the data, and how near any ranking model can come.
     rounds : int
@@ -168,13 +168,13 @@ class Estimate(Generic[M]):
     converged : bool
         Whether the method's tolerance was met.
     history : History
-        Errors, distances and gaps, round by round, where the method has rounds.
+        Errors, distances and gaps, round by round, if the method has rounds.
     method : settings or None
-        The settings that were used, for ``"auto"`` those that were picked; None for a run of your own.
+        The settings that were used (for ``"auto"``, the ones it picked); None for a ``Run`` of your own.
     cut_short : bool
-        Whether a time budget or Ctrl-C ended the fit before it was done.
+        Whether a time budget or Ctrl-C ended the fit early.
     details : EntropyFit or None
-        Of maximum entropy, what refits begin from.
+        For maximum entropy, the starting point of refits.
     """
 
     model: M
@@ -189,9 +189,9 @@ class Estimate(Generic[M]):
 
 @dataclass
 class Run:
-    """A solver at work: one ``advance`` per round or many rounds at once, and a ``result`` at any time.
+    """A solver and its state: ``advance`` plays one or many rounds, ``result`` returns the model at any time.
 
-    Without ``keep_history`` only the last round's entry is kept: for runs that have no end.
+    With ``keep_history=False`` only the last round's entry is kept, for runs without an end.
     """
 
     solver: Solver
@@ -214,7 +214,7 @@ class Run:
         self._rows = array("d")
 
     def advance(self, data: ChoiceCounts | Target | ArrayLike) -> bool:
-        """Play one round; True once the tolerance is met."""
+        """Play one round. Returns True once the tolerance is met."""
         state = self.solver.step(self.state, data)
         mae = state.mae
         latest = state.latest_mae if state.sums.moved else mae
@@ -224,56 +224,54 @@ class Run:
         if self.certify_every is not None and state.round % self.certify_every == 0:
             gap = self.solver.certificate(state).gap
         self._keep(np.array((state.observations, mae, latest, distance, len(state.weights), gap)))
-        self.converged = self._is_enough(mae, gap)
+        self.converged = self._meets_tolerance(mae, gap)
         return self.converged
 
-    def _is_enough(self, mae: float, gap: float) -> bool:
+    def _meets_tolerance(self, mae: float, gap: float) -> bool:
         return not np.isnan(mae) and (mae if self.stop == "mae" else gap) <= self.tolerance
 
     def advance_many(self, target: Target, rounds: int) -> bool:
-        """Play up to ``rounds`` rounds on constant data, in compiled chunks where all parts are built in.
+        """Play up to ``rounds`` rounds on constant data, in compiled chunks if all parts are built in.
 
-        True once the tolerance is met; ``state.round`` says how many rounds that took.
+        Returns True once the tolerance is met; ``state.round`` has the number of rounds.
         """
         compiled = chunk(self.solver) if target.seen is None else None
         if compiled is not None:
-            seen_by = np.full(1, target.observations)
-            return self._advance_compiled(compiled, target.frequencies[np.newaxis], seen_by, rounds)
+            observations = np.full(1, target.observations)
+            return self._advance_compiled(compiled, target.frequencies[np.newaxis], observations, rounds)
         return any(self.advance(target) for _ in range(rounds))
 
     def advance_block(self, frequencies: Vec, observations: Vec | None = None) -> bool:
-        """Play a round on every row of a matrix of checked frequencies (``counts.as_rows``), compiled where possible.
+        """Play a round on every row of a matrix of checked frequencies (``counts.as_rows``), compiled if possible.
 
-        ``observations`` says from how many choices each row is. It stops in the middle, and returns True, once the
-        tolerance is met; ``state.round`` says where. The rows may be overwritten afterwards.
+        ``observations`` has the number of choices behind each row. Stops and returns True once the tolerance is met;
+        ``state.round`` tells where. The caller may overwrite the rows afterwards.
         """
         rows = np.require(frequencies, dtype=np.float64, requirements=["C", "W"])
-        sources = np.full(len(rows), np.nan) if observations is None else np.asarray(observations, dtype=np.float64)
-        if rows.ndim != 2 or sources.shape != rows.shape[:1]:
-            raise ValueError(
-                f"The rows have shape {rows.shape} and the observations {sources.shape}: give one per row."
-            )
+        totals = np.full(len(rows), np.nan) if observations is None else np.asarray(observations, dtype=np.float64)
+        if rows.ndim != 2 or totals.shape != rows.shape[:1]:
+            raise ValueError(f"The rows have shape {rows.shape} and the observations {totals.shape}: give one per row.")
         compiled = chunk(self.solver)
         if compiled is not None:
-            return self._advance_compiled(compiled, rows, sources, len(rows))
-        pairs = zip(rows, sources.tolist(), strict=True)
-        return any(self.advance(Target(row.copy(), None, seen_by)) for row, seen_by in pairs)
+            return self._advance_compiled(compiled, rows, totals, len(rows))
+        pairs = zip(rows, totals.tolist(), strict=True)
+        return any(self.advance(Target(row.copy(), None, total)) for row, total in pairs)
 
     def _advance_compiled(self, compiled: Chunk, rows: Vec, observations: Vec, rounds: int) -> bool:
-        """Play chunks that end where a certificate is due; a single row is played again and again."""
+        """Play chunks that end where a certificate is due; a single row is used for all rounds."""
         every = self.certify_every or CHUNK_ROUNDS
-        enough = self.tolerance if self.stop == "mae" else -1.0
+        max_error = self.tolerance if self.stop == "mae" else -1.0  # no error is below -1: the gap decides
         done, self.converged = 0, False
         while done < rounds and not self.converged:
             size = min(rounds - done, CHUNK_ROUNDS, every - self.state.round % every)
             part = slice(done, done + size) if len(rows) > 1 else slice(None)
-            history = compiled.play(self.state, rows[part], size, enough)
+            history = compiled.play(self.state, rows[part], size, max_error)
             self._record(observations[part], history)
             done += len(history)
         return self.converged
 
     def _record(self, observations: Vec, history: Vec) -> None:
-        """Take a chunk into the history, and certify at its end where that is due."""
+        """Add a chunk to the history, and certify at its end if that is due."""
         table = np.empty((len(history), len(COLUMNS)))
         table[:, 0] = observations[: len(history)]
         table[:, 1:-1] = history
@@ -282,10 +280,10 @@ class Run:
         if self.certify_every is not None and self.state.round % self.certify_every == 0:
             table[-1, -1] = self.solver.certificate(self.state).gap
         self._keep(table)
-        self.converged = self._is_enough(float(table[-1, 1]), float(table[-1, -1]))
+        self.converged = self._meets_tolerance(float(table[-1, 1]), float(table[-1, -1]))
 
     def _keep(self, table: Vec) -> None:
-        """Add entries to the history, or let the last one take its place."""
+        """Add entries to the history; without ``keep_history``, the last one replaces it."""
         if self.keep_history:
             self._rows.frombytes(table.tobytes())
         else:
@@ -298,13 +296,13 @@ class Run:
 
     @property
     def history(self) -> History:
-        """What every round so far left, or only the last one where no more is kept."""
+        """The entries of all rounds so far, or of the last one without ``keep_history``."""
         return History(*np.frombuffer(self._rows).reshape(-1, len(COLUMNS)).T.copy())
 
     def result(self) -> Estimate[RankingModel]:
-        """The model so far, certified."""
+        """Return the current model with its certificate."""
         model, certificate = self.solver.snapshot(self.state)
         history = self.history
         history.gap[-1] = certificate.gap
-        converged = self._is_enough(self.last["mae"], certificate.gap)
+        converged = self._meets_tolerance(self.last["mae"], certificate.gap)
         return Estimate(model, certificate, self.state.round, converged, history)

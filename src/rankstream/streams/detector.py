@@ -1,8 +1,8 @@
-"""A change detector: a fast-forgetting copy beside the served model, and the evidence that it knows better."""
+"""A change detector: compares the published model with a fast-forgetting copy."""
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
 
 @dataclass(frozen=True)
 class Alarm:
-    """A change that was noticed.
+    """A detected change.
 
-    ``record`` is the number of the choice at which it was, and ``statistic`` the evidence, in nats. ``since`` is about
-    the choice from which on it grew as fast as in its second half: it may have been a little above 0 for long before.
+    ``record`` is the number of the choice at which it was detected, ``statistic`` the evidence in nats. ``since``
+    estimates the choice at which the change began, from how fast the second half of the evidence grew.
     """
 
     record: int
@@ -76,15 +76,14 @@ class ChangeDetector:
     """
 
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:
-        given = {} if settings is None else asdict(settings)
-        self.settings = DetectorSettings(**{**given, **changes})
+        self.settings = replace(settings or DetectorSettings(), **changes)
         self.pace = StreamPace(copies=2)
         recent = DecayingCounts(assortments, self.settings.half_life)
         served, fast = (endless(self._solver(assortments)) for _ in range(2))
         self._begin(served, fast, ChoiceCounts(assortments), recent)
 
     def _begin(self, served: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
-        """Both models with what they count, before the first choice."""
+        """Set up both models and their counts, before the first choice."""
         self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
         self.records, self.statistic, self.since, self.halfway = 0, 0.0, 0, 0
         self.alarms: list[Alarm] = []
@@ -93,14 +92,15 @@ class ChangeDetector:
         self._compare()
 
     def _solver(self, assortments: Assortments) -> Solver:
-        """Its learner's horizon is twice the memory, so that its steps fit what is remembered."""
-        own = self.settings
-        oracle = self.pace.first_oracle(assortments, own.seed, own.block)
-        return make_solver(assortments, own.distance, own.learner, oracle, "random", 2 * own.memory, own.seed)
+        """Create a solver whose horizon is twice the memory, so that its steps suit the rounds that count."""
+        settings = self.settings
+        oracle = self.pace.first_oracle(assortments, settings.seed, settings.block)
+        horizon = 2 * settings.memory
+        return make_solver(assortments, settings.distance, settings.learner, oracle, "random", horizon, settings.seed)
 
     @property
     def block(self) -> int:
-        """How many choices both models learn from at a time: more than the settings say in a market that outgrew it."""
+        """Number of choices that both models learn at a time: in a large market, more than in the settings."""
         return self.pace.block(self.served, self.settings.block)
 
     @property
@@ -129,7 +129,7 @@ class ChangeDetector:
         return self.observe_coordinates(self.counts.coordinates(offered, chosen))
 
     def observe_coordinates(self, coordinates: ArrayLike) -> list[Alarm]:
-        """Take in choices that are already coordinates (see ``Assortments.coordinate``)."""
+        """Count choices given as coordinates (see ``Assortments.coordinate``), and return the alarms they raised."""
         where = whole_numbers("Coordinates", coordinates)
         if where.size and (where.min() < 0 or where.max() >= self.assortments.n_coordinates):
             raise ValueError(f"Coordinates must lie between 0 and {self.assortments.n_coordinates - 1}: correct them.")
@@ -146,30 +146,30 @@ class ChangeDetector:
         return self.alarms[before:]
 
     def extend(self, offers: Iterable[Iterable[Label]]) -> None:
-        """Add offers, and with them items, to both models; those known already are left out.
+        """Add new offers, and with them items, to both models.
 
-        Where there would be more than a million coordinates, others leave, and coordinates are numbered anew.
+        Beyond a million coordinates, other offers are dropped, and coordinates are renumbered.
         """
-        given = [tuple(offer) for offer in offers]
-        self._make_room(sum(len(offer) for offer in given if self.assortments.number(offer) is None))
-        new = [offer for offer in given if self.assortments.number(offer) is None]
+        tuples = [tuple(offer) for offer in offers]
+        self._make_room(sum(len(offer) for offer in tuples if self.assortments.number(offer) is None))
+        new = [offer for offer in tuples if self.assortments.number(offer) is None]
         if new:
             self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
             self.pace.keep_up((self.served, self.fast), self.assortments)
             self._compare()
 
     def _make_room(self, more: int) -> None:
-        """Let offers leave where so many coordinates more are too many; what was scored is learned from before."""
+        """Drop offers if ``more`` coordinates would be too many; learn from pending choices first."""
         if self.pace.is_crowded(self.assortments, more):
             if self._pending:
                 self._learn()
-            room = self.pace.make_room((self.served, self.fast), (self.counts, self._recent))
-            self.counts, self._recent = room
+            counts = self.pace.make_room((self.served, self.fast), (self.counts, self._recent))
+            self.counts, self._recent = counts
 
     def _score(self, where: Codes) -> int:
-        """Add up the evidence of these records, up to the first at which it is enough; returns how many were used.
+        """Add up the evidence of these records until it passes the threshold; return how many were used.
 
-        One by one, so that it is the same to the last bit however the records come in batches.
+        It goes one by one, so that the sum is the same to the last bit for any batches.
         """
         used, evidence, half = 0, self.statistic, 0.5 * self.settings.threshold
         for used, ratio in enumerate(self._log_ratio[where].tolist(), start=1):
@@ -196,20 +196,19 @@ class ChangeDetector:
         self._compare()
 
     def _restart(self) -> None:
-        """Serve the copy, whose weights of the offers come along with its counts; each keeps its own oracle."""
+        """Publish the copy with its weights of the offers and its counts; each run keeps its own oracle."""
         if self.restarted is None or self.since > self.restarted + self.settings.half_life:
             since = max(self.since, 2 * self.halfway - self.records)
             self.alarms.append(Alarm(self.records, since, self.statistic))
         self.restarted = self.records
         self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
-        copied = self.fast.solver
-        solver = Solver(self.assortments, copied.distance, copied.learner, self.served.solver.oracle)
+        solver = replace(self.fast.solver, oracle=self.served.solver.oracle)
         self.served = endless(solver, self.fast.state.copy())
         self.statistic, self.since = 0.0, self.records
         self._compare()
 
     def _compare(self) -> None:
-        """The logarithm of the ratio of both models' probabilities; 0 on offers of which neither can know anything."""
+        """Compute the log ratio of both models' probabilities; 0 on offers without choices."""
         offers, epsilon = self.assortments, self.settings.epsilon
         served, fast = (_log_probabilities(run, offers, epsilon) for run in (self.served, self.fast))
         known = self.counts.totals[offers.owner] > 0.0
@@ -220,7 +219,7 @@ class ChangeDetector:
         write(path, *self.packed())
 
     def packed(self) -> tuple[list[Packed], dict[str, Any]]:
-        """Everything, as what ``checkpoint.write`` takes."""
+        """Return everything in the form that ``checkpoint.write`` takes."""
         more = {
             "detector": asdict(self.settings),
             "alarms": [asdict(alarm) for alarm in self.alarms],
@@ -228,8 +227,8 @@ class ChangeDetector:
             "pace": asdict(self.pace),
             **{name: getattr(self, name) for name in ("records", "statistic", "since", "halfway", "restarted")},
         }
-        followed = ((self.served, self.counts), (self.fast, self._recent))
-        return [pack(run.solver, run.state, counts) for run, counts in followed], more
+        pairs = ((self.served, self.counts), (self.fast, self._recent))
+        return [pack(run.solver, run.state, counts) for run, counts in pairs], more
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
@@ -242,7 +241,7 @@ class ChangeDetector:
 
     @classmethod
     def unpacked(cls, runs: list[Checkpoint], more: dict[str, Any]) -> "ChangeDetector":
-        """What ``packed`` gave, and ``checkpoint.read_runs`` read."""
+        """Restore a detector from what ``packed`` returned and ``checkpoint.read_runs`` read."""
         served, fast = runs
         if served.counts is None or fast.counts is None:
             raise ValueError("a change detector without its counts")
@@ -252,7 +251,7 @@ class ChangeDetector:
         runs_on = endless(served.solver, served.state), endless(fast.solver, fast.state)
         detector._begin(*runs_on, served.counts, fast.counts)
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
-        last = detector.alarms[-1].record if detector.alarms else None  # files of earlier versions do not say
+        last = detector.alarms[-1].record if detector.alarms else None  # for files of earlier versions
         detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
         detector.halfway = more.get("halfway", detector.since)
@@ -262,9 +261,9 @@ class ChangeDetector:
 
 
 def _log_probabilities(run: Run, offers: Assortments, epsilon: float) -> Vec:
-    """The logarithm of every choice probability, with ``epsilon`` of the uniform choice mixed in.
+    """Return the log of every choice probability, mixed with ``epsilon`` of the uniform choice.
 
-    Before the first round the uniform choice is all there is.
+    Before the first round it is the uniform choice alone.
     """
     uniform = (1.0 / np.diff(offers.indptr))[offers.owner]
     shares = run.state.sums.mean_vertex if run.state.round else uniform

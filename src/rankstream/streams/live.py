@@ -1,4 +1,4 @@
-"""A model that follows a stream: counts that grow with new offers and items, and a solver that goes on playing."""
+"""A model that follows a stream: counts that grow with new offers and items, and a solver that keeps learning."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from rankstream.streams.record import Record, can_wait, check_record
 from rankstream.streams.runs.endless import advance, endless
 
 MEMORY_ROUNDS = 1000.0
-OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # what a file has beside the notes
+OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # keys of a file besides the user's notes
 __all__ = ["Live", "Record"]
 
 
@@ -105,14 +105,14 @@ class Live:
         served: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> None:
-        given = LiveSettings.of(
+        self.rules = rules = LiveSettings.of(
             half_life=half_life, window=window, detect=detect, threshold=threshold, rounds=rounds, seed=seed,
             served=served, prices=prices,
         )  # fmt: skip
-        self.half_life, self.window, self.settings = given.half_life, given.window, given.detector
+        self.half_life, self.window, self.settings = rules.half_life, rules.window, rules.detector
         self.threshold = None if self.settings is None else self.settings.threshold
-        self.rounds, self.seed, self.served = given.rounds, given.seed, given.served
-        self.rules, self._levels, self.timed = given, given.levels, given.timed
+        self.rounds, self.seed, self.served = rules.rounds, rules.seed, rules.served
+        self._levels, self.timed = rules.levels, rules.timed
         self.records = 0
         self.counts: ChoiceCounts | None = None
         self.run: Run | None = None
@@ -120,7 +120,7 @@ class Live:
         self.dense = EntropyFollower(self.seed)
         self.notes: dict[str, Any] = {}
         self._pace, self.proof = StreamPace(), StreamProof()
-        self.effort = 1.0  # share of the rounds that are played, for whoever must keep up; it is not saved
+        self.effort = 1.0  # share of the rounds to play when the learner must catch up; not saved
         self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
         self.lock = RLock()
 
@@ -131,11 +131,11 @@ class Live:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, lock=RLock())
 
-    detect = property(lambda self: self.settings is not None, doc="Whether changes are looked for.")
+    detect = property(lambda self: self.settings is not None, doc="Whether there is a change detector.")
 
     @property
     def prices(self) -> PriceLevels | None:
-        """The levels of the items with a price; None where nothing has one."""
+        """The levels of the items with a price; None if no item has one."""
         return self._levels.levels
 
     @locked
@@ -149,9 +149,10 @@ class Live:
             except ValueError as error:
                 raise ValueError(f"Record {number} of the batch is wrong: {error}.") from None
         offers: Any = [record.offered for record in records]
-        with suppress(TypeError):  # what cannot be compared is looked at, too
+        with suppress(TypeError):  # check each distinct offer once, if they can be hashed
             offers = dict.fromkeys(offers)
-        _ = [as_offer("An offer", offer) for offer in offers]
+        for offer in offers:
+            as_offer("An offer", offer)
         if self.settings is not None:
             self._score(records, self.settings)
         elif records:
@@ -159,7 +160,7 @@ class Live:
         self.records += len(records)
 
     def at_levels(self, record: Record) -> Record:
-        """Return the record with its items at their price levels, as it is counted; or a ValueError."""
+        """Return the record with its items at their price levels; raise a ValueError if that is not possible."""
         return self._levels.of(record)
 
     def own_item(self, item: Label) -> Label:
@@ -168,24 +169,25 @@ class Live:
 
     @property
     def n_items(self) -> int:
-        """How many items there are so far, each counted once, whatever its prices."""
+        """Number of items so far; an item at several prices counts once."""
         known = () if self.counts is None else self.counts.assortments.items
         return len(set(map(self.own_item, known)))
 
     def _count_or_wait(self, batch: list[Record]) -> None:
-        """Count at once; in a market that has outgrown that, once enough choices have come."""
-        due, few = self._waiting + batch, len(self._waiting) + len(batch) < self._pace.block(self.run)
-        wait = few and all(can_wait(record, self.window is not None) for record in batch)
-        if not wait:
-            self._count(due)
-        self._waiting = due if wait else []
+        """Count the batch now or, in a large market, when enough choices are waiting."""
+        records = self._waiting + batch
+        if len(records) < self._pace.block(self.run) and all(can_wait(r, self.window is not None) for r in batch):
+            self._waiting = records
+        else:
+            self._count(records)
+            self._waiting = []
 
     def _count(self, batch: Sequence[Record]) -> None:
-        given = {frozenset(record.offered): tuple(record.offered) for record in batch}
+        offered_sets = {frozenset(record.offered): tuple(record.offered) for record in batch}
         if self.counts is None:
-            counts = make_counts(self._levels.assortments(given.values()), self.half_life, self.window)
+            counts = make_counts(self._levels.assortments(offered_sets.values()), self.half_life, self.window)
         else:
-            new = [offer for items, offer in given.items() if self.counts.assortments.number(items) is None]
+            new = [offer for items, offer in offered_sets.items() if self.counts.assortments.number(items) is None]
             counts = self.counts.extend(new) if new else self.counts
         offered, chosen, amounts, times = zip(*batch, strict=True)
         where = counts.coordinates(list(offered), list(chosen))
@@ -204,14 +206,14 @@ class Live:
         self._serve(float(sum(amounts)))
 
     def _serve(self, arrived: float, changed: bool = False) -> None:
-        """Let the maximum-entropy model follow, unless the market outruns it."""
+        """Update the maximum-entropy model, unless the market is too large for it."""
         if self.served == "max-entropy" and self.counts is not None and self.run is not None:
             self.dense.choices += arrived
             if may_serve(self.run, self.counts, self.dense):
                 self.dense.follow(self.counts, 0.0, changed)
 
     def _score(self, batch: Sequence[Record], settings: DetectorSettings) -> None:
-        """Hand choices to the detector block by block."""
+        """Pass choices to the detector block by block."""
         for record in batch:
             self._waiting += [(tuple(record.offered), record.chosen)] * int(record.times)
             while len(self._waiting) >= (block := settings.block if self.detector is None else self.detector.block):
@@ -227,11 +229,11 @@ class Live:
                 self.run, self.counts = self.detector.served, self.detector.counts
                 self._serve(block, self.detector.restarted != before)
 
-    waiting = property(lambda self: len(self._waiting), doc="How many choices wait for their block to be full.")
+    waiting = property(lambda self: len(self._waiting), doc="Number of choices that wait for their block to be full.")
 
     @property
     def alarms(self) -> list[Alarm]:
-        """The changes noticed so far, by the number of the choice."""
+        """The changes detected so far."""
         return [] if self.detector is None else self.detector.alarms
 
     @property
@@ -241,7 +243,7 @@ class Live:
 
     @property
     def remark(self) -> str:
-        """What limits the model in a market that has grown too large; empty otherwise."""
+        """How the size of the market limits the model; empty if it does not."""
         return (self._pace if self.detector is None else self.detector.pace).remark(self.run)
 
     @property
@@ -261,7 +263,7 @@ class Live:
         return self.noted(self.dense.model if self.serves == "max-entropy" else self.sparse)
 
     def noted(self, model: Model) -> Model:
-        """Return a model of these choices, which remembers the price levels and usual prices, where there are some."""
+        """Return a model of these choices with the price levels and usual prices attached, if there are any."""
         if self.prices is None:
             return model
         usual = [] if self.counts is None else most_frequent_prices(self.counts, self.prices)
@@ -299,9 +301,9 @@ class Live:
         self.notes = self.notes if notes is None else notes
         own: dict[str, Any]
         if self.settings is not None:
-            runs, found = ([], None) if self.detector is None else self.detector.packed()
+            runs, packed = ([], None) if self.detector is None else self.detector.packed()
             settings = {**asdict(self.settings), "records": self.records}
-            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": found, "served": self.served}}
+            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": packed, "served": self.served}}
         else:
             runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
             settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
@@ -317,13 +319,13 @@ class Live:
         runs, notes = read_runs(path)
         plain, watched, dense, waiting, pace, prices = (notes.pop(name, None) for name in OWN)
         if not isinstance(plain, dict) and not isinstance(watched, dict):
-            raise ValueError(f"{path} is another kind of checkpoint: choose one that 'rankstream stream' wrote.")
+            raise ValueError(f"{path} is another kind of checkpoint: use one written by 'rankstream stream'.")
         with explained(path):
             levels = None if prices is None else PriceLevels.from_content(prices)
             settings = plain if isinstance(plain, dict) else watched["settings"]
             records = settings.pop("records")
             if isinstance(plain, dict):
-                live = cls(**{"served": "sparse", "prices": levels, **plain})  # files of earlier versions do not say
+                live = cls(**{"served": "sparse", "prices": levels, **plain})  # defaults for files of earlier versions
                 for solver, state, counts in runs:
                     live.run, live.counts = endless(solver, state), counts
                 live._pace = StreamPace.from_content(pace, 1, records)

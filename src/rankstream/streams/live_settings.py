@@ -1,4 +1,4 @@
-"""The settings of a live model: what it forgets, whether it looks for changes, its price levels; which records fit."""
+"""The settings of a live model: forgetting, change detection, price levels; and checks of records."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ from rankstream.data.prices import PriceLevels
 from rankstream.streams.record import Record, RecordLevels, check_record
 
 ROUNDS_PER_BATCH = 20
-MAX_SECONDS_AHEAD = 86_400.0  # of the time of a record, ahead of the clock
+MAX_SECONDS_AHEAD = 86_400.0  # that the time of a record may be ahead of the clock
 SERVED = ("max-entropy", "sparse")
 Reach = float | str | timedelta
 
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """How a change detector works.
+    """The settings of a change detector.
 
     Parameters
     ----------
@@ -32,18 +32,17 @@ class DetectorSettings:
         Lead in log-likelihood that raises an alarm. If every choice came from the published model, there would be at
         least e^threshold choices on average before a false alarm.
     epsilon : float
-        How much of the uniform choice is mixed into both models when they are scored: no choice is impossible.
+        Share of the uniform choice in both models' scores, so that no choice is impossible.
     block : int
         Number of choices after which both models learn.
     rounds : int
         Solver rounds for each block.
     memory : int
-        How many rounds all earlier ones count for together, at most.
+        Maximum weight of all earlier rounds together, in rounds.
     distance, learner : str
-        By name. Offers weigh by their observations where these allow it: "l1" and "l2", with "mirror-descent" or
-        "dual-averaging".
+        Names. Offers are weighted by their observations with "l1" or "l2", and "mirror-descent" or "dual-averaging".
     seed : int
-        Ties between rankings.
+        Seed for ties between rankings.
     """
 
     half_life: float = 500.0
@@ -67,7 +66,7 @@ class DetectorSettings:
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """Checked settings of ``Live``, of which it has the same attributes; they can check records without a model."""
+    """Checked settings of ``Live``, with the same attributes; they can check records without a model."""
 
     half_life: float | timedelta | None
     window: float | timedelta | None
@@ -90,50 +89,48 @@ class LiveSettings:
         served: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> "LiveSettings":
-        """Check the settings that ``Live`` takes; a ValueError says what is wrong with them.
+        """Check the arguments of ``Live`` and return them as settings.
 
         >>> LiveSettings.of(half_life="7d").timed, LiveSettings.of(detect=True, threshold=8).rounds
         (True, 50)
         """
         if served not in SERVED:
             raise ValueError(f"served is {served!r}: choose 'max-entropy' or 'sparse'.")
-        half, span = (None if one is None else as_reach(one) for one in (half_life, window))
+        half, span = (None if reach is None else as_reach(reach) for reach in (half_life, window))
         levels = RecordLevels(prices)
         if detect:
             if window is not None:
                 raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
             if isinstance(half, timedelta):
                 raise ValueError("With a change detector the half-life is in choices: give a number.")
-            given = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
-            changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-            own = replace(DetectorSettings() if detect is True else detect, **changes)
-            return cls(own.half_life, None, own, own.rounds, own.seed, served, levels)
+            arguments = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
+            changes: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+            detector = replace(DetectorSettings() if detect is True else detect, **changes)
+            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, served, levels)
         if threshold is not None:
-            raise ValueError(
-                "threshold is the evidence that a change detector needs: set detect as well, or leave it out."
-            )
+            raise ValueError("threshold is for a change detector: set detect as well, or leave it out.")
         if half is not None and span is not None:
             raise ValueError("half_life and window cannot be combined: set one of them.")
         if isinstance(span, int | float):
             span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
-        many = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
-        return cls(half, span, None, many, whole_number("seed", 0 if seed is None else seed), served, levels)
+        rounds = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
+        return cls(half, span, None, rounds, whole_number("seed", 0 if seed is None else seed), served, levels)
 
     @property
     def detect(self) -> bool:
-        """Whether changes are looked for."""
+        """Whether there is a change detector."""
         return self.detector is not None
 
     @property
     def timed(self) -> bool:
         """Whether choices fade by time, so that every record needs one."""
-        return any(isinstance(one, timedelta) for one in (self.half_life, self.window))
+        return any(isinstance(reach, timedelta) for reach in (self.half_life, self.window))
 
 
 class RecordRules:
-    """Check records before they are counted or written down, for a file that is followed and for a service alike.
+    """Checks of records before they are counted or logged, by a file follower or a service.
 
-    ``settings`` are those of the live model, which need not exist, and ``known`` are the items that came before.
+    ``settings`` are those of the live model, which need not exist yet, and ``known`` are the items seen so far.
 
     >>> rules = RecordRules(LiveSettings.of(), [7])
     >>> rules.checked(Record((7, "tea"), "tea"))
@@ -148,24 +145,26 @@ class RecordRules:
         self._labels: dict[str, Label] = {str(item).strip(): item for item in known}
 
     def checked(self, record: Record) -> Record:
-        """The record with its items as they are known; or a ValueError.
+        """Return the record with its items in their known form; raise a ValueError if it is wrong.
 
-        A number and a text that read alike are two items that nobody can tell apart at the command line.
+        A number and a text that look the same are refused: the command line could not tell them apart.
         """
         names = {item: self._labels.get(str(item).strip(), item) for item in record.offered}
         for item, known in names.items():
             if type(item) is not type(known):
                 raise ValueError(f"its item {item!r} looks like {known!r}, seen earlier: write both the same way")
         offered, chosen = record.offered, names.get(record.chosen, record.chosen)
-        own = {names[item]: offered[item] for item in names} if isinstance(offered, Mapping) else tuple(names.values())
-        record = record._replace(offered=own, chosen=chosen)
+        if isinstance(offered, Mapping):
+            record = record._replace(offered={names[item]: offered[item] for item in names}, chosen=chosen)
+        else:
+            record = record._replace(offered=tuple(names.values()), chosen=chosen)
         self.settings.levels.of(record)
         self.check_amount(record)
         self._labels.update((str(item).strip(), item) for item in record.offered)
         return record
 
     def check_amount(self, record: Record) -> None:
-        """Refuse a count or a time that the settings cannot use; prices are not looked at."""
+        """Refuse a count or a time that does not suit the settings; prices are not checked."""
         check_record(record, self.settings.timed, self.settings.detect)
         if self.settings.timed and record.time is not None and record.time > time.time() + MAX_SECONDS_AHEAD:
             raise ValueError(

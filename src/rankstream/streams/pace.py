@@ -1,4 +1,4 @@
-"""The pace of a stream: how much work a market that keeps meeting new things gets, by its size and choices alone."""
+"""The pace of a stream: how much work a growing market gets, from its size and number of choices alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,24 +16,23 @@ from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.files.packing import check_whole
 from rankstream.streams.runs.growth import drop_offers, extend_rankings, grow, offers_to_keep, tie_rule
 
-MAX_COORDINATES_REFIT = 250  # up to which max-entropy is fitted whenever an item joins; benchmarks/streams.py times all
-SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to which programs are built whenever an offer joins
-MAX_PROGRAM_COORDINATES = 10_000  # beyond which they are built no more once offers join
-PROGRAM_BYTES = 16e6  # of a table, which is made in 0.1 s: ten markets grow at once (benchmarks/learner_memory.py)
-COORDINATES_PER_CHOICE = 200  # whose work a choice pays for
-MAX_COORDINATES = 1_000_000  # beyond which offers leave
-KEPT_SHARE = 0.75  # of the coordinates then
+MAX_COORDINATES_REFIT = 250  # up to here, max-entropy is refitted for every new item; benchmarks/streams.py times all
+SMALL_COORDINATES, SMALL_ITEMS = 1_000, 16  # up to here, programs are built for every new offer
+MAX_PROGRAM_COORDINATES = 10_000  # beyond, programs are no longer built for new offers
+PROGRAM_BYTES = 16e6  # of a table, built in 0.1 s: ten markets grow at once (benchmarks/learner_memory.py)
+COORDINATES_PER_CHOICE = 200  # work that one choice justifies
+MAX_COORDINATES = 1_000_000  # beyond, offers are dropped
+KEPT_SHARE = 0.75  # of the coordinates that stay then
 
 
 @dataclass
 class StreamPace:
-    """When a stream builds programs, how many choices it learns from at a time, and what has left it.
+    """When a stream builds programs, how many choices it learns at a time, and how many offers it dropped.
 
-    An oracle's programs are built when offers join, up to 1,000 coordinates of 16 items always, up to 10,000 once as
-    many choices have come since they were last built as there are coordinates. In between, and beyond, a
-    ``QuickOracle`` answers, which is as quickly made as asked; choices wait until there is one for every 200
-    coordinates, and 5 rounds are played then. Beyond 1,000,000 coordinates offers leave, those of fewest choices
-    first, the oldest of them first.
+    With up to 1,000 coordinates and 16 items, an oracle's programs are built whenever offers join. Up to 10,000
+    coordinates, they are built once there are as many new choices as coordinates. In between and beyond, a
+    ``QuickOracle`` takes over: choices wait until there is one for every 200 coordinates, and then 5 rounds are
+    played. Beyond 1,000,000 coordinates offers are dropped, those with the fewest choices first, older ones first.
 
     >>> pace, offers = StreamPace(), Assortments([range(k, k + 40) for k in range(50)])
     >>> pace.affords(offers)
@@ -53,13 +52,13 @@ class StreamPace:
         return is_small(offers) or self.choices - self.built >= offers.n_coordinates <= MAX_PROGRAM_COORDINATES
 
     def first_oracle(self, offers: Assortments, seed: int, choices: int) -> Explained:
-        """The first oracle of a market: a quick one if most of its choices came from new offers, as more will come."""
+        """Return the first oracle of a market: a quick one if most choices came from new offers."""
         if not is_small(offers) and 2 * offers.n_offers > choices:
             return QuickOracle(offers, seed=seed)
         return oracles.auto(offers, seed=seed, memory=PROGRAM_BYTES)
 
     def keep_up(self, runs: Sequence[Run], offers: Assortments) -> None:
-        """Let new offers join the runs, and build programs if choices have paid for them."""
+        """Add new offers to the runs, and build programs if there were enough choices."""
         grown = runs[0].solver.assortments != offers
         fully = self.affords(offers)
         if not grown and not (fully and is_quick(runs[0])):
@@ -67,7 +66,7 @@ class StreamPace:
         for run in runs:
             if not fully:
                 with one_blas_thread():
-                    run.solver, run.state = grow(run.solver, run.state, offers, _quicker(run, offers))
+                    run.solver, run.state = grow(run.solver, run.state, offers, _quick_oracle(run, offers))
                 continue
             program = oracles.auto(offers, *tie_rule(run.solver.oracle), memory=PROGRAM_BYTES)
             if grown:
@@ -77,46 +76,43 @@ class StreamPace:
         self.built = self.choices if fully else self.built
 
     def is_crowded(self, offers: Assortments, more: int = 0) -> bool:
-        """Whether there are too many coordinates, with those that are to join."""
+        """Whether there are too many coordinates, with ``more`` to come."""
         return offers.n_coordinates + more > MAX_COORDINATES
 
     def make_room(self, runs: Sequence[Run], counts: Sequence[ChoiceCounts]) -> list[ChoiceCounts]:
-        """Let offers leave the runs and the counts; the counts that are left."""
+        """Drop offers from the runs and the counts; return the new counts."""
         stay = offers_to_keep(counts[0], int(KEPT_SHARE * MAX_COORDINATES))
         gone = counts[0].assortments.n_offers - stay.size
         self.left += gone
         return drop_offers(runs, counts, stay) if gone else list(counts)
 
     def block(self, run: Run | None, least: int = 1) -> int:
-        """How many choices to learn from at a time."""
+        """Return the number of choices to learn at a time."""
         if run is None or not is_quick(run):
             return least
         return max(least, -(-self.copies * run.solver.assortments.n_coordinates // COORDINATES_PER_CHOICE))
 
     def remark(self, run: Run | None) -> str:
-        """What the market's growth costs the model now, in a sentence or two; empty where it costs nothing."""
-        said = []
+        """Explain how the market's size limits the model; empty if it does not."""
+        sentences = []
         if run is not None and is_quick(run):
-            size = run.solver.assortments.n_coordinates
-            until = (
-                f"until {size:,} more choices arrive"
-                if size <= MAX_PROGRAM_COORDINATES
-                else f"beyond {MAX_PROGRAM_COORDINATES:,} coordinates"
-            )
-            said.append(
+            size, until = run.solver.assortments.n_coordinates, f"beyond {MAX_PROGRAM_COORDINATES:,} coordinates"
+            if size <= MAX_PROGRAM_COORDINATES:
+                until = f"until {size:,} more choices arrive"
+            sentences.append(
                 f"The market has grown to {size:,} coordinates: a quick search replaces the oracle {until}. "
                 f"The gap is wide, and the model learns {self.block(run):,} choices at a time."
             )
         if self.left:
-            said.append(
+            sentences.append(
                 f"The {self.left:,} offers with the fewest choices were dropped, because there are more than "
                 f"{MAX_COORDINATES:,} coordinates: use a half-life, a window, or fewer different offers."
             )
-        return " ".join(said)
+        return " ".join(sentences)
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any] | None, copies: int, choices: int) -> "StreamPace":
-        """What ``asdict`` gave; files of earlier versions have none, and their programs are paid for."""
+        """Restore a pace from its fields; files of earlier versions have none, and all their choices count."""
         if content is None:
             return cls(copies, choices)
         pace = cls(**content)
@@ -137,22 +133,22 @@ def is_quick(run: Run) -> bool:
 
 
 def may_serve(run: Run, counts: ChoiceCounts, dense: EntropyFollower) -> bool:
-    """Whether a maximum-entropy model can keep up: not in a market that is followed quickly.
+    """Whether a maximum-entropy model can keep up: not while the oracle is a quick one.
 
-    Beyond 250 coordinates nor right after new items, until as many choices have come since the last fit.
+    Beyond 250 coordinates, a new item also pauses it until there are as many new choices as coordinates.
     """
     offers = counts.assortments
-    paid = offers.n_coordinates <= MAX_COORDINATES_REFIT or dense.choices - dense.fitted[0] >= offers.n_coordinates
-    return not is_quick(run) and (paid or dense.fit is None or dense.knows(offers))
+    due = offers.n_coordinates <= MAX_COORDINATES_REFIT or dense.choices - dense.fitted[0] >= offers.n_coordinates
+    return not is_quick(run) and (due or dense.fit is None or dense.knows(offers))
 
 
-def _quicker(run: Run, offers: Assortments) -> QuickOracle:
-    """A quick oracle that starts where the run has come to."""
+def _quick_oracle(run: Run, offers: Assortments) -> QuickOracle:
+    """Return a quick oracle that starts from the run's last ranking."""
     before, (ties, seed) = run.solver.oracle, tie_rule(run.solver.oracle)
     turn, start = 0, np.frombuffer(next(reversed(run.state.weights), b""), dtype=np.int64)
     if isinstance(before, QuickOracle):
         turn, start = before.turn, before.start
-    started = extend_rankings(start[None, :], offers.n_items, ties, seed)
+    rankings = extend_rankings(start[None, :], offers.n_items, ties, seed)
     if offers.order:
-        started = offers.precedence.settle(started, start.size)
-    return QuickOracle(offers, ties, seed, turn, started[0])
+        rankings = offers.precedence.settle(rankings, start.size)
+    return QuickOracle(offers, ties, seed, turn, rankings[0])

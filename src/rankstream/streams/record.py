@@ -1,4 +1,4 @@
-"""One observation of a stream: what is wrong with it, whether it can wait, and its items at price levels."""
+"""Records of a stream: their checks, whether they can wait, and their items at price levels."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
@@ -11,14 +11,14 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.problems import shown
 
 MAX_DETECTED_COUNT = 100_000
-MAX_KNOWN_OFFERS = 10_000  # ways to write an offer that are remembered
+MAX_KNOWN_OFFERS = 10_000  # in the cache of offers at levels
 Known = tuple[tuple[Label, ...], dict[Label, Label]]
 
 
 class Record(NamedTuple):
-    """One observation: what was offered, what was chosen, how many times, and when (in seconds since 1970).
+    """One observation: the offer, the choice, how many times, and when (in seconds since 1970).
 
-    Where items have prices, what was offered is a mapping from items to prices, None for what has none.
+    If items have prices, the offer is a mapping from items to prices, None for items without one.
     """
 
     offered: Any  # a tuple of items, or a mapping from items to prices
@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
 
 def check_record(record: Record, timed: bool, detect: bool) -> None:
-    """Refuse what cannot be counted: by time, or choice by choice."""
+    """Refuse a record that cannot be counted by time, or choice by choice."""
     if record.chosen not in record.offered:
         raise ValueError(f"its choice {record.chosen!r} is not in its offer {record.offered!r}")
     if timed and record.time is None:
@@ -41,7 +41,7 @@ def check_record(record: Record, timed: bool, detect: bool) -> None:
 
 
 def can_wait(record: Record, whole: bool) -> bool:
-    """Whether nothing can be wrong with how often and when it was: what waits must be counted later.
+    """Whether count and time are surely valid, so that counting the record later cannot fail.
 
     >>> can_wait(Record(("tea", "pie"), "tea", 2.5), whole=False), can_wait(Record(("tea", "pie"), "tea", 2.5), True)
     (True, False)
@@ -57,10 +57,10 @@ def _is_number(value: Any) -> bool:
 
 
 class RecordLevels:
-    """Puts records with prices on levels; without levels it lets records pass, and refuses those with prices.
+    """Maps the prices of records to levels. Without levels, records pass unchanged, and prices are refused.
 
-    An item with levels has a price in every record, and items without levels have none: such as "nothing", or one that
-    joins later. Labels of levels, such as "tea @ 3.50", are taken as they are.
+    An item with levels has a price in every record. Items without levels, such as "nothing" or one that joins later,
+    have none. Labels of levels, such as "tea @ 3.50", are used as they are.
 
     >>> RecordLevels({"tea": [3, 3.5]}).of(Record({"tea": 3.4, "nothing": None}, "tea"))
     Record(offered=('tea @ 3.50', 'nothing'), chosen='tea @ 3.50', times=1.0, time=None)
@@ -71,7 +71,7 @@ class RecordLevels:
         self._known: dict[Any, Known] = {}
 
     def of(self, record: Record) -> Record:
-        """The record with its items at levels; or a ValueError."""
+        """Return the record with its items at levels; raise a ValueError if that is not possible."""
         offered = record.offered
         if self.levels is None:
             if isinstance(offered, Mapping):
@@ -91,19 +91,19 @@ class RecordLevels:
             known = self._known.get(key)
             if known is not None and not (isinstance(offered, Mapping) and bool in map(type, offered.values())):
                 return known  # True equals 1, but is not a price
-        except TypeError:  # what cannot be an item is said below
+        except TypeError:  # not items: later checks explain
             return tuple(offered), {}
         try:
-            found = self._found(levels, offered)
+            known = self._find_labels(levels, offered)
         except ValueError as error:
             words = str(error).rstrip(".")
             raise ValueError(words[0].lower() + words[1:]) from None
         if len(self._known) >= MAX_KNOWN_OFFERS:
             self._known.clear()
-        self._known[key] = found
-        return found
+        self._known[key] = known
+        return known
 
-    def _found(self, levels: PriceLevels, offered: Any) -> Known:
+    def _find_labels(self, levels: PriceLevels, offered: Any) -> Known:
         pairs = [levels.of(item) if price is None else (item, price) for item, price in _pairs(offered)]
         labels = levels.offer(pairs)
         for label in labels:
@@ -113,7 +113,7 @@ class RecordLevels:
         return labels, named | {label: label for label in labels}
 
     def assortments(self, offers: Iterable[tuple[Label, ...]]) -> Assortments:
-        """The first offers of a stream; all levels are there from the start, in their order."""
+        """Return the assortments of a stream's first offers, with all levels in their order."""
         first = list(offers)
         if self.levels is None:
             return Assortments(first)
@@ -121,12 +121,12 @@ class RecordLevels:
         return Assortments(first, items, self.levels.order)
 
     def own(self, item: Label) -> Label:
-        """The own name of an item that may be at a level."""
+        """Return the name of an item without its level."""
         return item if self.levels is None else self.levels.of(item)[0]
 
 
 def without_levels(offered: Mapping[Any, Any]) -> ValueError:
-    """What is wrong with prices where no levels are known."""
+    """Return the error about prices without price levels."""
     return ValueError(
         f"its offer {shown(dict(offered))} has prices, but no price levels were given: give those of "
         "every item with a price, or leave out prices"

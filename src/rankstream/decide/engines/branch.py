@@ -16,7 +16,7 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rows
 
 RELATIVE_TOLERANCE = 1e-9
-"""Relative to the largest margin: nearer than this, values count as equal."""
+"""Relative to the largest margin: values that differ by less count as equal."""
 ROOT_ROUNDS, ROUND_STEPS, FIRST_PACE, PACE_FACTOR = 5, 40, 0.3, 0.8
 """Rounds of the whole problem before it is split, steps of each round, how bold the first is and how much less the
 next; ``benchmarks/decide.py`` times them and all numbers below.
@@ -30,7 +30,7 @@ step: a part needs several rounds, and its own parts.
 
 
 class Node(NamedTuple):
-    """What is decided so far, the lists of what is not, the prices there, and a bound on all that it leaves open."""
+    """A part of the problem: the decisions so far, the lists of undecided items, their prices, and a bound."""
 
     state: Bytes
     codes: Codes
@@ -42,7 +42,7 @@ class Node(NamedTuple):
 
 @dataclass
 class Branching:
-    """The search: the best offers so far, and the parts of the problem that are still open, the next one last."""
+    """The search: the best offers so far, and the open parts of the problem, the next one last."""
 
     lists: Lists
     problem: OfferProblem
@@ -60,7 +60,7 @@ class Branching:
 
     @property
     def threshold(self) -> float:
-        """What a part must be able to exceed to be looked into: the least of the best ``top`` values."""
+        """The value that a part must be able to exceed to be explored: the least of the best ``top`` values."""
         if self.top == 1:
             return max(self.found.values(), default=-np.inf)
         values = sorted(self.found.values(), reverse=True)
@@ -68,11 +68,11 @@ class Branching:
 
     @property
     def bound(self) -> float:
-        """What no offer exceeds."""
+        """An upper bound on the value of any offer."""
         return max([*self.found.values(), *(node.bound for node in self.open)], default=-np.inf)
 
     def run(self, starts: int = 4, seed: int = 0) -> bool:
-        """Search until all is proven, or whoever watches has had enough; whether it is proven."""
+        """Search until the result is proven or ``watch`` stops it. Returns whether it is proven."""
         self.found.update(local_search(self.lists, self.problem, starts, seed, self.watch))
         lists, n = self.lists.arrays, self.lists.margin.size
         price = np.zeros(lists.item.size)
@@ -87,7 +87,7 @@ class Branching:
         return True
 
     def _charge_rows(self, root: Node) -> None:
-        """Find what offers should pay for each row, so that the bound is low.
+        """Find a price for each row that makes the bound low.
 
         At any price of at least 0 for a row's sum, with the price of its limit paid back, offers that keep the row lose
         nothing: what bounds all offers then still bounds them, and those that break the row no longer pay.
@@ -107,7 +107,7 @@ class Branching:
             self._charged(root)
 
     def _charged(self, root: Node) -> float:
-        """The bound of the whole problem at the present prices of rows, after a few steps."""
+        """Return the bound of the whole problem at the current prices of rows, after a few steps."""
         rows = self.rules.rows
         self.charge = self.lists.cost + self.row_price @ rows.factors
         constant = root.constant + float(self.row_price @ rows.limits)
@@ -116,7 +116,7 @@ class Branching:
         return constant + kernels.descend(root.lists, limits, target, PART_STEPS, FIRST_PACE, *scratch)
 
     def _explore(self, node: Node) -> None:
-        """Bound a part, decide what the bound decides, and split what is left in two."""
+        """Bound a part, fix the items that the bound decides, and split the rest in two."""
         rounds, steps, pace = (1, PART_STEPS, PART_PACE) if self.nodes else (ROOT_ROUNDS, ROUND_STEPS, FIRST_PACE)
         self.nodes += 1
         node = self._shrunk(node, node.state)
@@ -157,7 +157,7 @@ class Branching:
         return kernels.OfferLimits(self.charge[where], self.rules.space[where], slots, capacity)
 
     def _decided(self, node: Node, into: Vec, out: Vec) -> Bytes | None:
-        """The state with every item fixed without which, or with which, a part could not exceed the threshold."""
+        """Fix every item without which, or with which, the part could not exceed the threshold; None if none could."""
         target = self.threshold + self.close - node.constant
         state = node.state.copy()
         state[node.codes[into <= target]] = OUT
@@ -168,7 +168,7 @@ class Branching:
         return state if self.rules.follow(state) else None
 
     def _split(self, node: Node, into: Vec, out: Vec) -> None:
-        """Two smaller parts, with and without the item on which the bound depends most; the better one is next."""
+        """Split a part by the item on which the bound depends most; the better half is next."""
         falls = np.maximum(node.bound - node.constant - np.stack([into, out]), 0.0)
         item = int(np.argmax(falls.min(axis=0) + 0.1 * falls.max(axis=0) + 1e-3 * self.lists.margin[node.codes]))
         parts = []
@@ -180,7 +180,7 @@ class Branching:
         self.open += sorted(parts, key=lambda part: part.bound)
 
     def _shrunk(self, node: Node, state: Bytes) -> Node:
-        """The same part with lists of what is undecided only."""
+        """Return the same part with lists of undecided items only."""
         codes = np.flatnonzero(state == FREE)
         local = state[node.codes]
         place = np.cumsum(local == FREE) - 1
@@ -195,11 +195,11 @@ class Branching:
         return Node(state, codes, lists, price[:size], constant, node.bound)
 
     def _table_pays(self, node: Node, steps: int) -> bool:
-        """Whether a table of all offers takes no longer than the next steps would, by the number of terms of each."""
+        """Whether a table of all offers takes no longer than the next steps, by their numbers of terms."""
         return bool(2**node.codes.size * (node.codes.size + 8) <= TABLE_TERMS_PER_STEP * steps * node.lists.item.size)
 
     def _try_all(self, node: Node) -> None:
-        """The best offers of a part from a table of all that it leaves open."""
+        """Find the best offers of a part from a table of all its offers."""
         codes, bits = node.codes, node.codes.size
         table, inside = np.zeros(2**bits), node.state == IN
         steps = 2 ** np.arange(bits)
@@ -209,7 +209,7 @@ class Branching:
         rules, sizes = self.rules.left(codes, inside), np.full(bits, 2)
         best, picks, _, _ = best_cells(table, digits, sizes, self.lists.cost[codes], rules, self.top)
         threshold = self.threshold
-        paid_back = float(self.row_price @ self.rules.rows.slack(inside))  # what is left of a limit
+        paid_back = float(self.row_price @ self.rules.rows.slack(inside))  # for the unused part of each limit
         for value, pick in zip(best.tolist(), picks.tolist(), strict=True):
             if value + node.constant - paid_back > threshold:
                 held = inside.astype(np.int8)
@@ -217,7 +217,7 @@ class Branching:
                 self.found[held.tobytes()] = self.lists.value(held)
 
     def _round(self, node: Node, offer: Vec, slots: int) -> None:
-        """The offer that the prices suggest, improved while that pays, may be a better one."""
+        """Round the relaxed offer, and improve it by local search if it is good enough."""
         held = (node.state == IN).astype(np.int8)
         held[node.codes[np.argsort(-offer, kind="stable")[: min(slots, int((offer > 0.5).sum()))]]] = 1
         if held.tobytes() in self.found or not list_kernels.fits(held, self.rules.arrays):
@@ -232,6 +232,6 @@ class Branching:
 
 
 def chargeable(rows: Rows) -> Codes:
-    """The rows worth a price: not pairs or "at most one of these", which what is decided soon settles."""
+    """Return the rows worth a price: not pairs or "at most one of these", which branching settles soon."""
     one_of = (rows.factors >= 0).all(axis=1) & (rows.limits == 1)
     return np.flatnonzero(~one_of & ((rows.factors != 0).sum(axis=1) > 2))

@@ -1,4 +1,4 @@
-"""Cells: every offer of the free items as a number with a digit for each item, and the best of them by a table."""
+"""Cells: every offer of the free items as a number with a digit for each item, and the best cells of a table."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +23,10 @@ from rankstream.models.rankings import RankingModel
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of a problem's free items, and what of a cell stands for what; see ``table_kernels``.
+    """The cells of a problem's free items; see ``table_kernels``.
 
-    ``by_level`` has one digit for all levels of an item, else every level has a digit of its own. Where no item has
-    prices the two are the same.
+    With ``by_level`` all levels of an item share one digit, otherwise every level has its own. Without prices, the two
+    are the same.
     """
 
     problem: OfferProblem
@@ -43,12 +43,12 @@ class Cells:
 
     @cached_property
     def sizes(self) -> Codes:
-        """How many values each digit has."""
+        """Number of values of each digit."""
         return np.array([ladder.size + 1 for ladder in self.ladders], dtype=np.int64)
 
     @property
     def count(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return prod(self.sizes.tolist())
 
     @cached_property
@@ -58,19 +58,19 @@ class Cells:
 
     @property
     def steps(self) -> Codes:
-        """How much further a cell is with one level more of an item: for all items of the model, 0 if not free."""
+        """The difference between cells that differ by one level of an item, for all items; 0 if not free."""
         out = np.zeros(len(self.problem.items), dtype=np.int64)
         for ladder, stride in zip(self.ladders, strides(self.sizes).tolist(), strict=True):
             out[ladder] = stride
         return out
 
     def sums(self, numbers: Vec) -> Vec:
-        """For every cell, the sum of its offer's numbers."""
+        """Return the sum of the offer's numbers for every cell."""
         terms = np.append(numbers, 0.0)[self.digits, np.newaxis]
         return table_kernels.cell_sums(terms, self.sizes, 0, self.sizes.size)[:, 0]
 
     def held(self, cell: int) -> Mask:
-        """For every item of the model, whether it is in a cell's offer."""
+        """Return for every item of the model whether it is in a cell's offer."""
         inside: Mask = self.problem.state == IN
         values = np.unravel_index(cell, tuple(self.sizes)) if self.ladders else ()
         for ladder, value in zip(self.ladders, values, strict=True):
@@ -79,7 +79,7 @@ class Cells:
         return inside
 
     def best(self, values: Vec, top: int) -> tuple[Vec, list[Mask], Vec, int]:
-        """The best feasible values and offers, the best value of each size, and how many offers are feasible."""
+        """Return the best feasible values and offers, the best value of each size, and the number of feasible ones."""
         problem, everything = self.problem, np.arange(len(self.problem.items))
         rules = problem.rules.left(everything, problem.state == IN)
         best, picks, by_size, feasible = best_cells(values, self.digits, self.sizes, problem.costs, rules, top)
@@ -89,9 +89,9 @@ class Cells:
 def best_cells(
     values: Vec, digits: Codes, sizes: Codes, costs: Vec, rules: Rules, top: int
 ) -> tuple[Vec, Codes, Vec, int]:
-    """The best feasible values and cells of a table, the best value of each size, and how many cells are feasible.
+    """Return the best feasible values and cells of a table, the best of each size, and the number of feasible ones.
 
-    The items that ``digits`` stand for are those of ``costs`` and ``rules``.
+    ``digits`` refer to the items of ``costs`` and ``rules``.
     """
     rows = rules.rows
     numbers = np.zeros((costs.size + 1, 3 + rows.limits.size))  # the last row is that of digits that offer nothing
@@ -106,9 +106,9 @@ def best_cells(
 
 
 def cells_of(problem: OfferProblem) -> Cells | None:
-    """The cells of a table of all offers by the problem's model, and None where there is none.
+    """Return the cells of a table of all offers for the problem's model, or None if there is no such table.
 
-    Digits of several levels need a model that respects their order, or whose shares need none.
+    Digits of several levels need a model that respects their order, or whose shares do not depend on it.
     """
     model, levels = problem.model, problem.levels is not None
     if isinstance(model, LogitModel | LatentClassModel):
@@ -139,12 +139,12 @@ def _same_order(problem: OfferProblem, order: Chains) -> bool:
 
 
 def strides(sizes: Codes) -> Codes:
-    """How far apart two cells are that differ by one in a digit."""
+    """Return the difference between cells that differ by one in a digit."""
     return np.array([prod(sizes[place + 1 :].tolist()) for place in range(sizes.size)], dtype=np.int64)
 
 
 def padded(rows: list[Any], more: int = 0) -> Codes:
-    """Rows of different lengths as a table, -1 behind the last number of each and in ``more`` columns."""
+    """Return rows of different lengths as a table, filled up with -1, and with ``more`` columns of -1."""
     out = np.full((len(rows), max(map(len, rows), default=0) + more), -1, dtype=np.int64)
     for number, row in enumerate(rows):
         out[number, : len(row)] = row
@@ -152,10 +152,9 @@ def padded(rows: list[Any], more: int = 0) -> Codes:
 
 
 class RankingStates:
-    """How far rankings can come: all levels of every item, up to one that is always on offer.
+    """The states of rankings: all levels of every item, up to one that is always on offer.
 
-    Digits are in the order of ``Cells``: without levels, the free items are the low bits, items that are never offered
-    the next ones.
+    Digits are in the order of ``Cells``: without levels, free items are the low bits, excluded items the next ones.
     """
 
     def __init__(self, cells: Cells) -> None:

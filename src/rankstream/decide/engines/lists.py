@@ -1,4 +1,4 @@
-"""Wish lists of a ranking model: which of the undecided items customers want, and a local search by them."""
+"""Wish lists of a ranking model: which of the undecided items customers want, and a local search on them."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ from rankstream.models.rankings import RankingModel
 
 MIN_GAIN = 1e-12  # of a change, per customer: less is rounding
 STEPS_AT_ONCE = 64
-"""Steps between two questions whether there is still time: milliseconds, by no benchmark."""
+"""Steps between two checks of the time: milliseconds, by no benchmark."""
 Found = dict[bytes, float]
 """Feasible offers of free items and their values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Rankings of the free items, each cut at what is always on offer; see ``list_kernels``. Equal ones are merged.
+    """Rankings of the free items, each cut at the first item that is always on offer; equal ones are merged.
 
-    ``free`` are the free items' numbers in the model, ``margin`` and ``cost`` their margins and listing costs,
-    ``fixed_cost`` the listing costs of what must be offered.
+    ``free`` has the free items' numbers in the model, ``margin`` and ``cost`` their margins and listing costs,
+    ``fixed_cost`` is the listing cost of required items. See ``list_kernels``.
     """
 
     free: Codes
@@ -37,22 +37,22 @@ class Lists:
 
     @property
     def arrays(self) -> kernels.WishLists:
-        """What the kernels take."""
+        """The arguments of the kernels."""
         return kernels.WishLists(self.start, self.item, self.weight, self.end, self.margin)
 
     def value(self, held: Bytes) -> float:
-        """Expected margin less listing costs, of an offer of free items beside what must be offered."""
+        """Return the expected margin minus listing costs of some free items with the required ones."""
         return kernels.earned(self.arrays, held) - float(self.cost @ held) - self.fixed_cost
 
     def whole(self, problem: OfferProblem, held: Bytes) -> Mask:
-        """For every item of the model, whether it is in the offer."""
+        """Return for every item of the model whether it is in the offer."""
         inside: Mask = problem.state == IN
         inside[self.free[held > 0]] = True
         return inside
 
 
 def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
-    """The wish lists of a ranking model under a problem's constraints."""
+    """Return the wish lists of a ranking model under a problem's constraints."""
     free, n_items = problem.free, len(problem.items)
     place = np.full(n_items, -1, dtype=np.int64)
     place[free] = np.arange(free.size)
@@ -61,7 +61,7 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
     places = place[orders]
     ends = places == -2
     listed = (places >= 0) & (np.cumsum(ends, axis=1) == 0)
-    # what is listed first, in its order, then -1 as often as need be, and last who ends the list: equal rows are alike
+    # a row has the listed items in order, then -1 as padding, and last the item that ends the list
     turn = np.argsort(~listed, axis=1, kind="stable")
     rows = np.full((len(orders), n_items + 1), -1, dtype=np.int64)
     rows[:, :-1] = np.take_along_axis(np.where(listed, places, -1), turn, axis=1)
@@ -79,11 +79,11 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
 
 
 def climb(lists: Lists, rules: Rules, held: Bytes, found: Found, watch: Watch = unwatched) -> None:
-    """From a feasible offer to one that no single change improves; every step is kept in ``found``."""
+    """Improve a feasible offer until no single change helps; add every step to ``found``."""
     steps, values = np.zeros((STEPS_AT_ONCE, held.size), dtype=np.int8), np.zeros(STEPS_AT_ONCE)
-    given, allowed = lists.arrays, rules.arrays
+    arguments = lists.arrays, rules.arrays, lists.cost, MIN_GAIN
     while True:
-        done = kernels.climb(given, allowed, lists.cost, MIN_GAIN, held, steps, values)
+        done = kernels.climb(*arguments, held, steps, values)
         for number in range(done):
             found[steps[number].tobytes()] = float(values[number]) - lists.fixed_cost
         if done < STEPS_AT_ONCE or watch("local search"):
@@ -93,10 +93,10 @@ def climb(lists: Lists, rules: Rules, held: Bytes, found: Found, watch: Watch = 
 def local_search(
     lists: Lists, problem: OfferProblem, starts: int = 4, seed: int = 0, watch: Watch = unwatched
 ) -> Found:
-    """Feasible offers with their values, the best of which no single change improves.
+    """Return feasible offers with their values; no single change improves the best of them.
 
-    The first start is the smallest offer; others are random ones, made feasible by leaving items out. An infeasible
-    problem is a ValueError.
+    The first start is the smallest offer; the others are random, made feasible by leaving items out. Raises a
+    ValueError if no offer is feasible.
     """
     random, n = np.random.default_rng(seed), lists.margin.size
     rules = problem.free_rules

@@ -1,4 +1,4 @@
-"""The best offers of a logit of any size: by sorting, again and again, with a proof."""
+"""The best offers of a logit of any size, by repeated sorting, with a proof."""
 
 import heapq
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rankstream.models.parametric.mnl import LogitModel
 
 
 def suits(problem: OfferProblem) -> bool:
-    """Whether sorting is exact: a logit, and nothing is said of listing costs, space, pairs or changes."""
+    """Whether sorting is exact: a logit without listing costs, space, pairs or changes."""
     return (
         isinstance(problem.model, LogitModel)
         and not problem.costs.any()
@@ -24,12 +24,13 @@ def suits(problem: OfferProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SortingSearch:
-    """What an offer S earns is (sum of margin v) / (sum of v) over S and what is always there, v the attractions.
+    """Find the best offers of a logit by sorting.
 
-    It exceeds z if the sum of (margin - z) v does, so the best S for a given z takes the largest of these terms, as
-    long as they are positive and there are slots. What that S earns is the next z, until nothing is gained (Dinkelbach
-    1967): then no offer has a positive sum, which proves that none earns more. With sizes the terms' order depends on
-    z: this is the method of Rusmevichientong, Shen and Shmoys (2010), who list all orders.
+    An offer S earns (sum of margin v) / (sum of v) over S and the items always on offer, with attractions v. That
+    exceeds z if the sum of (margin - z) v is positive. So the best S for a given z takes the largest of these terms, as
+    long as they are positive and there are slots. Its value is the next z, until nothing is gained (Dinkelbach 1967).
+    Then no offer has a positive sum, which proves that none earns more. With limits on the size, the order of the terms
+    depends on z: this is the method of Rusmevichientong, Shen and Shmoys (2010), who list all orders.
     """
 
     attraction: Vec
@@ -39,7 +40,7 @@ class SortingSearch:
     most: int
 
     def best(self, state: Bytes) -> tuple[float, Mask] | None:
-        """The best offer with some items in and some out, and what it earns; None where no offer has a fit size."""
+        """Return the best offer with some items in and some out, and its value; None if no size is feasible."""
         inside, free = state == IN, np.flatnonzero(state == FREE)
         taken = int(inside.sum())
         low, high = max(0, self.least - taken), min(free.size, self.most - taken)
@@ -57,7 +58,7 @@ class SortingSearch:
         return value, best
 
     def earned(self, held: Mask) -> float:
-        """What an offer earns."""
+        """Return what an offer earns."""
         there = held.copy()
         if self.nothing >= 0:
             there[self.nothing] = True
@@ -65,34 +66,34 @@ class SortingSearch:
         return float(self.attraction[there] @ self.margins[there]) / whole if whole > 0.0 else 0.0
 
     def ranked(self, state: Bytes, top: int, watch: Watch) -> list[tuple[float, Mask]]:
-        """The best ``top`` offers: every other offer differs from the best one in a first item (Lawler 1972)."""
+        """Return the best ``top`` offers: every other offer differs from the best one in a first item (Lawler 1972)."""
         first = self.best(state)
         waiting = [] if first is None else [(-first[0], 0, state, first[1])]
-        found: list[tuple[float, Mask]] = []
+        offers: list[tuple[float, Mask]] = []
         number = 0
-        while waiting and len(found) < top:
+        while waiting and len(offers) < top:
             worth, _, fixed, held = heapq.heappop(waiting)
-            found.append((-worth, held))
-            if len(found) == top or watch(f"{len(found)} offers, the last worth {-worth:.6g}"):
+            offers.append((-worth, held))
+            if len(offers) == top or watch(f"{len(offers)} offers, the last worth {-worth:.6g}"):
                 break
             for code in np.flatnonzero(fixed == FREE).tolist():
-                other = fixed.copy()
-                other[code] = OUT if held[code] else IN
+                flipped = fixed.copy()
+                flipped[code] = OUT if held[code] else IN
                 fixed = fixed.copy()
                 fixed[code] = IN if held[code] else OUT
-                rival = self.best(other)
+                rival = self.best(flipped)
                 if rival is not None:
                     number += 1
-                    heapq.heappush(waiting, (-rival[0], number, other, rival[1]))
-        return found
+                    heapq.heappush(waiting, (-rival[0], number, flipped, rival[1]))
+        return offers
 
 
 def sorting(problem: OfferProblem) -> SortingSearch:
-    """The search for a problem that it suits."""
+    """Return the search for a problem that suits it."""
     return SortingSearch(problem.model.attraction, problem.margins, problem.nothing, problem.least, problem.most)
 
 
 def best_by_size(problem: OfferProblem) -> dict[int, float]:
-    """The best value of every feasible size, each by a search of its own."""
-    found = {size: sorting(problem.of_size(size)).best(problem.state) for size in problem.possible_sizes}
-    return {size: pair[0] for size, pair in found.items() if pair is not None}
+    """Return the best value of every feasible size, each by its own search."""
+    best = {size: sorting(problem.of_size(size)).best(problem.state) for size in problem.possible_sizes}
+    return {size: pair[0] for size, pair in best.items() if pair is not None}

@@ -1,4 +1,4 @@
-"""The engines behind ``best_offer``, and which of them a problem gets."""
+"""The engines behind ``best_offer``, and the choice among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ Sizes = dict[int, float] | Callable[[], dict[int, float]]
 
 @dataclass(frozen=True, eq=False)
 class EngineAnswer:
-    """Offers, best first, their values by the model, and what is proven."""
+    """Offers, best first, with their values by the model, and a bound."""
 
     offers: list[Mask]
     values: list[float]
@@ -59,26 +59,26 @@ class EngineAnswer:
 
 
 def solve(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """The best offers by the engine that suits the model and is predicted to prove them soonest.
+    """Find the best offers by the engine that suits the model and should be the fastest to prove them.
 
-    - A table of all offers where it fits the budget and nothing exact is quicker.
-    - Sorting for a logit of more than a few items, unless listing costs, space or pairs are in the way.
+    - A table of all offers if it fits the budget and no other exact engine is faster.
+    - Sorting for a logit of more than a few items, without listing costs, space or pairs.
     - Branch and bound for ranking models.
-    - All offers one by one for models that are not the package's own, of few items.
-    - Sampling beyond.
+    - All offers one by one for your own models with few items.
+    - Sampling otherwise.
 
-    What is not proven ends with a local search on the model itself, so that no single change to the offer would pay.
-    Every answer is verified by the model and the constraints themselves: a wrong one is a ``WrongAnswerError``.
+    If the result is not proven, a local search on the model ensures that no single change improves the offer. Every
+    answer is verified with the model and the constraints; a wrong one raises a ``WrongAnswerError``.
     """
-    found = run_engine(problem, top, budget, seed, until(watch, SEARCH_SHARE))
-    if not found.proven:
-        found = polished(problem, found, top, watch)
-    verify_answer(problem, found.offers, found.values, found.bound, found.proven, found.engine)
-    return found
+    answer = run_engine(problem, top, budget, seed, until(watch, SEARCH_SHARE))
+    if not answer.proven:
+        answer = polished(problem, answer, top, watch)
+    verify_answer(problem, answer.offers, answer.values, answer.bound, answer.proven, answer.engine)
+    return answer
 
 
 def run_engine(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """The answer of the engine that ``solve`` describes, before it is verified."""
+    """Run the engine that ``solve`` describes, without verification."""
     model, seconds = problem.model, predicted_seconds(problem)
     if logit.suits(problem) and problem.free.size > MAX_ITEMS_ONE_BY_ONE:
         return by_sorting(problem, top, watch)
@@ -93,24 +93,21 @@ def run_engine(problem: OfferProblem, top: int, budget: float, seed: int, watch:
     return by_sampling(problem, top, budget, seed, watch)
 
 
-def polished(problem: OfferProblem, found: EngineAnswer, top: int, watch: Watch) -> EngineAnswer:
-    """The same answer with the offers that a local search on the model itself finds."""
-    better = improve(problem, found.offers[0], found.values[0], watch)
+def polished(problem: OfferProblem, answer: EngineAnswer, top: int, watch: Watch) -> EngineAnswer:
+    """Add the offers that a local search on the model itself finds."""
+    better = improve(problem, answer.offers[0], answer.values[0], watch)
     if not better:
-        return found
+        return answer
     known = {held.tobytes() for _, held in better}
-    rest = [pair for pair in zip(found.values, found.offers, strict=True) if pair[1].tobytes() not in known]
-    pairs = [*better, *rest][: max(1, top)]
-    best = pairs[0][0]
-    return replace(
-        found, offers=[held for _, held in pairs], values=[value for value, _ in pairs], bound=max(found.bound, best)
-    )
+    rest = [pair for pair in zip(answer.values, answer.offers, strict=True) if pair[1].tobytes() not in known]
+    worths, offers = map(list, zip(*[*better, *rest][: max(1, top)], strict=True))
+    return replace(answer, offers=offers, values=worths, bound=max(answer.bound, worths[0]))
 
 
 def predicted_search(problem: OfferProblem, top: int) -> float:
-    """About how long branch and bound would take with as few items as a table can have.
+    """Predict the seconds of branch and bound for as few items as a table can have.
 
-    At least ``QUICK_SECONDS`` where more is asked for than sizes and a few offers.
+    At least ``QUICK_SECONDS`` with more constraints than sizes, or more than a few offers.
     """
     seconds = SEARCH_SECONDS + SECONDS_PER_ENTRY * float(problem.model.orders.size) / 2
     plain = problem.capacity == np.inf and not problem.rows.limits.size
@@ -118,35 +115,35 @@ def predicted_search(problem: OfferProblem, top: int) -> float:
 
 
 def all_offers(problem: OfferProblem, top: int) -> EngineAnswer:
-    """Every offer's value from one table."""
-    found = scan(table_of(problem), problem, top)
-    exact = values(problem, found.offers[:1]).tolist()
-    shift = exact[0] - found.values[0]  # rounding: the table's last digits are not the model's
-    worths = [value + shift for value in found.values]
-    sizes = found.by_size | {int(found.offers[0].sum()): exact[0]}
-    return EngineAnswer(found.offers, worths, exact[0], True, "all offers", sizes)
+    """Compute every offer's value in one table."""
+    scanned = scan(table_of(problem), problem, top)
+    exact = values(problem, scanned.offers[:1]).tolist()
+    shift = exact[0] - scanned.values[0]  # rounding: the table's last digits differ from the model's
+    worths = [value + shift for value in scanned.values]
+    sizes = scanned.by_size | {int(scanned.offers[0].sum()): exact[0]}
+    return EngineAnswer(scanned.offers, worths, exact[0], True, "all offers", sizes)
 
 
 def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
-    """The best offers of a logit."""
-    found = logit.sorting(problem).ranked(problem.state, max(1, top), watch)
-    worth = [value for value, _ in found]
+    """Find the best offers of a logit."""
+    pairs = logit.sorting(problem).ranked(problem.state, max(1, top), watch)
+    worth = [value for value, _ in pairs]
     sizes = partial(logit.best_by_size, problem)
-    return EngineAnswer([held for _, held in found], worth, worth[0], True, "sorting", sizes, sizes_quick=True)
+    return EngineAnswer([held for _, held in pairs], worth, worth[0], True, "sorting", sizes, sizes_quick=True)
 
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
-    """Every offer's value asked from the model."""
+    """Evaluate every offer with the model."""
     cells = Cells(problem)
-    every = sorted((cells.held(cell) for cell in range(cells.count)), key=np.sum)  # of equal ones, the smallest wins
+    every = sorted((cells.held(cell) for cell in range(cells.count)), key=np.sum)  # the smallest wins ties
     offers = [held for held in every if problem.is_feasible(held)]
     if not offers:
         raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
     sizes: dict[int, float] = {}
-    for held, one in zip(offers, worth.tolist(), strict=True):
-        sizes[int(held.sum())] = max(one, sizes.get(int(held.sum()), -np.inf))
+    for held, value in zip(offers, worth.tolist(), strict=True):
+        sizes[int(held.sum())] = max(value, sizes.get(int(held.sum()), -np.inf))
     best = float(worth[order[0]])
     return EngineAnswer(
         [offers[n] for n in order], worth[order].tolist(), best, True, "all offers, one by one",
@@ -155,7 +152,7 @@ def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
 
 
 def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """The best offers of a ranking model by a search with bounds."""
+    """Find the best offers of a ranking model by a search with bounds."""
     lists = make_lists(problem.model, problem)
     search = Branching(lists, problem, top, watch)
     proven = search.run(seed=seed)
@@ -170,34 +167,34 @@ def branch_and_bound(problem: OfferProblem, top: int, budget: float, seed: int, 
 
 
 def sizes_later(problem: OfferProblem, lists: Lists, budget: float, seed: int, watch: Watch) -> Sizes:
-    """What makes the best value of every size, in what the search left of the budget."""
+    """Return a callable for the best value of every size, within the rest of the budget."""
     left = max(0.0, min(budget, seconds_left(watch)))
     return lambda: _sizes(problem, lists, left, seed)
 
 
 def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dict[int, float]:
-    """The best value of every size: from a table if that is quick, else each by a search of its own.
+    """Return the best value of every size: from a table if that is quick, else each by its own search.
 
     Sizes that are not proven within the budget are left out.
     """
     if isinstance(problem.model, RankingModel) and predicted_seconds(problem) <= QUICK_SECONDS:
         return scan(table_of(problem), problem).by_size
     watch = Deadline(budget, clock=process_seconds)
-    found: dict[int, float] = {}
+    best: dict[int, float] = {}
     for size in problem.possible_sizes:
         try:
             search = Branching(lists, problem.of_size(size), 1, watch)
             if search.run(2, seed):
-                found[size] = max(search.found.values())
+                best[size] = max(search.found.values())
         except ValueError:  # no feasible offer of this size
             continue
         if watch("sizes"):
             break
-    return found
+    return best
 
 
 def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """The best offers of drawn rankings, valued by the model itself; nothing is proven."""
+    """Find the best offers of sampled rankings, valued by the model itself; nothing is proven."""
     model, drawn = draw(problem, seed, watch)
     lists = make_lists(model, problem)
     search = Branching(lists, problem, 1, watch)
@@ -216,7 +213,7 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
 
 
 def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, int]:
-    """Rankings from a problem's model, as a model, and how many: fewer when whoever watches says so."""
+    """Draw rankings from a problem's model, fewer if ``watch`` stops it; return them as a model, and their number."""
     from rankstream.models.entropy.completion import TiltedRankings  # compiled, and only needed here
 
     model = problem.model
@@ -226,7 +223,7 @@ def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, 
             "model, or allow fewer items in the offer."
         )
     random = np.random.default_rng(seed)
-    # the program of maximum entropy is made once for all batches
+    # build the program of maximum entropy once for all batches
     batch = TiltedRankings(*model.program()).draw if isinstance(model, EntropyModel) else model.draw_orders
     rows = [batch(DRAWS_AT_ONCE, random)]
     while (done := len(rows) * DRAWS_AT_ONCE) < N_DRAWN_RANKINGS and not watch(f"{done:,} rankings drawn", 0.3):
@@ -236,14 +233,14 @@ def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, 
 
 
 def standard_error(lists: Lists, held: Bytes, drawn: int) -> float:
-    """How far the mean of what ``drawn`` customers pay is from its expectation, typically."""
-    given = lists.arrays
-    squares = earned(given._replace(margin=given.margin**2, end=given.end**2), held)
-    return float(np.sqrt(max(0.0, squares - earned(given, held) ** 2) / max(1, drawn - 1)))
+    """Return the standard error of the mean margin of ``drawn`` customers."""
+    arrays = lists.arrays
+    squares = earned(arrays._replace(margin=arrays.margin**2, end=arrays.end**2), held)
+    return float(np.sqrt(max(0.0, squares - earned(arrays, held) ** 2) / max(1, drawn - 1)))
 
 
 def most_possible(problem: OfferProblem) -> float:
-    """The largest margin that can be earned at all: no offer is worth more, whatever customers do."""
+    """Return the largest possible margin: no offer is worth more, whatever customers choose."""
     gains = problem.margins[problem.state >= 0]
     best = float(gains.max(initial=-np.inf if problem.nothing < 0 else 0.0))
     costs = problem.costs

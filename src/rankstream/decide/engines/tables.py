@@ -1,4 +1,4 @@
-"""All offers at once: what each of them earns, for every kind of model, as one table over cells."""
+"""The value of all offers at once, for every kind of model, as one table over cells."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ MIN_SHARED_BITS, COLUMN_PARTS = 18, 32
 
 @dataclass(frozen=True, eq=False)
 class OfferTable:
-    """What the offer of every cell earns."""
+    """The value of the offer of every cell."""
 
     values: Vec
     cells: Cells
@@ -44,7 +44,7 @@ class OfferTable:
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """The best offers, best first, and the best value and offer of every size; how many offers are feasible."""
+    """The best offers, best first, the best value of every size, and the number of feasible offers."""
 
     values: list[float]
     offers: list[Mask]
@@ -53,7 +53,7 @@ class Scanned:
 
 
 def predicted_seconds(problem: OfferProblem) -> float:
-    """About how long a table would take; infinite where it is too large or there is none for the model."""
+    """Predict the seconds of a table; infinite if it is too large or the model has none."""
     model, n_items, cells = problem.model, len(problem.items), cells_of(problem)
     if cells is None or cells.count > MAX_CELLS:
         return np.inf
@@ -76,7 +76,7 @@ def predicted_seconds(problem: OfferProblem) -> float:
 
 
 def most_decided(problem: OfferProblem) -> str:
-    """Where a problem is too large for a table whatever the budget, how large it may be and is; else nothing.
+    """Return the limit that a problem exceeds if it is too large for any table; empty otherwise.
 
     >>> from rankstream import RankingModel
     >>> from rankstream.decide.problem.offers import make_problem
@@ -92,7 +92,7 @@ def most_decided(problem: OfferProblem) -> str:
 
 
 def table_of(problem: OfferProblem) -> OfferTable:
-    """What all offers earn by the problem's model."""
+    """Return the values of all offers by the problem's model."""
     model, cells = problem.model, cells_of(problem)
     if cells is None:
         raise ValueError(f"There is no table of all offers for a {type(model).__name__}: use a rankstream model.")
@@ -114,7 +114,7 @@ def table_of(problem: OfferProblem) -> OfferTable:
 
 
 def _classes(model: Any) -> tuple[Vec, Vec]:
-    """The shares of a mixture's classes, and what each item at a level is worth to each of them in an offer."""
+    """Return the shares of a mixture's classes, and the worth of each item at a level to each of them."""
     if isinstance(model, LogitModel):
         return np.ones(1), np.atleast_2d(model.attraction)
     if isinstance(model, FallingClassModel):
@@ -131,7 +131,7 @@ def _add_logits(model: Any, cells: Cells, values: Vec) -> None:
 
 
 def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
-    """The maximum-entropy model's g, class by class and chain by chain."""
+    """Add the terms of a maximum-entropy model, class by class and chain by chain."""
     lattice, duals = model.program()
     lattice.evaluate(duals)
     states, prior, margins = RankingStates(cells), model.prior, cells.problem.margins
@@ -144,7 +144,7 @@ def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
     reach = np.zeros((states.count if n_classes else 0, at_once))
     for begin in range(0, n_classes, at_once):
         part = slice(begin, min(begin + at_once, n_classes))
-        missing = begin + at_once - part.stop  # classes of weight 0, so that there are always as many
+        missing = begin + at_once - part.stop  # pad with classes of weight 0
         attraction, laws = (
             np.pad(rows[:, part], ((0, 0), (0, missing)), constant_values=1.0)
             for rows in (lattice.attraction, lattice.values)
@@ -165,7 +165,7 @@ def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
 
 
 def sum_cells(values: Vec, cells: Cells) -> None:
-    """In place: every cell becomes the sum over all cells that are at most as far in every digit."""
+    """Replace every cell, in place, by the sum over all cells with no larger digit."""
     if (cells.sizes == 2).all():
         subset_sums(values, cells.sizes.size)
     else:
@@ -173,10 +173,10 @@ def sum_cells(values: Vec, cells: Cells) -> None:
 
 
 def subset_sums(values: Vec, bits: int) -> None:
-    """In place: every entry becomes the sum of the entries of all subsets of its set, on all threads where that pays.
+    """Replace every entry, in place, by the sum over all subsets of its set, on all threads if that pays.
 
-    The low bits are done in each of eight rows, then the three high ones column by column: every entry gets the same
-    additions in the same order whatever the number of threads, so that the sums are the same bit for bit.
+    The low bits are done in each of eight rows, then the three high ones column by column. Every entry has the same
+    additions in the same order whatever the number of threads, so the sums agree bit for bit.
     """
     if bits < MIN_SHARED_BITS:
         table_kernels.subset_sums(values, bits)
@@ -189,21 +189,21 @@ def subset_sums(values: Vec, bits: int) -> None:
 
 
 def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:
-    """The best feasible offers of a table; a ValueError where none is feasible."""
+    """Return the best feasible offers of a table; raise a ValueError if none is feasible."""
     inside = problem.state == IN
     taken, fixed = int(inside.sum()), float(problem.costs[inside].sum())
     best, offers, size_best, feasible = Cells(problem, table.cells.by_level).best(table.values, top)
     if not feasible:
         raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
-    kept = [number for number in range(best.size) if np.isfinite(best[number])]
+    finite = [number for number in range(best.size) if np.isfinite(best[number])]
     tiny = ROUNDING * (problem.free.size + 1) * float(np.abs(problem.margins).max(initial=0.0))
 
     def plain(value: float) -> float:
         return 0.0 if abs(value - fixed) <= tiny else float(value - fixed)
 
     return Scanned(
-        [plain(best[number]) for number in kept],
-        [offers[number] for number in kept],
+        [plain(best[number]) for number in finite],
+        [offers[number] for number in finite],
         {size + taken: plain(value) for size, value in enumerate(size_best) if np.isfinite(value)},
         feasible,
     )

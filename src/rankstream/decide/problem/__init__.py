@@ -1,1 +1,1 @@
-"""What may be offered: items' names, margins and constraints, checked and propagated."""
+"""The problem of a decision: names of items, margins and constraints, checked and propagated."""

@@ -1,9 +1,9 @@
-"""What names stand for in a decision: an item of the model, or, where items have prices, all levels of an item."""
+"""Names in a decision: an item of the model or, with prices, all levels of an item."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from rankstream.models.prices import levels_of
 
 
 def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
-    """The names of a model; ``no_choice`` is what is always on offer and earns 0, without it the model's own.
+    """Return the names of a model; ``no_choice`` is the no-purchase option, by default that of the model.
 
-    An item at a price is not bought for nothing: the model's own is not taken if it is one.
+    The model's option does not count if it has a price.
     """
     label, levels, items = no_choice_of(model, no_choice), levels_of(model), tuple(model.items)
     if label is not None and levels is not None and levels.of(label)[1] is not None:
@@ -32,7 +32,7 @@ def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
 
 @dataclass(frozen=True, eq=False)
 class ItemNames:
-    """The items of a model, and for those at price levels the numbers of all levels of each, cheapest first.
+    """The items of a model, and the numbers of all levels of items with prices, cheapest first.
 
     >>> names = ItemNames(("tea @ 3.00", "no", "tea @ 3.50"), 1, PriceLevels({"tea": [3, 3.5]}))
     >>> names.codes("must", "tea"), names.codes("must", "tea @ 3.50"), names.owner.tolist()
@@ -50,21 +50,21 @@ class ItemNames:
 
     @cached_property
     def own(self) -> dict[Label, list[int]]:
-        """The levels of every item that has some."""
+        """The numbers of the levels of every item that has some."""
         if self.levels is None:
             return {}
-        found: dict[Label, list[int]] = {}
+        numbers: dict[Label, list[int]] = {}
         for label in self.levels.labels:
-            found.setdefault(self.levels.of(label)[0], []).append(self.number[label])
-        return found
+            numbers.setdefault(self.levels.of(label)[0], []).append(self.number[label])
+        return numbers
 
     @cached_property
     def owner(self) -> Codes:
         """For every item of the model, a number that it shares with the other levels of the same item."""
-        found = np.arange(len(self.items))
+        owner = np.arange(len(self.items))
         for codes in self.own.values():
-            found[codes] = min(codes)
-        return found
+            owner[codes] = min(codes)
+        return owner
 
     @cached_property
     def prices(self) -> Vec:
@@ -73,7 +73,7 @@ class ItemNames:
         return np.array([np.nan if price is None else price for price in pairs], dtype=np.float64)
 
     def codes(self, name: str, item: Any) -> list[int]:
-        """The numbers that an item stands for, or a sentence about ``name``, where it was said."""
+        """Return the numbers of an item; ``name`` is the keyword for error messages."""
         label = plain(item)
         if label not in self.number and label in self.own:
             return self.own[label]
@@ -85,11 +85,11 @@ class ItemNames:
         return [self.number[label]]
 
     def labels(self, offer: Any) -> tuple[Label, ...]:
-        """The labels of an offer, which may be given as items with their prices."""
+        """Return the labels of an offer, which may map items to prices."""
         return self.levels.offer(offer) if self.levels is not None and isinstance(offer, Mapping) else tuple(offer)
 
     def at_levels(self, name: str, numbers: Any) -> Any:
-        """Numbers by item, with those of an item with prices for each of its levels."""
+        """Return numbers by label: an item's number applies to each of its levels."""
         if not self.own or not hasattr(numbers, "items") or not callable(numbers.items):
             return numbers
         out: dict[Label, Any] = {}
@@ -102,7 +102,7 @@ class ItemNames:
         return out
 
     def margins(self, margins: Numbers | None, costs: Numbers | None) -> Numbers:
-        """What a sale earns: the margins given and, where there are costs, prices less costs."""
+        """Return what a sale earns: the given margins and, with costs, prices minus costs."""
         if not self.own:
             if costs is not None:
                 raise ValueError("The model has no prices, so costs cannot be used: give margins.")
@@ -136,7 +136,7 @@ class ItemNames:
 
     @property
     def leave(self) -> Label | None:
-        """The no-choice item, where there is one."""
+        """The no-choice item, if there is one."""
         return None if self.nothing < 0 else self.items[self.nothing]
 
     def _costs(self, costs: Numbers) -> dict[Label, float]:
@@ -147,16 +147,16 @@ class ItemNames:
         return given
 
     def one_level_each(self) -> list[LimitRow]:
-        """Rows of levels that exclude each other, as an offer has an item at one level."""
+        """Return rows of levels that exclude each other: an offer has an item at one level."""
         return [LimitRow(codes, (), 1, "levels") for codes in self.own.values() if len(codes) > 1]
 
     def ladders(self, ladders: Any) -> list[LimitRow]:
-        """Pairs of levels that exclude each other, as the first item would cost more than the second."""
-        given: list[Any] = list(ladders.items() if isinstance(ladders, Mapping) else ladders)
-        if given and not any(isinstance(steps, tuple | list) for steps in given):
-            given = [tuple(given)]  # one ladder, not in a list
-        found = []
-        for steps in given:
+        """Return pairs of levels at which the first item would cost more than the second: they exclude each other."""
+        all_steps: list[Any] = list(ladders.items() if isinstance(ladders, Mapping) else ladders)
+        if all_steps and not any(isinstance(steps, tuple | list) for steps in all_steps):
+            all_steps = [tuple(all_steps)]  # one ladder, not in a list
+        rows = []
+        for steps in all_steps:
             if not isinstance(steps, tuple | list) or len(steps) < 2:
                 raise ValueError(
                     f"ladders contains {steps!r}: give items from cheap to expensive, as ('small', 'large')."
@@ -168,12 +168,12 @@ class ItemNames:
             if len(set(steps)) < len(steps):
                 raise ValueError(f"ladders contains an item twice, in {steps!r}: list each step once.")
             for low, high in combinations([self.own[plain(step)] for step in steps], 2):
-                dear = [(one, other) for one in low for other in high if self.prices[one] > self.prices[other]]
-                found += [LimitRow(pair, (), 1, "ladders") for pair in dear]
-        return found
+                wrong = [(a, b) for a, b in product(low, high) if self.prices[a] > self.prices[b]]
+                rows += [LimitRow(pair, (), 1, "ladders") for pair in wrong]
+        return rows
 
     def present(self, present: Any) -> list[int] | None:
-        """The numbers of what is on offer now, without the no-choice item; None where nothing is said of it."""
+        """Return the numbers of the present offer, without the no-choice item; None if it is not given."""
         if present is None:
             return None
         if isinstance(present, str) or not isinstance(present, Iterable):
@@ -193,9 +193,9 @@ class ItemNames:
         return here
 
     def changes(self, here: list[int] | None, changes: int | None) -> list[LimitRow]:
-        """At most so many items that come, go or change their price: what is present counts -1, new items +1.
+        """Limit the number of items that are added, dropped or repriced: present items count -1, new items +1.
 
-        That at most as many labels are new follows, as an item has one; said as well, it makes searches shorter.
+        The second row, on new labels, follows from the first, but makes searches shorter.
         """
         if changes is None:
             return []

@@ -1,4 +1,4 @@
-"""What items earn, cost and fill: numbers for every item of a model, checked."""
+"""Margins, costs and space: checked numbers for every item of a model."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ Numbers: TypeAlias = Mapping[Any, float] | float | Any
 
 
 def no_choice_of(model: Any, no_choice: Label | None) -> Label | None:
-    """The item that is always on offer and earns 0: the one named, or the model's own."""
+    """Return the no-purchase option: the given one, or that of the model."""
     label = plain(no_choice) if no_choice is not None else getattr(model, "no_choice", None)
     if label is not None and label not in model.items:
         raise ValueError(f"The no-choice item {label!r} is not one of the model's: they are {listed(model.items)}.")
@@ -21,7 +21,7 @@ def no_choice_of(model: Any, no_choice: Label | None) -> Label | None:
 
 
 def margin_vector(items: tuple[Label, ...], margins: Numbers, nothing: Label | None) -> Vec:
-    """What a sale of each item earns; one that is missing is an error, and the no-choice item earns 0.
+    """Return what a sale of each item earns; every item but no-choice, which earns 0, needs a margin.
 
     >>> margin_vector(("tea", "pie", "no"), {"tea": 2, "pie": 3.5}, "no")
     array([2. , 3.5, 0. ])
@@ -36,7 +36,7 @@ def margin_vector(items: tuple[Label, ...], margins: Numbers, nothing: Label | N
 
 
 def number_vector(name: str, items: tuple[Label, ...], numbers: Numbers | None, nothing: Label | None) -> Vec:
-    """Numbers for some of the items, or one for all but the no-choice item; 0 for the others."""
+    """Return numbers for some items, or one for all but the no-choice item; 0 for the others."""
     if numbers is None:
         return np.zeros(len(items))
     given = as_mapping(name, items, numbers, [item for item in items if item != nothing])
@@ -46,7 +46,7 @@ def number_vector(name: str, items: tuple[Label, ...], numbers: Numbers | None, 
 
 
 def as_mapping(name: str, items: Iterable[Label], numbers: Numbers, everything: list[Label]) -> dict[Label, float]:
-    """Finite numbers by item; one number is that of ``everything``."""
+    """Return finite numbers by item; a single number applies to all items in ``everything``."""
     if isinstance(numbers, int | float | np.number) and not isinstance(numbers, bool):
         pairs: Any = [(item, numbers) for item in everything]
     elif hasattr(numbers, "items") and callable(numbers.items):
@@ -67,6 +67,6 @@ def as_mapping(name: str, items: Iterable[Label], numbers: Numbers, everything: 
 
 
 def listed(items: Iterable[Label], most: int = 8) -> str:
-    """Items as a sentence shows them, the first few of many."""
+    """Return items for an error message, the first few of many."""
     names = [repr(item) for item in items]
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

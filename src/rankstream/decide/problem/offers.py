@@ -1,4 +1,4 @@
-"""What may be offered: margins, costs and constraints over the items of a model, checked and thought through."""
+"""The offers that are allowed: margins, costs and constraints over the items of a model, checked and propagated."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,11 +20,11 @@ R = TypeVar("R")
 Pairs: TypeAlias = Iterable[Any] | Mapping[Any, Any]
 """Pairs of items in a list, one pair, or a dict."""
 ROUNDING_SLACK = 1e-9
-"""Relative to the capacity: sums of spaces that exceed it by no more than rounding still fit."""
+"""Relative to the capacity: sums of spaces may exceed it by rounding."""
 
 
 class Constraints(TypedDict, total=False):
-    """The keywords; ``best_offer`` says what each means."""
+    """The keywords of constraints; see ``best_offer``."""
 
     costs: Numbers | None
     at_most: int | None
@@ -50,25 +50,24 @@ def constrained(function: Callable[P, R]) -> Callable[P, R]:
     >>> list(signature(constrained(pick)).parameters)[:3]
     ['model', 'costs', 'at_most']
     """
-    own = signature(function)
+    original = signature(function)
     lists = {"must", "never", "requires", "excludes", "ladders"}
-    shown = [
+    keywords = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=() if name in lists else None, annotation=kind)
         for name, kind in Constraints.__annotations__.items()
     ]
-    named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    function.__dict__["__signature__"] = own.replace(parameters=[*named, *shown])
+    others = [part for part in original.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+    function.__dict__["__signature__"] = original.replace(parameters=[*others, *keywords])
     return function
 
 
 @dataclass(frozen=True, eq=False)
 class OfferProblem:
-    """A model, what its items earn, cost and fill, and which offers are feasible; items are known by their numbers.
+    """A model, its margins, costs and space, and the constraints on offers; items are numbered.
 
-    ``state`` says of every item whether it must be (1), cannot be (-1) or may be (0) in the offer, with all that
-    follows from the constraints thought through. ``nothing`` is the number of the no-choice item, or -1: it is not
-    counted, not constrained and not free. Items at price levels have ``levels``, and ``rows`` then allow one level of
-    each. ``present`` is what is on offer now, where that was said.
+    ``state`` is 1 for items that must be in the offer, -1 for those that cannot, and 0 for free ones, after
+    propagating the constraints. ``nothing`` is the number of the no-choice item, or -1: it is not counted, constrained
+    or free. With price ``levels``, ``rows`` allow one level of each item. ``present`` is the present offer, if given.
     """
 
     model: Any
@@ -86,28 +85,28 @@ class OfferProblem:
 
     @property
     def names(self) -> ItemNames:
-        """What names stand for."""
+        """The names of items and levels."""
         return ItemNames(self.items, self.nothing, self.levels)
 
     @property
     def items(self) -> tuple[Label, ...]:
         """The model's items."""
-        found: tuple[Label, ...] = self.model.items
-        return found
+        items: tuple[Label, ...] = self.model.items
+        return items
 
     @property
     def free(self) -> Codes:
-        """The items that may be offered or not."""
+        """The items to decide about."""
         return np.flatnonzero(self.state == FREE)
 
     @property
     def must(self) -> Codes:
-        """The items that have to be offered, without the no-choice item."""
+        """The required items, without the no-choice item."""
         return np.flatnonzero(self.state == IN)
 
     @property
     def always(self) -> Mask:
-        """What every offer has: the items that have to be offered, and the no-choice item."""
+        """The items of every offer: required items and the no-choice item."""
         held: Mask = self.state == IN
         if self.nothing >= 0:
             held[self.nothing] = True
@@ -115,48 +114,48 @@ class OfferProblem:
 
     @cached_property
     def rules(self) -> Rules:
-        """What all items of an offer must keep."""
+        """The rules for all items of an offer."""
         room = self.capacity * (1.0 + ROUNDING_SLACK) + ROUNDING_SLACK * float(self.space.max(initial=0.0))
         return Rules(self.space, room, self.least, self.most, self.rows)
 
     @cached_property
     def free_rules(self) -> Rules:
-        """What constrains the free items alone, numbered from 0, once those that must be offered took their place."""
+        """The rules for the free items, numbered from 0, given the required ones."""
         return self.rules.left(self.free, self.state == IN)
 
     @cached_property
     def valued_changes(self) -> dict[bytes, list[Any]]:
-        """The single changes to each offer whose values are known (``moves.single_changes``)."""
+        """A cache of single changes to offers (``moves.single_changes``)."""
         return {}
 
     def is_feasible(self, held: Mask) -> bool:
-        """Whether an offer keeps all constraints; ``held`` says for every item whether it is in it."""
-        own = held.copy()
+        """Whether an offer meets all constraints; ``held`` is a mask of its items."""
+        held = held.copy()
         if self.nothing >= 0:
-            own[self.nothing] = False
-        return bool(own[self.state == IN].all() and not own[self.state == OUT].any() and self.rules.allow(own))
+            held[self.nothing] = False
+        return bool(held[self.state == IN].all() and not held[self.state == OUT].any() and self.rules.allow(held))
 
     def offer(self, held: Mask) -> tuple[Label, ...]:
-        """The items of an offer in the model's order, without the no-choice item."""
+        """Return the items of an offer in the model's order, without the no-choice item."""
         return tuple(self.items[code] for code in np.flatnonzero(held))
 
     def labels(self, held: Mask) -> tuple[Label, ...]:
-        """The items of an offer in the model's order, and last the no-choice item where there is one."""
-        own = self.offer(held)
-        return own if self.nothing < 0 else (*own, self.items[self.nothing])
+        """Return the items of an offer in the model's order, and last the no-choice item, if there is one."""
+        items = self.offer(held)
+        return items if self.nothing < 0 else (*items, self.items[self.nothing])
 
     def by_item(self, numbers: Mapping[Label, float]) -> dict[Label, float]:
-        """The same numbers under the items' own names, where these have prices."""
+        """Return the same numbers under the items' own names, without prices."""
         levels = self.levels
         return {label if levels is None else levels.of(label)[0]: number for label, number in numbers.items()}
 
     @property
     def possible_sizes(self) -> range:
-        """How many items an offer can have, by sizes alone: pairs and space may exclude more."""
+        """The possible numbers of items, by sizes alone: pairs and space may exclude more."""
         return range(max(self.least, self.must.size), min(self.most, self.must.size + self.free.size) + 1)
 
     def of_size(self, size: int) -> "OfferProblem":
-        """The same for offers of exactly ``size`` items."""
+        """Return the same problem for offers of exactly ``size`` items."""
         return replace(self, least=size, most=size)
 
 
@@ -179,18 +178,12 @@ def make_problem(
     changes: int | None = None,
     no_choice: Label | None = None,
 ) -> OfferProblem:
-    """Check all that a user can say of a decision; what contradicts itself is a ValueError of one sentence."""
+    """Check the arguments of a decision and propagate its constraints; raise a ValueError if they contradict."""
     names = names_of(model, no_choice)
     items, nothing, label, here = names.items, names.nothing, names.leave, names.present(present)
-    own = len(set(names.owner.tolist())) - (nothing >= 0)
+    n_items = len(set(names.owner.tolist())) - (nothing >= 0)
     least = 0 if at_least is None else whole_number("at_least", at_least)
-    most = own if at_most is None else min(own, whole_number("at_most", at_most))
-    sizes = number_vector("space", items, names.at_levels("space", space), label)
-    if (sizes < 0.0).any():
-        bad = int(np.argmin(sizes))
-        raise ValueError(f"The space of {items[bad]!r} is {sizes[bad]:g}: it must be at least 0.")
-    if (space is None) != (capacity is None):
-        raise ValueError("Give space and capacity together: the space that each item takes, and the total.")
+    most = n_items if at_most is None else min(n_items, whole_number("at_most", at_most))
     state, one_of = _states(names, must, never)
     needs = [LimitRow(first, second, 0, "requires") for first, second in _pairs("requires", names, requires)]
     bans = [LimitRow(first + second, (), 1, "excludes") for first, second in _pairs("excludes", names, excludes)]
@@ -199,7 +192,7 @@ def make_problem(
         model=model,
         margins=margin_vector(items, names.margins(margins, costs), label),
         costs=number_vector("listing cost", items, names.at_levels("listing cost", listing_costs), label),
-        space=sizes,
+        space=_spaces(names, space, capacity),
         capacity=np.inf if capacity is None else number_between("capacity", capacity, 0.0),
         least=max(least, 0 if nothing >= 0 else 1),
         most=most,
@@ -215,8 +208,19 @@ def make_problem(
     return replace(problem, state=state)
 
 
+def _spaces(names: ItemNames, space: Numbers | None, capacity: float | None) -> Vec:
+    """Return the space that each item takes."""
+    spaces = number_vector("space", names.items, names.at_levels("space", space), names.leave)
+    if (spaces < 0.0).any():
+        bad = int(np.argmin(spaces))
+        raise ValueError(f"The space of {names.items[bad]!r} is {spaces[bad]:g}: it must be at least 0.")
+    if (space is None) != (capacity is None):
+        raise ValueError("Give space and capacity together: the space that each item takes, and the total.")
+    return spaces
+
+
 def _states(names: ItemNames, must: Iterable[Label], never: Iterable[Label]) -> tuple[Bytes, list[LimitRow]]:
-    """What is said of single items, and the rows of items that must be there at any of their levels."""
+    """Return the states of single items, and rows for items that must be offered at any of their levels."""
     state = np.zeros(len(names.items), dtype=np.int8)
     rows: list[LimitRow] = []
     for name, labels, mark in (("must", must, IN), ("never", never, OUT)):
@@ -237,28 +241,28 @@ def _states(names: ItemNames, must: Iterable[Label], never: Iterable[Label]) -> 
             item = names.items[row.minus[0]]
             raise ValueError(f"All levels of an item that must be offered are excluded, such as {item!r}: allow one.")
     if names.nothing >= 0:
-        state[names.nothing] = OUT  # always there, and never counted or decided about
+        state[names.nothing] = OUT  # always available, but not part of the decision
     return state, rows
 
 
 def _pairs(name: str, names: ItemNames, pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    """The numbers that both sides of each pair stand for."""
-    given: list[Any] = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
-    if len(given) == 2 and not any(isinstance(pair, tuple | list) for pair in given):
-        given = [tuple(given)]  # one pair, not in a list
-    found = []
-    for pair in given:
+    """Return the item numbers of both sides of each pair."""
+    raw: list[Any] = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
+    if len(raw) == 2 and not any(isinstance(pair, tuple | list) for pair in raw):
+        raw = [tuple(raw)]  # one pair, not in a list
+    numbers = []
+    for pair in raw:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"{name} contains {pair!r}: give pairs of items, such as ('cream', 'tea').")
         first, second = (names.codes(name, item) for item in pair)
         if set(first) & set(second):
             raise ValueError(f"{name} contains the pair of {names.items[first[0]]!r} with itself: give two items.")
-        found.append((first, second))
-    return found
+        numbers.append((first, second))
+    return numbers
 
 
 def _contradiction(problem: OfferProblem, state: Bytes) -> str:
-    """Why no offer keeps all constraints, given what followed from them until they could not be kept."""
+    """Explain why no offer meets all constraints; ``state`` is how far propagation got."""
     rows, items, inside = problem.rows, problem.items, state == IN
     for number in rows.broken(state).tolist():
         first, second = (np.flatnonzero(rows.factors[number] * sign > 0) for sign in (1, -1))
@@ -283,7 +287,7 @@ def _contradiction(problem: OfferProblem, state: Bytes) -> str:
 
 
 def some_offer(problem: OfferProblem) -> Mask:
-    """Any feasible offer, or a ValueError that there is none: by an integer program, as constraints may be many."""
+    """Return any feasible offer, by an integer program; raise a ValueError if there is none."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # rarely needed, and slow to import
 
     held: Mask = problem.state == IN
@@ -292,9 +296,9 @@ def some_offer(problem: OfferProblem) -> Mask:
         table = np.vstack([np.ones(problem.free.size), rules.space, rules.rows.factors])
         most = np.append([rules.most, rules.capacity], rules.rows.limits)
         limits = LinearConstraint(table, np.append(rules.least, np.full(most.size - 1, -np.inf)), most)
-        found = milp(problem.costs[problem.free], integrality=1, bounds=Bounds(0, 1), constraints=limits)
-        if found.x is not None:
-            held[problem.free[found.x > 0.5]] = True
+        result = milp(problem.costs[problem.free], integrality=1, bounds=Bounds(0, 1), constraints=limits)
+        if result.x is not None:
+            held[problem.free[result.x > 0.5]] = True
     if not problem.is_feasible(held):
         raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
     return held

@@ -1,4 +1,4 @@
-"""Rules: what offers must keep, as limits on sums over them: sizes, space, and rows such as "at most one of these"."""
+"""Rules for offers as limits on sums: sizes, space, and rows such as "at most one of these"."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ IN, FREE, OUT = 1, 0, -1
 
 
 class LimitRow(NamedTuple):
-    """The items that count +1, those that count -1, the most that their sum may be, and the keyword behind it.
+    """A limit on a sum: items that count +1, items that count -1, the limit, and the keyword it comes from.
 
     "a only with b" is ``a - b <= 0``, "not both" ``a + b <= 1``, "one of them" ``-a - b <= -1``.
     """
@@ -26,36 +26,36 @@ class LimitRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """For every row, what each item of an offer adds to its sum, and the most that the sum may be."""
+    """For every row, what each item of an offer adds to its sum, and the limit of the sum."""
 
     factors: Codes
     limits: Codes
     keywords: tuple[str, ...] = ()
 
     def slack(self, inside: Mask) -> Codes:
-        """How much is left of every limit, once some items are in the offer."""
+        """Return what is left of every limit with some items in the offer."""
         left: Codes = self.limits - self.factors[:, inside].sum(axis=1)
         return left
 
     def left(self, codes: Codes, inside: Mask) -> "Rows":
-        """The rows of some items that may still be broken, once those ``inside`` are in and all others are not."""
+        """Return the rows of some items that can still be broken, with those ``inside`` in and all others out."""
         factors, limits = self.factors[:, codes], self.slack(inside)
         open_ = np.maximum(factors, 0).sum(axis=1) > limits
         return Rows(np.ascontiguousarray(factors[open_]), limits[open_])
 
     def broken(self, state: Bytes) -> Codes:
-        """The rows that no decision about the free items can keep."""
+        """Return the rows that are broken whatever is decided about the free items."""
         return np.flatnonzero(self._slack_at_best(state) < 0)
 
     def _slack_at_best(self, state: Bytes) -> Codes:
-        """What is left of every limit with all free items that lower the sum, and none of the others."""
+        """Return what is left of every limit with all free items that lower the sum, and none of the others."""
         left: Codes = self.slack(state == IN) - np.minimum(self.factors[:, state == FREE], 0).sum(axis=1)
         return left
 
     def follow(self, state: Bytes) -> bool:
-        """Fix the items that a row leaves no choice about, in place; False where one cannot be kept.
+        """Fix, in place, every item without which, or with which, a row breaks even at best.
 
-        An item without which, or with which, a row's sum exceeds the limit even at best is decided.
+        Returns False if a row is broken.
         """
         if not self.limits.size:
             return True
@@ -77,25 +77,25 @@ class Rows:
 
 
 def make_rows(size: int, rows: Iterable[LimitRow]) -> Rows:
-    """Rows over ``size`` items.
+    """Return rows over ``size`` items.
 
     >>> rows = make_rows(3, [LimitRow((), (0, 1), -1, "must")])
     >>> (rows.slack(np.array([False, True, True])) >= 0).all(), (rows.slack(np.array([False, False, True])) >= 0).all()
     (np.True_, np.False_)
     """
-    given = list(rows)
-    factors = np.zeros((len(given), size), dtype=np.int64)
-    for number, row in enumerate(given):
+    rows = list(rows)
+    factors = np.zeros((len(rows), size), dtype=np.int64)
+    for number, row in enumerate(rows):
         factors[number, list(row.plus)] += 1
         factors[number, list(row.minus)] -= 1
-    limits = np.array([row.limit for row in given], dtype=np.int64)
-    return Rows(factors, limits, tuple(row.keyword for row in given))
+    limits = np.array([row.limit for row in rows], dtype=np.int64)
+    return Rows(factors, limits, tuple(row.keyword for row in rows))
 
 
 class RuleArrays(NamedTuple):
-    """What compiled loops are told of rules: space and the capacity for it, how few and how many items, and the rows.
+    """Rules for compiled loops: space and capacity, least and most items, and the rows.
 
-    The items that count in row k are those in ``counted`` from ``row[k]`` up to ``row[k + 1]``, each by its ``sign``.
+    The items of row k are in ``counted`` from ``row[k]`` up to ``row[k + 1]``, each with its ``sign``.
     """
 
     space: Vec
@@ -110,7 +110,7 @@ class RuleArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """How many of some items an offer may have, how much of a capacity they may fill, and the rows it must keep."""
+    """Limits on the number of items, on the space they take, and the rows that an offer must meet."""
 
     space: Vec
     capacity: float
@@ -120,16 +120,16 @@ class Rules:
 
     @property
     def arrays(self) -> RuleArrays:
-        """What the kernels take."""
+        """The arguments of the kernels."""
         return RuleArrays(self.space, self.capacity, self.least, self.most, *self.rows.sparse, self.rows.limits)
 
     def allow(self, held: Mask) -> bool:
-        """Whether an offer keeps them all."""
+        """Whether an offer meets all rules."""
         fits = self.least <= int(held.sum()) <= self.most and float(self.space[held].sum()) <= self.capacity
         return fits and bool((self.rows.slack(held) >= 0).all())
 
     def left(self, codes: Codes, inside: Mask) -> "Rules":
-        """What they leave of some items, once those ``inside`` are in the offer and all others are not."""
+        """Return the rules for some items, with those ``inside`` in the offer and all others out."""
         taken, capacity = int(inside.sum()), self.capacity
         if capacity < np.inf:
             capacity -= float(self.space[inside].sum())
@@ -137,7 +137,7 @@ class Rules:
         return Rules(self.space[codes], capacity, self.least - taken, self.most - taken, rows)
 
     def follow(self, state: Bytes) -> bool:
-        """Fix all that follows from what is decided in ``state``, in place; False where the rules cannot be kept."""
+        """Fix, in place, all that follows from the decisions in ``state``. Returns False if a rule is broken."""
         while True:
             before = state.copy()
             if not self.rows.follow(state):

@@ -1,1 +1,1 @@
-"""The maximum-entropy model: a distribution over all rankings, by the oracle's program with sums for minima."""
+"""The maximum-entropy model: a distribution over all rankings, by the oracle's program with sums instead of minima."""

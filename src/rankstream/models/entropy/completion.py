@@ -1,4 +1,4 @@
-"""What the data leave open of a ranking: whole rankings from a tilted prior, or within a class of equal vertices."""
+"""Whole rankings where the data leave them open: drawn from a tilted prior, or given their choices."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import lift
 from rankstream.models.rankings import RankingModel
 
-FORBIDDING_DUAL = 1e6  # exp(-dual) is 0: rankings that choose otherwise are never drawn
+FORBIDDING_DUAL = 1e6  # exp(-dual) is 0: rankings with other choices are never drawn
 
 
 class TiltedRankings:
-    """Independent whole rankings from a prior tilted by exp(-<duals, a(ranking)>), drawn exactly from the top.
+    """Draws whole rankings from a prior tilted by exp(-<duals, a(ranking)>), exactly and from the top.
 
-    Items that are in no undecided offer are in no state of the program; they come in by the prior's own law. Where the
-    prior respects an order, so do they.
+    Items without an undecided offer are in no state of the program; the prior alone places them. Rankings respect the
+    prior's order, if it has one.
     """
 
     def __init__(self, lattice: SoftLattice, duals: Vec) -> None:
@@ -26,32 +26,33 @@ class TiltedRankings:
         lattice.evaluate(duals)
 
     def draw(self, size: int, generator: np.random.Generator) -> Codes:
-        """``size`` rankings, best first, one per row."""
+        """Draw ``size`` rankings, best first, one per row."""
         lattice, prior = self.lattice, self.lattice.prior
         kinds = generator.choice(len(lattice.posterior), size=size, p=lattice.posterior)
         draws = generator.random((size, len(prior.items)))
         orders, steps = np.empty(draws.shape, dtype=np.int64), (lattice.first, lattice.items, lattice.following)
         n_classes = len(prior.class_weights)
         for kind in np.unique(kinds).tolist():
-            rows, some = kinds == kind, np.empty((int((kinds == kind).sum()), len(prior.items)), dtype=np.int64)
+            rows = kinds == kind
+            drawn = np.empty((int(rows.sum()), len(prior.items)), dtype=np.int64)
             if kind < n_classes:
                 attraction, values = np.maximum(prior.attraction[kind], 1e-300), lattice.values[:, kind].copy()
-                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, values, some)
+                draw_classes(draws[rows], attraction, steps, lattice.class_tilts, values, drawn)
             else:
                 chain = kind - n_classes
                 law = prior.arrivals[chain], prior.moves[chain]
-                draw_chains(draws[rows], *law, steps, lattice.costs, lattice.chain_values[chain], some)
-            orders[rows] = some
+                draw_chains(draws[rows], *law, steps, lattice.costs, lattice.chain_values[chain], drawn)
+            orders[rows] = drawn
         return lift(orders, prior.order)
 
 
 def redraw(
     model: RankingModel, assortments: Assortments, guide: RankingLaw, draws: int = 3, seed: int = 0
 ) -> RankingModel:
-    """The same probabilities on these offers, and a guide's opinion on all others.
+    """Keep a model's probabilities on these offers, and follow a guide on all others.
 
-    Every ranking is drawn again from the guide given its choices from the offers: a(ranking) and with it the fit and
-    its certificate stay as they are.
+    Every ranking is drawn again from the guide, given its choices from the offers. So the fit and its certificate stay
+    as they are.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ def redraw(
     assortments : Assortments
         The offers whose probabilities stay.
     guide : RankingLaw
-        Who decides the rest. All three must have the same items in the same order.
+        The law for everything else. All three must have the same items in the same order.
     draws : int
-        How often each ranking is drawn again: the model grows at most by this factor.
+        Draws per ranking: the model grows at most by this factor.
     seed : int
         Seed of the draws.
 

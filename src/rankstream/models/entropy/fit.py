@@ -1,4 +1,4 @@
-"""The maximum-entropy ranking model: of all that fit the data as well as noise allows, the one nearest to a prior."""
+"""Fit the maximum-entropy model: the one nearest to a prior among those that fit the data up to noise."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -25,37 +25,37 @@ from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 TRUST = 30.0
 SAMPLES = 20_000
-CURVATURE_SAMPLES = 1000  # two or three steps to a gap of 0.01 nats; with 3,000 it is two, and takes longer
-QUICK_STATES = 2**13  # of a program that is to be run some dozens of times without being asked for
+CURVATURE_SAMPLES = 1000  # two or three steps to a gap of 0.01 nats; 3,000 save a step, but take longer
+QUICK_STATES = 2**13  # of a program that choosing the trust runs dozens of times
 
 
 @dataclass(frozen=True, eq=False)
 class EntropyFit:
-    """A fitted model and what is proven about it.
+    """A fitted model with its duality gap.
 
     Attributes
     ----------
     model : EntropyModel or RankingModel
-        The model; of sampled rankings where ``approximate``.
+        The model; of sampled rankings if ``approximate``.
     assortments : Assortments
         The offers with observations.
     duals, fitted : array
         The tilt and the model's probability of every coordinate of those offers.
     gap : float
-        How far, in nats, the objective can be from its optimum over all rankings (over the sampled ones where
-        ``approximate``), for the prior that was used.
+        How far, in nats, the objective can be from its optimum over all rankings (if ``approximate``, over the sampled
+        ones), for this prior.
     evaluations : int
-        How often the program was run.
+        Number of runs of the program.
     converged : bool
         Whether the gap met the tolerance.
     approximate : bool
         Whether rankings were sampled because the exact program is too large.
     trust : float or None
-        How far the data may tilt the prior: the factor of their sampling variance; None for not at all.
+        The factor of the sampling variance: the larger, the closer the model stays to the prior. None: no tilt.
     stack : Stack or None
-        The guides and their weights, for a prior that was weighed on held-out offers.
+        The guides and their weights, for a prior chosen on held-out offers.
     trusts : dict
-        What was predicted of held-out offers by each trust that was tried.
+        The held-out score of each trust that was tried.
     """
 
     model: EntropyModel | RankingModel
@@ -71,7 +71,7 @@ class EntropyFit:
     trusts: dict[str, float] = field(default_factory=dict)
 
     def curvature(self, counts: ChoiceCounts, seed: int = 0) -> Curvature | None:
-        """Sample the curvature for refits to counts like these; None where there is no exact program to be solved."""
+        """Sample the curvature for refits to similar counts; None without an exact program."""
         offers = counts.assortments
         if self.trust is None or not isinstance(self.model, EntropyModel) or self.model.items != offers.items:
             return None
@@ -79,11 +79,13 @@ class EntropyFit:
         return Curvature(np.array(vertices), counts.totals[offers.owner] / self.trust)
 
     def describe(self) -> dict[str, Any]:
-        """What its predictions rest on, as what JSON can write."""
-        found: dict[str, Any] = {"adjustment": self.trust, "approximate": self.approximate}
+        """Return what its predictions rest on, as JSON values."""
+        content: dict[str, Any] = {"adjustment": self.trust, "approximate": self.approximate}
         if self.stack is not None:
-            found |= self.stack.describe()
-        return found | ({"held_out_by_adjustment": self.trusts} if self.trusts else {})
+            content |= self.stack.describe()
+        if self.trusts:
+            content["held_out_by_adjustment"] = self.trusts
+        return content
 
 
 @old_keywords(max_evaluations="max_rounds")
@@ -102,33 +104,32 @@ def fit_max_entropy(
     """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 / K)`` over y; K counts an offer's choices.
 
     That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
-    ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
-    too large, over rankings sampled from the prior, and the fit says so. Where the offers have an order that is made of
-    chains, as of price levels, the rankings are all that respect it.
+    ``trust`` times their sampling variance, stay small. A dynamic program computes the expectation exactly. If it is
+    too large, rankings sampled from the prior replace it, and the fit is ``approximate``. If the offers have an order
+    made of chains, such as price levels, all rankings respect it.
 
     Parameters
     ----------
     counts : ChoiceCounts
         The choices; offers without any are left out.
     prior : RankingLaw, Stack, PoolGuide or str
-        ``"held-out"`` fits and weighs guides by what they predict of held-out offers (``fit_stack``), and a PoolGuide
-        is weighed with them; ``"default"``
-        mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"`` weighs these three.
+        ``"held-out"`` fits guides and weights them by their predictions of held-out offers (``fit_stack``); a
+        PoolGuide joins them. ``"default"`` mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"``
+        weights these three.
     trust : float, "auto" or None
-        ``"auto"`` is chosen on held-out offers, 30 for priors of other kinds; None keeps the prior as it is.
+        ``"auto"`` chooses it on held-out offers (30 for other priors); None keeps the prior as it is.
     tolerance : float
-        The duality gap at which the fit ends, in nats.
+        The duality gap, in nats, at which the fit stops.
     max_rounds : int
-        How often the program is run at most.
+        Maximum number of runs of the program.
     start : EntropyFit, optional
-        An earlier fit to the same offers, as when a stream refreshes its model.
+        An earlier fit to the same offers, for example of a stream.
     curvature : Curvature, optional
-        That of a fit to nearly the same counts (``EntropyFit.curvature``).
+        The curvature of a fit to similar counts (``EntropyFit.curvature``).
     seed : int
-        Folds, random starts, and sampled rankings.
+        Seed of folds, random starts and sampled rankings.
     watch : Watch
-        When it says that it is enough, the point with the least gap so far is the answer; half the time is for the
-        prior, a fifth for sampling.
+        Stops the fit at the point with the least gap so far; half the time is for the prior, a fifth for sampling.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def fit_max_entropy(
 
 
 def _program(offers: Assortments, prior: RankingLaw, most_states: int) -> SoftLattice | None:
-    """The exact program over all rankings, where it is not too large."""
+    """Return the exact program over all rankings, or None if it is too large."""
     try:
         return program_of(offers, prior, most_states)
     except TooManyUnionsError:
@@ -185,7 +186,7 @@ def _prior(
 ) -> tuple[RankingLaw, Stack | None]:
     if isinstance(prior, RankingLaw):
         return prior, None
-    chains_of(data.assortments)  # which refuses orders of other kinds
+    chains_of(data.assortments)  # raises a ValueError for other orders
     if data.assortments.order and prior in ("default", "stacked"):
         raise ValueError(
             "With an order of the items, such as price levels, the prior must be 'held-out', a RankingLaw or a Stack."
@@ -196,8 +197,8 @@ def _prior(
         guides = guides_with(prior, data) if isinstance(prior, PoolGuide) else GUIDES
         stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
-    if prior in ("default", "stacked"):
-        weighed = prior == "stacked"
-        stack = fit_stack(data, QUICK_GUIDES, seed, watch) if weighed else fit_quick_stack(data, seed, watch)
-        return stack.prior, None
+    if prior == "default":
+        return fit_quick_stack(data, seed, watch).prior, None
+    if prior == "stacked":
+        return fit_stack(data, QUICK_GUIDES, seed, watch).prior, None
     raise ValueError(f"Unknown prior {prior!r}: give a RankingLaw, 'held-out', 'default' or 'stacked'.")

@@ -20,10 +20,10 @@ from rankstream.models.rankings import DenseModel, RankingModel
 if TYPE_CHECKING:
     from rankstream.models.entropy.soft_lattice import SoftLattice
 
-N_RANDOM_OFFERS = 300  # that herding compares on, with the no-choice item and as many without
-N_SAMPLED_RANKINGS = 4000  # where a program is too large: shares with a standard error of at most 0.008
-MAX_REMEMBERED_ANSWERS = 100_000  # offers; some ten megabytes
-MAX_HERDED_ITEMS = 16  # with more, the table that herding asks in every round takes long
+N_RANDOM_OFFERS = 300  # for herding, with the no-choice item, and as many without
+N_SAMPLED_RANKINGS = 4000  # if a program is too large: shares with a standard error of at most 0.008
+MAX_REMEMBERED_ANSWERS = 100_000  # offers in the cache, some ten megabytes
+MAX_HERDED_ITEMS = 16  # with more, the table for herding is slow
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,8 @@ class EntropyModel(DenseModel):
     """A distribution over all rankings, proportional to ``prior(ranking) * exp(-<duals, a(ranking)>)``.
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
-    dynamic program over unions of offers; only where an offer makes it too large, from 4,000 rankings drawn from the
-    model. ``to_rankings`` makes a sparse ``RankingModel``.
+    dynamic program over unions of offers. If an offer makes that too large, 4,000 rankings drawn from the model answer
+    instead. ``to_rankings`` makes a sparse ``RankingModel``.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class EntropyModel(DenseModel):
 
     def __post_init__(self) -> None:
         with np.errstate(over="ignore"):
-            total = np.abs(self.duals).sum()  # which a ranking's own sum cannot exceed
+            total = np.abs(self.duals).sum()  # bounds the sum of any ranking
         if self.duals.shape != (self.assortments.n_coordinates,) or not np.isfinite(total):
             raise ValueError(f"The model needs {self.assortments.n_coordinates} finite duals, one per coordinate.")
         object.__setattr__(self, "items", self.prior.items)
@@ -74,40 +74,39 @@ class EntropyModel(DenseModel):
 
     @cached_property
     def _drawn(self) -> RankingModel:
-        """The rankings that answer for offers whose program is too large; drawing them takes seconds."""
+        """Sampled rankings for offers whose program is too large; drawing them takes seconds."""
         return self.draw(N_SAMPLED_RANKINGS)
 
     def exact_probabilities(self, assortments: Assortments, max_states: int = MAX_STATES) -> Vec:
-        """The same without samples: NaN for offers that would make the program larger than twice ``max_states``."""
+        """Return exact probabilities: NaN for offers that would make the program larger than twice ``max_states``."""
         known = set(self.items)
         for item in {assortments.items[code] for code in assortments.members.tolist()}:
             if item not in known:
                 raise ValueError(f"The model has no item {item!r}: its items are {', '.join(map(repr, self.items))}.")
-        asked, answers = [frozenset(offer) for offer in assortments.offers], self._answers
-        new = [offer for offer, key in zip(assortments.offers, asked, strict=True) if key not in answers]
-        if len(answers) + len(new) > MAX_REMEMBERED_ANSWERS:  # another thread may still read those
+        keys, answers = [frozenset(offer) for offer in assortments.offers], self._answers
+        new = [offer for offer, key in zip(assortments.offers, keys, strict=True) if key not in answers]
+        if len(answers) + len(new) > MAX_REMEMBERED_ANSWERS:  # a new dict, as another thread may still read the old one
             object.__setattr__(self, "_answers", answers := {})
             new = list(assortments.offers)
-        # making the program takes longer than running it, so that its answers are remembered
+        # answers are cached because building the program takes longer than running it
         offers = list({frozenset(offer): offer for offer in new}.values())
-        found = self._exact(offers, max_states) if offers else []
         unknown: dict[frozenset[Label], dict[Label, float]] = {}
-        for offer, shares in zip(offers, found, strict=True):
-            place = unknown if np.isnan(shares).any() else answers
-            place[frozenset(offer)] = dict(zip(offer, shares.tolist(), strict=True))
-        pairs = zip(assortments.offers, asked, strict=True)
+        for offer, shares in zip(offers, self._exact(offers, max_states) if offers else [], strict=True):
+            cache = unknown if np.isnan(shares).any() else answers
+            cache[frozenset(offer)] = dict(zip(offer, shares.tolist(), strict=True))
+        pairs = zip(assortments.offers, keys, strict=True)
         return np.array([(unknown.get(key) or answers[key])[item] for offer, key in pairs for item in offer])
 
     def remember(self, shares: Vec) -> None:
-        """Keep the probabilities of the offers that it was fitted to, as its fit has computed them."""
+        """Cache the probabilities of the fitted offers, as the fit computed them."""
         numbers = iter(shares.tolist())
         for offer in self.assortments.offers:
             self._answers[frozenset(offer)] = {item: next(numbers) for item in offer}
 
     def _exact(self, offers: list[tuple[Label, ...]], max_states: int) -> list[Vec]:
-        """With the offers added to the program at cost 0; in halves where all at once are too many.
+        """Add the offers to the program at cost 0 and run it; split them in halves if they are too many.
 
-        A single offer at most doubles the states, so that a program of ``max_states`` answers for any offer.
+        A single offer at most doubles the states, so a program of ``max_states`` answers for any offer.
         """
         from rankstream.models.entropy.soft_lattice import program_of  # compiled, and not needed to load a model
         from rankstream.oracles.tables.lattice import TooManyUnionsError
@@ -129,23 +128,23 @@ class EntropyModel(DenseModel):
         return np.split(shares, added.indptr[1:-1])
 
     def program(self) -> "tuple[SoftLattice, Vec]":
-        """The program of the offers that tilt the prior, and their duals: offers without a dual change nothing."""
+        """Return the program of the offers that tilt the prior, and their duals; offers without duals do not matter."""
         from rankstream.models.entropy.soft_lattice import SoftLattice
 
         offers, starts = self.assortments, self.assortments.indptr[:-1]
         tilting = np.logical_or.reduceat(self.duals != 0.0, starts)
         if tilting.all():
             return SoftLattice(offers, self.prior), self.duals
-        kept = np.flatnonzero(tilting) if tilting.any() else np.zeros(1, dtype=np.int64)
-        some = Assortments([offers.offers[number] for number in kept.tolist()], self.items, offers.order)
-        return SoftLattice(some, self.prior), self.duals[np.isin(offers.owner, kept)]
+        numbers = np.flatnonzero(tilting) if tilting.any() else np.zeros(1, dtype=np.int64)
+        some = Assortments([offers.offers[number] for number in numbers.tolist()], self.items, offers.order)
+        return SoftLattice(some, self.prior), self.duals[np.isin(offers.owner, numbers)]
 
     def to_rankings(self, size: int = 1000, seed: int = 0) -> RankingModel:
-        """At most ``size`` rankings, equally weighted but for repetitions, with nearly the same probabilities.
+        """Return at most ``size`` rankings with nearly the same probabilities, equally weighted up to repetitions.
 
-        By herding: ranking after ranking, the one that best makes up for the errors so far on the fitted and on other
-        offers, with and without the no-choice item, which is Frank-Wolfe with equal weights on the model's own
-        probabilities. With many items, where that takes too long, they are independent draws.
+        They come from herding: each ranking best corrects the errors so far on the fitted and on other offers, with and
+        without the no-choice item. That is Frank-Wolfe with equal weights on the model's own probabilities. With many
+        items, where herding is slow, they are independent draws.
         """
         rounds = whole_number("size", size, least=1)
         if len(self.items) > MAX_HERDED_ITEMS:
@@ -154,11 +153,11 @@ class EntropyModel(DenseModel):
 
         offers = self._broad_offers(seed)
         oracle, wanted = auto(offers, seed=seed), self.probabilities(offers)
-        owed = np.zeros(offers.n_coordinates)  # what the rankings so far have chosen too often, summed over them
+        excess = np.zeros(offers.n_coordinates)  # total error of the rankings so far
         picked: Counter[bytes] = Counter()
         for _ in range(rounds):
-            ranking = oracle.cheapest(owed).ranking
-            owed += offers.vertex(ranking) - wanted
+            ranking = oracle.cheapest(excess).ranking
+            excess += offers.vertex(ranking) - wanted
             picked[ranking.tobytes()] += 1
         orders = np.array([np.frombuffer(key, dtype=np.int64) for key in picked])
         weights = np.array(list(picked.values())) / rounds
@@ -180,9 +179,9 @@ class EntropyModel(DenseModel):
         return same.note(**self.about)
 
     def _broad_offers(self, seed: int) -> Assortments:
-        """The fitted offers, all pairs, and random offers of all sizes, half of them with the no-choice item.
+        """Return the fitted offers, all pairs, and random offers of all sizes, half of them with the no-choice item.
 
-        Of a chain, such as an item's price levels, at most one is in a random offer.
+        A random offer has at most one item of a chain, such as a price level.
         """
         generator, n_items = np.random.default_rng(seed), len(self.items)
         always = [] if self.no_choice_code is None else [self.no_choice_code]
@@ -193,23 +192,25 @@ class EntropyModel(DenseModel):
         sizes = np.resize(np.arange(1, len(others) + 1), N_RANDOM_OFFERS).tolist()
         for more in (always, []):
             picks += [generator.choice(others, size=size, replace=False).tolist() + more for size in sizes]
-        found = dict.fromkeys(frozenset(offer) for offer in self.assortments.offers)
+        sets = dict.fromkeys(frozenset(offer) for offer in self.assortments.offers)
         for pick in picks:
-            picked = [int(generator.choice(level_of.get(code, (code,)))) for code in pick] if level_of else pick
-            found.setdefault(frozenset(self.items[code] for code in picked))
-        offers = [[item for item in self.items if item in offer] for offer in found]
+            codes = [int(generator.choice(level_of.get(code, (code,)))) for code in pick] if level_of else pick
+            sets.setdefault(frozenset(self.items[code] for code in codes))
+        offers = [[item for item in self.items if item in offer] for offer in sets]
         return Assortments(offers, self.items, self.assortments.order)
 
     def to_content(self) -> dict[str, Any]:
-        """What is in a file."""
-        return {
+        """Return the content of a file."""
+        content: dict[str, Any] = {
+            "version": 2 if self.prior.order else 1,
             "items": list(self.items),
             "offers": [[self.items.index(item) for item in offer] for offer in self.assortments.offers],
             "duals": self.duals.tolist(),
             "prior": self.prior.to_content(),
-        } | (
-            {"version": 2, "order": [list(chain) for chain in self.prior.order]} if self.prior.order else {"version": 1}
-        )
+        }
+        if self.prior.order:
+            content["order"] = [list(chain) for chain in self.prior.order]
+        return content
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> "EntropyModel":

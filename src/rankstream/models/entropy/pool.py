@@ -1,4 +1,4 @@
-"""A pool as a guide: a law learned from other markets, restricted to the items of one, that joins its own guides."""
+"""A pool as a guide: a law learned from other markets, restricted to the items of one market."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +16,15 @@ from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.mnl import fit_mnl
 
 MIN_TASTE_CHOICES = 300
-"""With fewer of its own, a market with a pool does without normal taste, which takes nearly all of the time."""
-MIN_ATTRACTION = 1e-12  # of a share: small enough to change no prediction, and never 0
+"""With fewer of its own, a market with a pool skips normal taste, which takes nearly all of the time."""
+MIN_ATTRACTION = 1e-12  # too small to change a prediction, but not 0
 
 
 @dataclass(frozen=True, eq=False)
 class PoolGuide(Guide):
-    """The law of other markets as a guide; ``before`` are choices it has been right about in advance.
+    """The law of other markets as a guide; ``before`` is the number of choices that it starts with as evidence.
 
-    It is not fitted to the market's own choices, but for items that it does not know: these are added as the market's
-    own logit has them.
+    It is not fitted to the market's own choices. Items that the law lacks are added by the market's own logit.
     """
 
     name: str = "pool"
@@ -33,11 +32,11 @@ class PoolGuide(Guide):
     prior: RankingLaw = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
 
     def fit(self, counts: ChoiceCounts, *_: Any, **options: Any) -> FittedGuide:
-        """The law over the items of these counts, whatever else a fit is told."""
+        """Return the law over the items of these counts; other options are ignored."""
         return FittedGuide(self, (self.law(counts),), np.ones(1))
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:
-        """The pool over the items of these counts, in their order."""
+        """Return the pool's law over the items of these counts, in their order."""
         items, known = counts.assortments.items, set(self.prior.items)
         if counts.assortments.order or self.prior.order:
             return law_at_prices(self.prior, counts)
@@ -51,17 +50,16 @@ class PoolGuide(Guide):
 
 
 def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
-    """The guides of a market that has a pool."""
-    own = GUIDES if counts.observations >= MIN_TASTE_CHOICES else tuple(guide for guide in GUIDES if guide is not TASTE)
-    return (*own, pool)
+    """Return the guides of a market with a pool."""
+    enough = counts.observations >= MIN_TASTE_CHOICES
+    return (*(guide for guide in GUIDES if enough or guide is not TASTE), pool)
 
 
 def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
-    """The law over the items of these counts at their own price levels, which need not be those of the law.
+    """Return the law over the items of these counts at their own price levels, which may differ from the law's.
 
-    A level attracts by what it and the dearer levels of its item are worth together (``lifting``). Between two prices
-    of the law that sum is interpolated; beyond them it stays. Items that the law does not know are added as the
-    counts' own logit has them.
+    A level's worth is the sum over it and the dearer levels of its item (``lifts``). It is interpolated between two
+    prices of the law, and constant beyond them. Items that the law lacks are added by the counts' own logit.
     """
     offers = counts.assortments
     own = fit_falling_class(counts, classes=1).attraction[0]
@@ -73,8 +71,8 @@ def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
     for item in known.keys() & wanted.keys():
         prices, places = map(list, zip(*sorted(known[item]), strict=True))
         worth = prior.attraction[:, places][:, ::-1].cumsum(axis=1)[:, ::-1]
-        asked, targets = map(list, zip(*sorted(wanted[item]), strict=True))
-        at = np.array([np.interp(asked, prices, row) for row in worth])
+        new_prices, targets = map(list, zip(*sorted(wanted[item]), strict=True))
+        at = np.array([np.interp(new_prices, prices, row) for row in worth])
         table[:, targets] = at - np.pad(at[:, 1:], ((0, 0), (0, 1)))
     rest = np.setdiff1d(np.arange(offers.n_items), new)
     table[:, new] = table[:, rest].sum(axis=1, keepdims=True) * own[new] / max(float(own[rest].sum()), MIN_ATTRACTION)
@@ -83,27 +81,27 @@ def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
 
 
 def _levels(labels: Sequence[Label]) -> dict[Label, list[tuple[float, int]]]:
-    """For each item its prices with the places of their labels."""
-    found: dict[Label, list[tuple[float, int]]] = {}
+    """Return the prices of each item with the places of their labels."""
+    levels: dict[Label, list[tuple[float, int]]] = {}
     for place, label in enumerate(labels):
         item, price = split_label(label)
-        found.setdefault(item, []).append((price or 0.0, place))
-    return found
+        levels.setdefault(item, []).append((price or 0.0, place))
+    return levels
 
 
 def restrict_law(prior: RankingLaw, items: Sequence[Label]) -> RankingLaw:
-    """The law of the rankings of some of the items, as they follow each other in rankings of all.
+    """Return the law of the order of some items within rankings of all items.
 
-    A Plackett-Luce class keeps its attractions; a chain is watched only while it is at one of the items.
+    A Plackett-Luce class keeps its attractions; a chain is observed only at these items.
 
     >>> law = plackett_luce(["tea", "pie", "cake"], [2.0, 1.0, 1.0])
     >>> restrict_law(law, ["pie", "tea"]).attraction.round(2).tolist()
     [[0.33, 0.67]]
     """
     place = {item: number for number, item in enumerate(prior.items)}
-    kept = np.array([place[item] for item in items], dtype=np.int64)
-    attraction = np.maximum(prior.attraction[:, kept], MIN_ATTRACTION)
-    chains = [_watched(arrival, moves, kept) for arrival, moves in zip(prior.arrivals, prior.moves, strict=True)]
+    codes = np.array([place[item] for item in items], dtype=np.int64)
+    attraction = np.maximum(prior.attraction[:, codes], MIN_ATTRACTION)
+    chains = [_restrict_chain(*chain, codes) for chain in zip(prior.arrivals, prior.moves, strict=True)]
     size = len(items)
     return RankingLaw(
         tuple(items), prior.class_weights, attraction / attraction.sum(axis=1, keepdims=True), prior.chain_weights,
@@ -112,18 +110,18 @@ def restrict_law(prior: RankingLaw, items: Sequence[Label]) -> RankingLaw:
     )  # fmt: skip
 
 
-def _watched(arrival: Vec, moves: Vec, kept: Codes) -> tuple[Vec, Vec]:
-    """A chain that is seen only at some states: where it is first seen, and next seen elsewhere."""
-    hidden = np.setdiff1d(np.arange(len(arrival)), kept)
-    first, after = arrival[kept], moves[np.ix_(kept, kept)]
+def _restrict_chain(arrival: Vec, moves: Vec, codes: Codes) -> tuple[Vec, Vec]:
+    """Return arrivals and moves of a chain that is observed only at some items."""
+    hidden = np.setdiff1d(np.arange(len(arrival)), codes)
+    first, after = arrival[codes], moves[np.ix_(codes, codes)]
     if hidden.size:
-        back = np.linalg.solve(np.eye(hidden.size) - moves[np.ix_(hidden, hidden)], moves[np.ix_(hidden, kept)])
-        first, after = first + arrival[hidden] @ back, after + moves[np.ix_(kept, hidden)] @ back
-    return _shares(first), _moving(after)
+        back = np.linalg.solve(np.eye(hidden.size) - moves[np.ix_(hidden, hidden)], moves[np.ix_(hidden, codes)])
+        first, after = first + arrival[hidden] @ back, after + moves[np.ix_(codes, hidden)] @ back
+    return _shares(first), _without_stays(after)
 
 
-def _moving(moves: Vec) -> Vec:
-    """Moves without staying, which changes no order of first visits; from a dead end it goes anywhere."""
+def _without_stays(moves: Vec) -> Vec:
+    """Return the moves without staying, which keeps the order of first visits; a dead end moves anywhere."""
     others: Vec = np.maximum(moves, MIN_ATTRACTION)
     if len(others) > 1:
         np.fill_diagonal(others, 0.0)
@@ -137,7 +135,7 @@ def _shares(numbers: Vec) -> Vec:
 
 
 def extend_law(prior: RankingLaw, items: Sequence[Label], worth: Mapping[Any, float]) -> RankingLaw:
-    """The law with more items, each as attractive beside those it knows as ``worth`` says.
+    """Add items to a law, each as attractive relative to the known ones as in ``worth``.
 
     >>> law = extend_law(plackett_luce(["tea"], [1.0]), ["pie", "tea"], {"tea": 1.0, "pie": 3.0})
     >>> law.attraction.tolist()
@@ -158,7 +156,7 @@ def extend_law(prior: RankingLaw, items: Sequence[Label], worth: Mapping[Any, fl
         begin = _shares(spread(arrival))
         arrivals.append(begin)
         table = [begin if new[row] else spread(steps[old[row]]) for row in range(size)]
-        moves.append(_moving(np.array(table)))
+        moves.append(_without_stays(np.array(table)))
     return RankingLaw(
         tuple(items), prior.class_weights, _shares(attraction), prior.chain_weights,
         np.array(arrivals).reshape(-1, size), np.array(moves).reshape(-1, size, size),

@@ -1,4 +1,4 @@
-"""Laws over rankings whose every probability is known: mixtures of Plackett-Luce models and Markov chains."""
+"""Laws over rankings with known probabilities: mixtures of Plackett-Luce models and Markov chains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,12 @@ ARRAYS = ("class_weights", "attraction", "chain_weights", "arrivals", "moves")
 class RankingLaw:
     """A distribution over rankings of ``items``: Plackett-Luce classes and, with the rest of the weight, Markov chains.
 
-    A class ranks from the top, in proportion to attraction; a chain ranks by first visits. A ValueError names what has
-    the wrong shape, is negative or does not sum to 1.
+    A class ranks from the top, in proportion to attraction; a chain ranks by first visits.
 
     Parameters
     ----------
     items : tuple of items
-        What is ranked.
+        The items to rank.
     class_weights, chain_weights : array
         The probability of each class and of each chain, which sum to 1 together.
     attraction : array
@@ -37,7 +36,7 @@ class RankingLaw:
     moves : array
         ``moves[c, i, k]`` is the probability that chain c moves from item i to item k.
     order : tuple of tuples of item codes
-        Chains of items, best first, that all rankings respect: those of the law without it are lifted (``lifting``).
+        Chains of items, best first, that all rankings respect: rankings are lifted to do so (see ``lifts``).
     """
 
     items: tuple[Label, ...]
@@ -76,7 +75,7 @@ class RankingLaw:
             )
 
     def to_content(self) -> dict[str, Any]:
-        """Its arrays as lists, for a file."""
+        """Return its arrays as lists, for a file."""
         return {name: getattr(self, name).tolist() for name in ARRAYS}
 
     @classmethod
@@ -88,7 +87,7 @@ class RankingLaw:
         return cls(tuple(items), **arrays, order=order)
 
     def probabilities(self, assortments: Assortments) -> Vec:
-        """The choice probability of every coordinate, for any offers of the items, before anything is tilted."""
+        """Return the choice probability of every coordinate, for any offers of the items."""
         from rankstream.models.parametric.em_kernels import chain_shares  # compiled, and not needed to ask a model
         from rankstream.models.parametric.latent_class import mixed_shares
 
@@ -104,7 +103,7 @@ class RankingLaw:
         return out if closed is None else closed.gather(out, assortments.n_coordinates)
 
     def sample(self, size: int, seed: int | np.random.Generator = 0, watch: Watch = unwatched) -> Codes:
-        """Independent rankings, best first, one per row; fewer, in hundreds, when ``watch`` says that it is enough."""
+        """Draw independent rankings, best first, one per row; fewer, in hundreds, if ``watch`` returns True."""
         from rankstream.models.parametric.markov_chain import first_visits  # compiled, as above
 
         generator = np.random.default_rng(seed)
@@ -124,9 +123,9 @@ class RankingLaw:
 
 
 def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,), order: Chains = ()) -> RankingLaw:
-    """A mixture of Plackett-Luce models; one row of attractions per class.
+    """Return a mixture of Plackett-Luce models; one row of attractions per class.
 
-    With an ``order``, an item is chosen by what it and those after it in its chain attract together.
+    With an ``order``, an item counts with the attraction of itself and those after it in its chain.
 
     Examples
     --------
@@ -143,7 +142,7 @@ def plackett_luce(items: Sequence[Label], attraction: Any, weights: Any = (1.0,)
 
 
 def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> RankingLaw:
-    """The first-visit orders of one Markov chain."""
+    """Return the law of first-visit orders of one Markov chain."""
     n_items = len(items)
     return RankingLaw(
         tuple(items), np.zeros(0), np.zeros((0, n_items)), np.ones(1),
@@ -152,7 +151,7 @@ def markov_chain(items: Sequence[Label], arrival: Any, moves: Any) -> RankingLaw
 
 
 def mix(parts: Sequence[RankingLaw], weights: Sequence[float]) -> RankingLaw:
-    """Several priors over the same items, as one."""
+    """Mix several priors over the same items."""
     if any(part.items != parts[0].items for part in parts):
         raise ValueError("Priors over different items cannot be mixed: give the same items in the same order.")
     if any(part.order != parts[0].order for part in parts):
@@ -169,7 +168,7 @@ def mix(parts: Sequence[RankingLaw], weights: Sequence[float]) -> RankingLaw:
 
 
 class SampledLaw:
-    """Rankings sampled from a prior, as likely as they are frequent before they are tilted."""
+    """Rankings sampled from a prior, weighted by their frequencies, to be tilted."""
 
     def __init__(
         self, assortments: Assortments, prior: RankingLaw, size: int, seed: int, watch: Watch = unwatched
@@ -184,7 +183,7 @@ class SampledLaw:
             vertex(order, assortments.indptr, assortments.members, row)
 
     def weights(self, duals: Vec) -> tuple[float, Vec]:
-        """Log E exp(-<duals, a>) and the tilted weights of the rankings."""
+        """Return log E exp(-<duals, a>) and the tilted weights of the rankings."""
         exponents = self.logs - self.vertices @ duals
         top = float(exponents.max())
         weights = np.exp(exponents - top)
@@ -192,10 +191,10 @@ class SampledLaw:
         return top + float(np.log(total)), weights / total
 
     def evaluate(self, duals: Vec) -> tuple[float, Vec]:
-        """As ``Tilted`` says."""
+        """Return log E exp(-<duals, a>) and the tilted choice probabilities."""
         value, weights = self.weights(duals)
         return value, weights @ self.vertices
 
     def model(self, duals: Vec) -> RankingModel:
-        """The sampled rankings with their tilted weights."""
+        """Return the sampled rankings with their tilted weights."""
         return RankingModel.from_codes(self.items, self.orders, self.weights(duals)[1], self.assortments.no_choice_code)

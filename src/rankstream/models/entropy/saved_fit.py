@@ -1,4 +1,4 @@
-"""The fit behind a saved maximum-entropy model, as far as refits need it: guides, weights, trust and tilt."""
+"""The fit behind a saved maximum-entropy model, for refits: guides, weights, trust and tilt."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +17,13 @@ from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.normal_taste import HALF
 
 UNKNOWN: dict[str, Any] = {"log_likelihood": 0.0, "iterations": 0, "converged": True, "n_parameters": 0}
-"""What a prior does not keep of its guides' own fits, and refits do not ask for."""
+"""Facts about the guides' fits that a prior does not store and refits do not need."""
 
 
 def saved_fit(model: Any) -> EntropyFit | None:
-    """Rebuild the fit of a model from its prior and from what it notes about its predictions.
+    """Rebuild the fit of a model from its prior and its notes about predictions.
 
-    None for models of other kinds, and where the notes do not match the prior, as with a guide from other markets.
+    Returns None for other kinds of models, and if the notes do not match the prior (a guide from other markets).
     """
     noted = getattr(model, "about", {}).get("prediction")
     if not isinstance(model, EntropyModel) or not isinstance(noted, Mapping):
@@ -36,15 +36,15 @@ def saved_fit(model: Any) -> EntropyFit | None:
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     stack = Stack(guides, weights, misfit=misfit)
-    fitted = np.zeros(model.duals.size)  # which no refit asks for
+    fitted = np.zeros(model.duals.size)  # not needed by refits
     return EntropyFit(model, model.assortments, model.duals, fitted, 0.0, 0, True, False, trust, stack)
 
 
 def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[FittedGuide, ...], Vec]:
     """Split a mixture into its guides, and return their weights.
 
-    The prior has the classes of one guide after the other, and of each guide one end of EM after the other. Noted
-    weights are rounded, but say after how many ends the next guide begins.
+    The prior has the classes of one guide after the other, and for each guide one EM result after the other. Noted
+    weights are rounded, but tell after how many results the next guide begins.
     """
     known = {guide.name: guide for guide in (*GUIDES, *PRICED)}
     guides, exact, first = [], [], 0
@@ -71,7 +71,7 @@ def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[Fitte
 
 
 def _model(guide: Guide, prior: RankingLaw, block: slice) -> Any:
-    """The classes of one end of EM as the model that refits begin from."""
+    """Return the classes of one EM result as the model that refits start from."""
     mixture, attraction = prior.class_weights[block] / prior.class_weights[block].sum(), prior.attraction[block]
     if guide is UNIFORM:
         return plackett_luce(prior.items, attraction, order=prior.order)

@@ -1,4 +1,4 @@
-"""Expectations over tilted rankings, exactly: the dynamic program of the maximum-entropy model."""
+"""Exact expectations over tilted rankings: the dynamic program of the maximum-entropy model."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,18 +17,18 @@ from rankstream.models.lifts import chains_of, closed_offers
 from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
 MOST_BYTES = 2**31
-SHARED_FROM = 2**21  # sums of a sweep from which on threads are worth waking (benchmarks/threads.py times sweeps)
-PARTS = 4  # of a layer for each thread, so that one that is late has less to do
-RANGES = 16  # of a program that threads share, what can be computed in any order is in this many ranges
+SHARED_FROM = 2**21  # sums of a sweep from which on threads pay off (benchmarks/threads.py times sweeps)
+PARTS = 4  # of a layer for each thread, to balance the load
+RANGES = 16  # into which threads split work that can be done in any order
 
 
 class SoftLattice:
-    """The unions of offers, and for a prior over rankings the law that tilts it by exp(-<duals, a(ranking)>).
+    """A prior over rankings, tilted by exp(-<duals, a(ranking)>), as a program over unions of offers.
 
-    A ranking is drawn from the top. Once no offer with an item is undecided, the item no longer matters:
-    Plackett-Luce models and orders of first visits are consistent under restriction, so the states of the oracle's
-    dynamic program carry over, with sums for minima. Where there is an order, the rankings are those before they are
-    lifted, offers are closed (see ``lifting``), and what is chosen is that of the lifted ranking.
+    A ranking is drawn from the top. Once all offers with an item are decided, the item no longer matters:
+    Plackett-Luce models and orders of first visits are consistent under restriction. So the states of the oracle's
+    dynamic program carry over, with sums instead of minima. With an order, rankings are those before lifting, offers
+    are closed (see ``lifts``), and choices are those of the lifted ranking.
     """
 
     def __init__(self, assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> None:
@@ -72,14 +72,14 @@ class SoftLattice:
         self._prepare()
 
     def with_prior(self, prior: RankingLaw) -> "SoftLattice":
-        """The same program for another prior over the same items; what does not depend on the prior is shared."""
-        other = copy(self)
-        other.prior = prior
-        other._prepare()
-        return other
+        """Return the same program for another prior over the same items, sharing what does not depend on it."""
+        twin = copy(self)
+        twin.prior = prior
+        twin._prepare()
+        return twin
 
     def _prepare(self) -> None:
-        """What does not depend on the duals: attractions of states, hitting probabilities, space to work in."""
+        """Compute what does not depend on the duals: attractions of states, hitting probabilities, work space."""
         prior, n_states, n_moves = self.prior, self.states.size, self.items.size
         n_classes, n_rows = len(prior.class_weights), self.assortments.n_items + 1
         attraction = np.maximum(prior.attraction, 1e-300)
@@ -107,12 +107,12 @@ class SoftLattice:
             threads.run(hit, self._n_ranges if self.hits else 0)
 
     def _crew(self) -> AbstractContextManager[Crew]:
-        """The threads to use: all of them where they are worth waking."""
+        """Return the threads to use: all of them if they pay off."""
         return crew(self._terms >= SHARED_FROM)
 
     @property
     def _n_ranges(self) -> int:
-        """How many ranges to sum by; as many whatever the number of threads, so that sums come out the same."""
+        """Number of ranges to sum by; it does not depend on the number of threads, so that sums do not either."""
         return RANGES if self._terms >= SHARED_FROM else 1
 
     def _range(self, task: int, size: int) -> slice:
@@ -120,11 +120,10 @@ class SoftLattice:
         return slice(task * size // self._n_ranges, (task + 1) * size // self._n_ranges)
 
     def _layers(self, n_threads: int) -> list[list[Codes]]:
-        """The states in an order in which they can be computed: in parts that threads can share, layer by layer.
+        """Return the states in an order in which they can be computed: layer by layer, in parts for threads.
 
-        What follows a state has no item that the state lacks. So states with the same upper half of their bits form a
-        block that follows from itself and from blocks with fewer of these bits. Blocks are ranges of the states, which
-        lie side by side in memory, and are never cut.
+        The next states of a state are subsets of it. So states with the same upper half of their bits form a block
+        that depends only on itself and on blocks with fewer of these bits. Blocks are contiguous and never cut.
         """
         if n_threads not in self._parts:
             numbers = np.arange(self.states.size)
@@ -136,7 +135,7 @@ class SoftLattice:
         return self._parts[n_threads]
 
     def evaluate(self, duals: Vec) -> tuple[float, Vec]:
-        """Log E exp(-<duals, a(ranking)>) under the prior, and the choice probabilities of the tilted law.
+        """Return log E exp(-<duals, a(ranking)>) under the prior, and the choice probabilities of the tilted law.
 
         The second is minus the gradient of the first.
         """
@@ -154,7 +153,7 @@ class SoftLattice:
             return value, self._sweep_down(threads)
 
     def _sweep_up(self, threads: Crew, duals: Vec) -> None:
-        """What the prior expects from every state, the small ones first."""
+        """Compute the expectation at every state, small states first."""
         steps = (self.first, self.items, self.following)
 
         def cost(task: int) -> None:
@@ -176,7 +175,7 @@ class SoftLattice:
             threads.run(expect, len(layer))
 
     def _sweep_down(self, threads: Crew) -> Vec:
-        """How likely every transition is under the posterior, from the whole state down; what is chosen with that."""
+        """Compute the posterior probability of every transition, from the whole state down; return the choices."""
         n_classes = len(self.prior.class_weights)
         classes, chains = self.posterior[:n_classes], self.posterior[n_classes:]
         into = self.first_into, self.into
@@ -207,13 +206,13 @@ class SoftLattice:
 
 
 MAX_SHARED_PROGRAMS = 2
-"""Programs that ``shared_programs`` keeps: that of the data, and that of what is asked of one refit after the other."""
+"""Programs that ``shared_programs`` keeps: one for the data, one for the predictions of every refit."""
 _SHARED: "ContextVar[dict[Any, SoftLattice] | None]" = ContextVar("_SHARED", default=None)
 
 
 @contextmanager
 def shared_programs() -> Iterator[None]:
-    """Make the program of the same offers once for all priors within this block: making takes longer than running."""
+    """Build the program of the same offers once for all priors in this block: building takes longer than running."""
     token = _SHARED.set({} if _SHARED.get() is None else _SHARED.get())
     try:
         yield
@@ -222,22 +221,22 @@ def shared_programs() -> Iterator[None]:
 
 
 def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> SoftLattice:
-    """Return the program of offers for a prior; within ``shared_programs``, that of the same offers is made once."""
+    """Return the program of offers for a prior; within ``shared_programs``, it is built once for the same offers."""
     known = _SHARED.get()
     if known is None:
         return SoftLattice(assortments, prior, most_states)
     key = assortments.offers, assortments.items, assortments.order, prior.order, most_states
     if key in known:
-        known[key] = known.pop(key)  # the latest is the last
+        known[key] = known.pop(key)  # move to the end: the first one is dropped next
         return known[key].with_prior(prior)
-    found = known[key] = SoftLattice(assortments, prior, most_states)
+    program = known[key] = SoftLattice(assortments, prior, most_states)
     if len(known) > MAX_SHARED_PROGRAMS:
         del known[next(iter(known))]
-    return found
+    return program
 
 
 def _cut(states: Codes, blocks: Bits, most: int) -> list[Codes]:
-    """At most so many parts of about the same size; cut only where another block begins."""
+    """Split states into at most ``most`` parts of about the same size, without cutting blocks."""
     ends = np.append(np.flatnonzero(blocks[1:] != blocks[:-1]) + 1, states.size)
     wanted = np.arange(1, most) * states.size / most
     cuts = np.unique(ends[np.searchsorted(ends, wanted)])

@@ -1,4 +1,4 @@
-"""The base of models with a fixed number of parameters, and what their fits share."""
+"""The base class of models with a fixed number of parameters, and shared parts of their fits."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -18,23 +18,23 @@ from rankstream.models.rankings import DenseModel
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted(DenseModel):
-    """A fitted model: the items it knows, and how its fit ended; each kind documents what it has beside these.
+    """A fitted model: its items, and how its fit ended; each kind documents its other attributes.
 
     Attributes
     ----------
     items : tuple of items
-        What the model knows; of a model with prices, items at prices and items without one.
+        The items of the model; with prices, items at prices and items without one.
     log_likelihood : float
-        That of the choices it was fitted to, in nats, without any smoothing term and without choices that contradict
-        an order of the items.
+        Log-likelihood of the fitted choices, in nats, without smoothing and without choices that contradict an order
+        of the items.
     iterations : int
-        How many steps the fit took, over all starts.
+        Number of steps of the fit, over all starts.
     converged : bool
         Whether the best start met the tolerance.
     n_parameters : int
-        How many free numbers the model has.
+        Number of free parameters.
     no_choice_code : int or None
-        The number of the item that is in every offer, where there is one.
+        Number of the item that is in every offer, if there is one.
     """
 
     items: tuple[Label, ...]
@@ -47,25 +47,25 @@ class Fitted(DenseModel):
 
     @abstractmethod
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """Return the probability of every coordinate of offers that are given by the model's own item codes."""
+        """Return the probability of every coordinate of offers in the model's own item codes."""
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """Return the choice probability of every coordinate, for any offers of the model's items."""
         code = {item: number for number, item in enumerate(self.items)}
-        own = np.array([code.get(item, -1) for item in assortments.items], dtype=np.int64)[assortments.members]
-        if own.min() < 0:
-            unknown = assortments.items[assortments.members[np.argmin(own)]]
+        members = np.array([code.get(item, -1) for item in assortments.items], dtype=np.int64)[assortments.members]
+        if members.min() < 0:
+            unknown = assortments.items[assortments.members[np.argmin(members)]]
             raise ValueError(
                 f"The model has no item {unknown!r}: add it to the items of the Assortments before the fit."
             )
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.shares(assortments.indptr, frozen(own))
-        if not np.isfinite(found).all():
-            offer = assortments.offers[assortments.owner[np.argmin(np.isfinite(found))]]
+            shares = self.shares(assortments.indptr, frozen(members))
+        if not np.isfinite(shares).all():
+            offer = assortments.offers[assortments.owner[np.argmin(np.isfinite(shares))]]
             raise ValueError(
                 f"The model cannot predict the offer {offer!r}, because its chain never reaches it: add another item."
             )
-        return found
+        return shares
 
     def relabel(self, items: Iterable[Label]) -> Self:
         """Return the same model with other names for its items."""
@@ -75,11 +75,12 @@ class Fitted(DenseModel):
         return replace(self, items=labels).note(**self.about)
 
     def to_content(self) -> dict[str, Any]:
-        """What is in a file: every field, arrays as lists."""
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in LEFT_OUT}
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in own.items()
-        } | {"items": list(self.items)}
+        """Return the content of a file: every field, arrays as lists."""
+        content: dict[str, Any] = {}
+        for name in (part.name for part in fields(self) if part.name not in LEFT_OUT):
+            value = getattr(self, name)
+            content[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        return content | {"items": list(self.items)}
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
@@ -88,7 +89,7 @@ class Fitted(DenseModel):
 
     @classmethod
     def fields_in(cls, content: Mapping[str, Any]) -> dict[str, Any]:
-        """The checked fields that all kinds have, and the arrays of probabilities."""
+        """Return the checked fields of all kinds, and the arrays of probabilities."""
         items, code = tuple(content["items"]), content["no_choice_code"]
         if code is not None and (type(code) is not int or not 0 <= code < len(items)):
             raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
@@ -110,11 +111,11 @@ class Fitted(DenseModel):
 
 
 LEFT_OUT = ("items", "heights")
-"""Fields that are written in another way, or not at all."""
+"""Fields that are written differently, or not at all."""
 
 
 def probabilities_of(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
-    """Numbers of a file as probabilities: at least 0, every row with the sum 1."""
+    """Return numbers of a file as probabilities: at least 0, rows summing to 1."""
     array = finite_array(name, values, shape)
     if (array < 0.0).any() or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
         raise ValueError(f"its {name} are not probabilities with the sum 1")
@@ -122,7 +123,7 @@ def probabilities_of(name: str, values: Any, shape: tuple[int, ...]) -> Vec:
 
 
 def check_start(data: ChoiceCounts, start: Fitted | None) -> None:
-    """A fit can only start from a model of the same items, in the same order."""
+    """Check that a fit starts from a model of the same items, in the same order."""
     if start is not None and start.items != data.assortments.items:
         raise ValueError(
             f"The start is a model of the items {', '.join(map(repr, start.items))}: give one of the items to fit."
@@ -130,14 +131,14 @@ def check_start(data: ChoiceCounts, start: Fitted | None) -> None:
 
 
 def data_log_likelihood(counts: ChoiceCounts, probabilities: Vec) -> float:
-    """The log-likelihood of the choices in nats; -inf where something was chosen that has probability 0."""
+    """Return the log-likelihood of the choices in nats; -inf if a chosen item has probability 0."""
     chosen = counts.tallies > 0.0
     with np.errstate(divide="ignore"):
         return float(counts.tallies[chosen] @ np.log(probabilities[chosen]))
 
 
 def fit_facts(data: ChoiceCounts, shares: Vec, steps: int, converged: bool) -> dict[str, Any]:
-    """What every fitted model has, from the choice probabilities that it gives the offers it was fitted to."""
+    """Return the common fields of a fitted model, from its choice probabilities on the fitted offers."""
     offers = data.assortments
     return {
         "items": offers.items, "no_choice_code": offers.no_choice_code, "iterations": steps,
@@ -148,7 +149,7 @@ def fit_facts(data: ChoiceCounts, shares: Vec, steps: int, converged: bool) -> d
 def climb_smooth(
     cost: Callable[[Vec], tuple[float, Vec]], start: Vec, limits: dict[str, Any], watch: Watch, name: str
 ) -> Any:
-    """Minimise a cost that comes with its slope by L-BFGS, as scipy says; ``watch`` is asked after every step."""
+    """Minimise a cost with its gradient by scipy's L-BFGS; stop when ``watch``, called after every step, says so."""
     from scipy.optimize import minimize
 
     steps = 0
@@ -164,7 +165,7 @@ def climb_smooth(
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """Where a climb ended; ``heights`` are the values at the points it went through and never fall."""
+    """The result of a climb; ``heights`` are the values along the way, which never fall."""
 
     point: Vec
     steps: int
@@ -184,11 +185,10 @@ def climb(
 ) -> Climb:
     """Repeat a step until three of them together gain no more than ``tolerance``.
 
-    ``step`` gives the next point, which is never lower, and the height of the one it was given. From two steps in a row
-    the point where they lead to is extrapolated (Varadhan and Roland 2008), the further the more often that went
-    well; if it is lower it is forgotten.
-    ``normalise`` makes a positive vector a point again. An extrapolated coordinate keeps a part of its last value, so
-    that no positive number becomes 0 or less. ``watch`` is asked after every three steps.
+    ``step`` returns the next point, which is never lower, and the height of the current one. Two steps in a row are
+    extrapolated (Varadhan and Roland 2008), further each time that succeeds; a lower point is discarded. ``normalise``
+    turns a positive vector into a point. An extrapolated coordinate keeps a part of its last value, so that it stays
+    positive. ``watch`` is called after every three steps.
     """
     point, used, heights = start, 0, []
     converged, stopped, longest = False, False, 1.0

@@ -16,12 +16,12 @@ from rankstream.models.parametric.base import check_start, fit_facts
 from rankstream.models.parametric.latent_class import SMOOTHING, MixtureModel, MixtureProblem, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl, plackett_luce_orders
 
-MIN_LEVEL_SHARE = 0.01  # of an item's attraction is left to each of its levels where a fit begins
+MIN_LEVEL_SHARE = 0.01  # of an item's attraction for each of its levels at the start of a fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FallingClassModel(MixtureModel):
-    """A mixture of logits in which a level is worth what it and all dearer levels of its item attract together.
+    """A mixture of logits in which a level's worth is the attraction of itself and all dearer levels of its item.
 
     It also has the attributes of ``Fitted``.
 
@@ -45,25 +45,25 @@ class FallingClassModel(MixtureModel):
         return falling_shares(self.mixture, self.attraction, indptr, members, self.order)
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """A class by its share, then from the top, with what must come before put in front."""
+        """Draw a class by its share, then rank from the top and lift the ranking."""
         return lift(plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random), self.order)
 
     def to_content(self) -> dict[str, Any]:
-        """What is in a file."""
+        """Return the content of a file."""
         return super().to_content() | {"order": [list(chain) for chain in self.order]}
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """The model that ``to_content`` described."""
+        """Return the model that ``to_content`` described."""
         order = tuple(tuple(chain) for chain in content["order"])
         codes = [code for chain in order for code in chain]
         if not set(codes) <= set(range(len(content["items"]))) or len(set(codes)) < len(codes):
-            raise ValueError("its order names an item twice, or one that is not there")
+            raise ValueError("its order names an item twice, or an unknown one")
         return cls(**cls.fields_in(content), order=order)
 
 
 def falling_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes, order: Chains) -> Vec:
-    """The choice probabilities of a mixture of logits (classes by items), lifted."""
+    """Return the choice probabilities of a lifted mixture of logits (classes by items)."""
     closed = closed_offers(indptr, members, order)
     return closed.gather(mixed_shares(mixture, attraction, closed.indptr, closed.members), len(members))
 
@@ -79,9 +79,9 @@ def fit_falling_class(
     watch: Watch = unwatched,
     start: FallingClassModel | None = None,
 ) -> FallingClassModel:
-    """The mixture of logits with falling demand that one start of an accelerated EM comes to.
+    """Fit a mixture of logits with falling demand, by one start of an accelerated EM.
 
-    The parameters are those of ``fit_latent_class``; the offers have an order that is made of chains.
+    The parameters are those of ``fit_latent_class``; the offers have an order made of chains.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea @ 3", "no"), ("tea @ 4", "no")], order=[("tea @ 3", "tea @ 4")])
@@ -102,7 +102,7 @@ def fit_falling_class(
     mixture, table = problem.parts(end.point)
     attraction = np.ascontiguousarray(table.T)
     shares = falling_shares(mixture, attraction, offers.indptr, offers.members, order)
-    shares[impossible_choices(offers, data.tallies)] = 1.0  # which are the same loss for every model
+    shares[impossible_choices(offers, data.tallies)] = 1.0  # they cost every model the same
     facts = fit_facts(data, shares, end.steps, end.converged) | {"n_parameters": len(mixture) * offers.n_items - 1}
     return FallingClassModel(**facts, mixture=mixture, attraction=attraction, order=order)
 
@@ -118,7 +118,7 @@ class _Falling(MixtureProblem):
         self.data = closed.indptr, closed.members, closed.of, self.data[-1]
 
     def begin(self, data: ChoiceCounts, generator: np.random.Generator) -> Vec:
-        """The logit's attractions made to fall, spread at random."""
+        """Return the logit's attractions, made to fall along chains and randomised."""
         logit = fit_mnl(data).attraction
         for chain in self.order:
             logit[list(chain)] = np.maximum.accumulate(logit[list(chain[::-1])])[::-1]

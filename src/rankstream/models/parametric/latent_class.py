@@ -1,4 +1,4 @@
-"""Latent classes: a mixture of multinomial logits, one for each kind of customer."""
+"""Latent classes: a mixture of multinomial logits, one for each customer segment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luc
 
 SMOOTHING = 0.5  # as in the logit
 TRIED_CLASSES = (1, 2, 3, 4, 5, 6, 8, 10)
-CHUNK_STEPS = 300  # steps of EM between two looks at the watch
+CHUNK_STEPS = 300  # steps of EM between two checks of the watch
 M = TypeVar("M", bound="MixtureModel")
 
 
@@ -30,7 +30,7 @@ class MixtureModel(Fitted):
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.mixture)
 
     def draw_classes(self, size: int, random: np.random.Generator) -> Codes:
@@ -86,9 +86,9 @@ def fit_latent_class(
     """Fit the mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The parameters are those of ``methods.LatentClass``, with ``tolerance`` for ``tolerance_nats``. Offers without
-    choices are left out. "cv" holds out ``folds`` parts of the offers in turn, with one start each. ``watch`` is asked
-    every few steps whether that is enough; the fit then ends with what it has. ``start`` is a mixture fitted to nearly
-    the same counts: the only start then, whose number of classes is kept.
+    choices are left out. "cv" holds out ``folds`` parts of the offers in turn, with one start each. ``watch`` is called
+    every few steps, and stops the fit if it returns True. ``start`` is a mixture fitted to similar counts: it is then
+    the only start, and its number of classes is kept.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def fit_latent_class(
 
 
 class ClassOptions(NamedTuple):
-    """What a fit of a given number of classes is told; ``start`` is a model of its kind, or None."""
+    """Options of a fit with a given number of classes; ``start`` is a model of its kind, or None."""
 
     starts: int
     smoothing: float
@@ -121,7 +121,7 @@ Fit = Callable[[ChoiceCounts, int, ClassOptions], M]
 def fit_classes(
     counts: ChoiceCounts, classes: int | str, tried: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]
 ) -> M:
-    """Fit as many classes as are asked for, those of the start, or as many as ``"cv"`` or ``"bic"`` finds best."""
+    """Fit a given number of classes, that of the start, or the best number by ``"cv"`` or ``"bic"``."""
     number_between("smoothing", options.smoothing, 1e-9)
     number_between("tolerance", options.tolerance, 0.0)
     whole_number("starts", options.starts, least=1)
@@ -144,11 +144,11 @@ def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: ClassOpt
     """Try more and more classes until the criterion has risen twice in a row."""
     best, least, risen = None, np.inf, 0
     for size in sizes:
-        found = fit(data, size, options)
-        criterion = found.n_parameters * np.log(data.observations) - 2.0 * found.log_likelihood
+        model = fit(data, size, options)
+        criterion = model.n_parameters * np.log(data.observations) - 2.0 * model.log_likelihood
         risen = 0 if criterion < least else risen + 1
         if criterion < least or best is None:
-            best, least = found, criterion
+            best, least = model, criterion
         if risen == 2 or options.watch(f"{size} classes tried"):
             break
     assert best is not None
@@ -156,7 +156,7 @@ def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: ClassOpt
 
 
 def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]) -> int:
-    """The number of classes whose fits to some of the offers predict the others best; until that fell twice."""
+    """Return the number of classes that predicts held-out offers best; stop after two falls in a row."""
     order = np.random.default_rng(options.seed).permutation(data.assortments.n_offers)
     parts = np.array_split(order, min(whole_number("folds", folds, least=2), len(order)))
     splits = [(restrict(data, np.setdiff1d(order, part)), restrict(data, part)) for part in parts]
@@ -164,8 +164,8 @@ def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options
     for size in sizes:
         score = 0.0
         for rest, test in splits:
-            found = fit(rest, size, options._replace(starts=1))
-            score += data_log_likelihood(test, found.probabilities(test.assortments))
+            model = fit(rest, size, options._replace(starts=1))
+            score += data_log_likelihood(test, model.probabilities(test.assortments))
         fallen = 0 if score > highest else fallen + 1
         if score > highest:
             best, highest = size, score
@@ -201,7 +201,7 @@ def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> LatentClass
 
 
 def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes) -> Vec:
-    """The choice probabilities of a mixture of logits, classes by items."""
+    """Return the choice probabilities of a mixture of logits, classes by items."""
     out = np.zeros(len(members))
     for share, row in zip(mixture.tolist(), attraction, strict=True):
         out += share * logit_shares(row, indptr, members)
@@ -218,29 +218,26 @@ class MixtureProblem:
         self.smoothing = smoothing
 
     def parts(self, point: Vec) -> tuple[Vec, Vec]:
-        """The mixture and the attractions."""
+        """Return the mixture and the attractions of a point."""
         return point[: self.shape[1]], point[self.shape[1] :].reshape(self.shape)
 
     def point(self, mixture: Vec, attraction: Vec) -> Vec:
-        """The point of a mixture over the same items, whose attractions are given class by class."""
+        """Return the point of a mixture over the same items; attractions are classes by items."""
         return np.concatenate([mixture, attraction.T.ravel()])
 
     def random_point(self, logit: Vec, generator: np.random.Generator) -> Vec:
-        """Classes of equal size with the logit's attractions, spread at random where there are several."""
+        """Return classes of equal size with the logit's attractions, randomised if there are several."""
         spread = generator.gumbel(size=self.shape) if self.shape[1] > 1 else np.zeros(self.shape)
         drawn = np.concatenate([np.ones(self.shape[1]), (logit[:, np.newaxis] * np.exp(spread)).ravel()])
         return self.normalise(drawn)
 
     def normalise(self, point: Vec) -> Vec:
-        """Scale the mixture, and the attractions of each class, to the sum 1."""
+        """Scale the mixture, and the attractions of each class, to sum to 1."""
         mixture, attraction = self.parts(point)
         return np.concatenate([mixture / mixture.sum(), (attraction / attraction.sum(axis=0)).ravel()])
 
     def climb(self, start: Vec, tolerance: float, max_rounds: int, watch: Watch, name: str) -> Climb:
-        """EM with squared extrapolation until three steps gain no more than the tolerance, or ``watch`` ends it.
-
-        ``watch`` is asked after every ``CHUNK_STEPS`` steps.
-        """
+        """Run EM with squared extrapolation until three steps gain at most the tolerance, or ``watch`` stops it."""
         from rankstream.models.parametric.climb_kernels import climb_mixture  # compiled, for fits alone
 
         mixture, attraction = (part.copy() for part in self.parts(start))

@@ -1,4 +1,4 @@
-"""The Markov chain choice model: customers who miss their favourite move on until they meet something on offer."""
+"""The Markov chain choice model: customers move from item to item until they reach one on offer."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -44,7 +44,7 @@ class MarkovChainModel(Fitted):
     heights: tuple[float, ...] = ()
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """Where the chain first meets the offer."""
+        """Return the probabilities of the first offered item that the chain reaches."""
         out = np.empty(len(members))
         chain_shares(indptr, members, self.arrival, self.transitions, out)
         return out
@@ -55,7 +55,7 @@ class MarkovChainModel(Fitted):
 
 
 def first_visits(arrival: Vec, transitions: Vec, random: np.random.Generator) -> Codes:
-    """The order in which a customer of a chain first visits the items: the ranking that a chain stands for."""
+    """Draw the order in which a customer of a chain first visits the items: a ranking."""
     order = np.empty(arrival.size, dtype=np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = visiting_order(np.ascontiguousarray(arrival), transitions, random.random(arrival.size), order)
@@ -82,8 +82,8 @@ def fit_markov_chain(
     are random.
 
     The parameters are those of ``methods.MarkovChain``, with ``tolerance`` for ``tolerance_nats``. Offers without
-    choices are left out. ``watch`` is asked every few steps whether that is enough; the fit then ends with what it has.
-    ``start`` is a chain fitted to nearly the same counts: the only start then.
+    choices are left out. ``watch`` is called every few steps, and stops the fit if it returns True. ``start`` is a
+    chain fitted to similar counts, which is then the only start.
 
     Examples
     --------
@@ -105,8 +105,8 @@ def fit_markov_chain(
     for number in range(whole_number("starts", starts, least=1) if start is None else 1):
         noise = np.exp(generator.gumbel(size=len(problem.start))) if number else 1.0
         begin = problem.normalise(problem.start * noise) if start is None else problem.point(start)
-        enough = tolerance * data.observations
-        climbs.append(climb(problem.step, problem.normalise, begin, enough, max_rounds, watch, "Markov chain"))
+        least_gain = tolerance * data.observations
+        climbs.append(climb(problem.step, problem.normalise, begin, least_gain, max_rounds, watch, "Markov chain"))
         if climbs[-1].stopped:
             break
     best = max(climbs, key=lambda end: end.heights[-1])
@@ -138,21 +138,21 @@ class _Chain:
         self.free = self.start > 0.0
 
     def parts(self, point: Vec) -> tuple[Vec, Vec]:
-        """The arrivals and the transitions."""
+        """Return the arrivals and the transitions of a point."""
         return point[: self.n_items], point[self.n_items :].reshape(self.n_items, self.n_items)
 
     def point(self, model: MarkovChainModel) -> Vec:
-        """The point of a chain over the same items."""
+        """Return the point of a chain over the same items."""
         return np.concatenate([model.arrival, model.transitions.ravel()])
 
     def normalise(self, point: Vec) -> Vec:
-        """Scale the arrivals, and every row of the transitions, to the sum 1."""
+        """Scale the arrivals, and every row of the transitions, to sum to 1."""
         rows = point.reshape(self.n_items + 1, self.n_items)
         scaled: Vec = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         return scaled.ravel()
 
     def step(self, point: Vec) -> tuple[Vec, float]:
-        """One step of EM, and the smoothed likelihood before it."""
+        """Return the next point of EM, and the smoothed likelihood of the current one."""
         expected = self.imagined.copy()
         value = chain_step(*self.data, *self.parts(point), *self.parts(expected))
         value += float(self.imagined[self.free] @ np.log(point[self.free]))

@@ -32,22 +32,22 @@ class LogitModel(Fitted):
     attraction: Vec
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
-        """Each item's attraction as a part of its offer's."""
+        """Return each item's attraction as a share of its offer's."""
         return logit_shares(self.attraction, indptr, members)
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """From the top, in proportion to attraction."""
+        """Draw rankings from the top, in proportion to attraction."""
         return plackett_luce_orders(np.tile(self.attraction, (size, 1)), random)
 
 
 @old_keywords(max_steps="max_rounds")
 def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200, seed: int = 0) -> LogitModel:
-    """Fit the maximum-likelihood logit, by Newton steps on the tallies, whatever the number of observations.
+    """Fit the maximum-likelihood logit, by Newton steps on the tallies; time does not grow with the observations.
 
     The optimum exists only if no group of items always beats the others. So every item also gets ``smoothing``
-    imaginary choices from an offer of all items: an item that was never chosen keeps a small attraction, and one that
-    was never offered is taken for an average one. Half a choice costs nothing where data are many and predicts better
-    where they are few; with 1e-6 it is maximum likelihood. Nothing is random: ``seed`` is there as in the other fits.
+    imaginary choices from an offer of all items: an item without choices keeps a small attraction, and one that was
+    never offered counts as average. Half a choice makes no difference with many data and predicts better with few;
+    1e-6 is maximum likelihood. Nothing is random; ``seed`` exists for consistency with the other fits.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
         step_number += 1
         step, decrease = _newton_step(utility, offered, chosen, shown)
         reach = float(np.ptp(step))
-        # log(1 + r) / r is a step length that cannot overshoot where the third derivative is at most r times the second
+        # log(1 + r) / r is a step length that cannot overshoot if the third derivative is at most r times the second
         utility = utility + step * (np.log1p(reach) / reach if reach > 0.0 else 1.0)
         utility -= utility.max()
         converged = decrease <= 1e-18 * max(1.0, shown.sum())
@@ -79,20 +79,20 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
 
 
 def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:
-    """Attractions as parts of their offers' sums."""
+    """Return attractions as shares of their offers' sums."""
     values = attraction[members]
     shares: Vec = values / np.repeat(np.add.reduceat(values, indptr[:-1]), np.diff(indptr))
     return shares
 
 
 def plackett_luce_orders(attraction: Vec, random: np.random.Generator) -> Codes:
-    """A ranking for each row of attractions, items being drawn from the top in proportion to them."""
+    """Draw a ranking for each row of attractions, from the top in proportion to them."""
     clocks = random.exponential(size=attraction.shape) / np.maximum(attraction, 1e-300)
     return np.argsort(clocks, axis=1)
 
 
 def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Vec]:
-    """Offers by items, 1 where offered, and how often chosen; the last row is the imaginary offer of everything."""
+    """Return two matrices, offers by items: 1 if offered, and choices; the last row is the imaginary offer."""
     offers = data.assortments
     offered = np.zeros((offers.n_offers + 1, offers.n_items))
     chosen = np.zeros_like(offered)
@@ -103,7 +103,7 @@ def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Ve
 
 
 def _newton_step(utility: Vec, offered: Vec, chosen: Vec, shown: Vec) -> tuple[Vec, float]:
-    """The step that maximises the likelihood's quadratic model, and twice the gain that this model promises."""
+    """Return the step that maximises the likelihood's quadratic model, and twice the predicted gain."""
     attraction = offered * np.exp(utility)
     shares = attraction / attraction.sum(axis=1, keepdims=True)
     expected = shown @ shares

@@ -1,4 +1,4 @@
-"""Normal taste: a logit whose utilities vary from customer to customer along a few directions, smoothly."""
+"""Normal taste: a mixed logit whose utilities vary smoothly between customers along a few directions."""
 
 from functools import cache
 
@@ -15,16 +15,16 @@ from rankstream.models.parametric.latent_class import LatentClassModel, mixed_sh
 from rankstream.models.parametric.mnl import fit_mnl
 
 FACTORS, HALF = 5, 32
-MIN_ATTRACTION = 1e-100  # relative to the best item's: sums of what is divided by it stay finite
-SPREAD, LEVEL = 0.5, 0.05  # what a squared direction and a squared mean utility cost, in nats
+MIN_ATTRACTION = 1e-100  # relative to the best item's, so that sums of quotients stay finite
+SPREAD, LEVEL = 0.5, 0.05  # penalties of a squared direction and a squared mean utility, in nats
 
 
 @cache
 def taste_points(factors: int, half: int) -> Vec:
-    """Fixed points of a standard normal law in several directions: evenly spread ones, and their negatives.
+    """Return fixed points of a standard normal law in several directions: evenly spread ones, and their negatives.
 
-    Multiples of powers of a generalised golden ratio fill the unit cube evenly; the normal quantile takes them to
-    tastes, made such that every direction has mean 0 and variance 1, and no two are correlated.
+    Multiples of powers of a generalised golden ratio fill the unit cube evenly; the normal quantile maps them to
+    tastes. They are scaled so that every direction has mean 0 and variance 1, without correlations.
     """
     from scipy.special import ndtri
 
@@ -49,11 +49,11 @@ def fit_normal_taste(
     watch: Watch = unwatched,
     start: LatentClassModel | None = None,
 ) -> LatentClassModel:
-    """A mixed logit with utilities mean + directions @ taste, tastes normal: as a mixture of 64 logits of equal weight.
+    """Fit a mixed logit with utilities mean + directions @ normal taste, as a mixture of 64 logits of equal weight.
 
-    Mean and directions maximise the likelihood less ``spread`` times the sum of squared directions and a little for the
-    mean, by L-BFGS with the analytic gradient. Nothing else of the guides varies smoothly; with few choices it is
-    steadier than latent classes, which have to decide. ``start`` is a fit to nearly the same counts.
+    Mean and directions maximise the likelihood minus ``spread`` times the sum of squared directions and a small penalty
+    for the mean, by L-BFGS with the analytic gradient. It is the only guide that varies smoothly. With few choices it
+    is more stable than latent classes. ``start`` is a fit to similar counts.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -86,23 +86,23 @@ def fit_normal_taste(
         return cost - value, -gradient
 
     begin = _begin(data, factors, seed) if start is None else _parameters(start, points)
-    found = climb_smooth(height, begin, {"maxiter": max_rounds, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
-    attraction = attraction_of(found.x)
+    result = climb_smooth(height, begin, {"maxiter": max_rounds, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
+    attraction = attraction_of(result.x)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
-    facts = fit_facts(data, shares, int(found.nit), found.success)
+    facts = fit_facts(data, shares, int(result.nit), result.success)
     return LatentClassModel(**facts, n_parameters=n_items * (1 + factors) - 1, mixture=mixture, attraction=attraction)
 
 
 def _begin(data: ChoiceCounts, factors: int, seed: int) -> Vec:
-    """The logit's utilities, and small random directions, as zero is a saddle."""
+    """Return the logit's utilities and small random directions, because zero is a saddle point."""
     level = np.log(fit_mnl(data).attraction)
     random = np.random.default_rng(seed).normal(scale=0.3, size=(level.size, factors))
     return np.concatenate([level - level.mean(), random.ravel()])
 
 
 def _parameters(model: LatentClassModel, points: Vec) -> Vec:
-    """The mean and the directions behind a fit: utilities are linear in the points."""
+    """Return the mean and the directions of a fit: utilities are linear in the points."""
     utility = np.log(model.attraction)
     utility = utility - utility.mean(axis=1, keepdims=True)
     design = np.column_stack([np.ones(len(points)), points])

@@ -1,4 +1,4 @@
-"""Logits with a price coefficient: what an item is worth falls in proportion to its price, one class or several."""
+"""Logits with a price coefficient: utility falls in proportion to the price, in one class or several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ from rankstream.models.parametric.latent_class import (
     mixed_shares,
 )
 
-SPREAD = 0.7  # of constants and log slopes, where random starts begin
+SPREAD = 0.7  # of constants and log slopes in random starts
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
 
 
 class PricedProblem:
-    """Smoothed likelihood and slope; a point is the log mixture, the constants, class by class, and the log slopes.
+    """The smoothed likelihood and its gradient; a point has the log mixture, the constants by class, the log slopes.
 
-    Both are per observation, so that steps and tolerances fit one choice and 10 billion of them alike.
-    Slopes are in units of the prices' spread, so that all coordinates are of one size; by their logarithms, so that
-    none is below 0. In each class an item gets ``smoothing`` imaginary choices from an offer of everything, dealt out
-    to its levels, and each class as many customers.
+    Both are per observation, so that steps and tolerances suit one choice as well as 10 billion. Slopes are in units
+    of the prices' spread, so that all coordinates have one scale, and as logarithms, so that none is negative. In each
+    class an item gets ``smoothing`` imaginary choices from an offer of everything, shared by its levels, and each
+    class as many customers.
     """
 
     def __init__(self, data: ChoiceCounts, owner: Codes, prices: Vec, classes: int, smoothing: float) -> None:
@@ -49,7 +49,7 @@ class PricedProblem:
         self.imagined = self.smoothing / np.bincount(owner)[owner]
 
     def parts(self, point: Vec) -> tuple[Vec, Vec, Vec]:
-        """Mixture, constants and slopes."""
+        """Return the mixture, constants and slopes of a point."""
         size = self.classes
         logs = point[:size] - point[:size].max()
         mixture = np.exp(logs) / np.exp(logs).sum()
@@ -57,7 +57,7 @@ class PricedProblem:
         return mixture, point[size:-size].reshape(size, self.groups), slopes
 
     def cost(self, point: Vec) -> tuple[float, Vec]:
-        """Minus the smoothed log-likelihood per observation, and its slope."""
+        """Return minus the smoothed log-likelihood per observation, and its gradient."""
         from rankstream.models.parametric.em_kernels import mixture_step  # compiled, for fits alone
 
         mixture, constants, slopes = self.parts(point)
@@ -84,7 +84,7 @@ class PricedProblem:
         return np.concatenate([np.zeros(size), spread * random.normal(size=size * (self.groups + 1))])
 
     def point_of(self, mixture: Vec, worth: Vec) -> Vec:
-        """Find the point of classes with this worth of each label; slopes are fitted within items, by least squares."""
+        """Return the point of classes with this worth of each label; slopes are least squares within items."""
         logs, sizes = np.log(np.maximum(worth, 1e-300)), np.bincount(self.owner)
 
         def item_means(rows: Vec) -> Vec:
@@ -96,20 +96,20 @@ class PricedProblem:
         return np.concatenate([np.log(np.maximum(mixture, 1e-300)), constants.ravel(), np.log(slopes)])
 
     def climb(self, begin: Vec, tolerance: float, max_rounds: int, watch: Watch) -> Climb:
-        """L-BFGS from a point, until a step gains less than ``tolerance`` nats per observation."""
-        from rankstream._core.threads import one_blas_thread  # which loads the compiler
+        """Run L-BFGS from a point, until a step gains less than ``tolerance`` nats per observation."""
+        from rankstream._core.threads import one_blas_thread  # loads the compiler
 
         limits = {"maxiter": max_rounds, "maxfun": 2 * max_rounds, "ftol": tolerance, "gtol": 1e-7}
-        with one_blas_thread():  # vectors are short: threads would only wait
-            found = climb_smooth(self.cost, begin, limits, watch, "logits with a price")
-        return Climb(found.x, int(found.nit), bool(found.success), [-float(found.fun) * self.observations])
+        with one_blas_thread():  # vectors are too short for threads
+            result = climb_smooth(self.cost, begin, limits, watch, "logits with a price")
+        return Climb(result.x, int(result.nit), bool(result.success), [-float(result.fun) * self.observations])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PricedModel(MixtureModel):
-    """Classes of customers to whom an item at a price is worth exp(constant - slope * price).
+    """Classes of customers for whom an item at a price is worth exp(constant - slope * price).
 
-    It answers at any price of an item that it knows, seen or not: ``tea @ 4.25`` needs no level. Slopes are above 0.
+    It predicts at any price of its items, in the data or not: ``tea @ 4.25`` needs no level. Slopes are positive.
 
     It also has the attributes of ``Fitted``.
 
@@ -154,7 +154,7 @@ class PricedModel(MixtureModel):
         return super(PricedModel, self.at(new) if new else self).probabilities(assortments)
 
     def at(self, labels: Sequence[Label]) -> "PricedModel":
-        """Return the same model with more labels: its items at other prices. Labels of other items are left out."""
+        """Return the same model with its items at more prices. Labels of other items are ignored."""
         own, other = PriceLevels.from_labels(self.items), PriceLevels.from_labels(labels)
         if own is None or other is None:
             return self
@@ -169,7 +169,7 @@ class PricedModel(MixtureModel):
         )
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """A class by its share, then one taste per item, the same at all of its prices: cheaper always comes first."""
+        """Draw a class by its share, then one taste per item for all of its prices: cheaper always comes first."""
         classes = self.draw_classes(size, random)
         taste = self.constants[classes] + random.gumbel(size=(size, self.constants.shape[1]))
         utility = taste[:, self.owner] - self.slopes[classes, np.newaxis] * self.prices
@@ -215,11 +215,10 @@ def fit_priced_class(
     watch: Watch = unwatched,
     start: FallingClassModel | None = None,
 ) -> PricedModel:
-    """Latent classes of logits, each with constants and a price coefficient of its own, of highest likelihood.
+    """Fit latent classes of logits, each with its own constants and price coefficient, by maximum likelihood.
 
     The parameters are those of ``methods.PricedClasses``, with ``tolerance`` for ``tolerance_nats``; a step is one of
-    L-BFGS. Otherwise as for ``fit_latent_class``; ``start`` is a fit to nearly the same counts, as
-    ``PricedModel.falling`` makes it.
+    L-BFGS. Otherwise as for ``fit_latent_class``; ``start`` is a fit to similar counts from ``PricedModel.falling``.
 
     >>> offers = Assortments([("tea @ 3.00", "no"), ("tea @ 4.00", "no")])
     >>> model = fit_priced_class(ChoiceCounts(offers, [600, 400, 400, 600]), classes=1)
@@ -235,10 +234,10 @@ def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> PricedModel
     levels = PriceLevels.from_labels(offers.items)
     if levels is None:
         raise ValueError(NO_PRICES)
-    found = [levels.of(label) for label in offers.items]
-    number = {item: k for k, item in enumerate(dict.fromkeys(item for item, _ in found))}
-    owner = np.array([number[item] for item, _ in found], dtype=np.int64)
-    prices = np.array([price or 0.0 for _, price in found])
+    pairs = [levels.of(label) for label in offers.items]
+    number = {item: k for k, item in enumerate(dict.fromkeys(item for item, _ in pairs))}
+    owner = np.array([number[item] for item, _ in pairs], dtype=np.int64)
+    prices = np.array([price or 0.0 for _, price in pairs])
     problem = PricedProblem(data, owner, prices, classes, options.smoothing)
     random, start = np.random.default_rng(options.seed), options.start
     if start is None:

@@ -1,1 +1,1 @@
-"""Proven bounds where no table is large enough: groups of offers, parts of the items, and how costs are split."""
+"""Proven lower bounds for problems too large for a table: groups of offers, parts of the items, cost splitting."""

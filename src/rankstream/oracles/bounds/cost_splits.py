@@ -16,10 +16,10 @@ MAX_CORNERS = 128  # of a group's projection: with more, a sweep takes longer th
 
 
 class Relaxation:
-    """Points that look like choice probabilities to every group of offers, which may be more than all there are.
+    """The points that are choice probabilities on every group of offers: a relaxation of the ranking models.
 
-    It projects on that set by Dykstra's method, one group after the other. What a group's projection pulls away,
-    its normal vector, is kept as the group's ``pulls``: any of them, at any time, make a valid bound.
+    Dykstra's method projects onto it, one group after the other. The normal vector of a group's projection is kept in
+    ``pulls``. Any pulls, at any time, give a valid bound.
     """
 
     def __init__(self, groups: Groups) -> None:
@@ -47,7 +47,7 @@ class Relaxation:
         return np.bincount(where, weights=self.pulls, minlength=size).astype(np.float64, copy=False)
 
     def sweep(self, aim: Vec, calls: int = 3) -> Vec:
-        """One round of Dykstra's method towards the point nearest to ``aim``; returns where it has come to."""
+        """Make one round of Dykstra's method towards the point nearest to ``aim``; return the current point."""
         point = aim - self.total()
         dykstra_kernels.sweep(
             self.groups.lattices, self.pulls, point, self.corners, self._aim, self._slope, self.sums, self.to_go, calls
@@ -55,19 +55,18 @@ class Relaxation:
         return point
 
     def least(self, costs: Vec) -> float:
-        """The sum of the groups' least costs, for one cost per seat; fills the groups' tables."""
+        """Return the sum of the groups' least costs, for one cost per seat; fills the groups' tables."""
         out = np.zeros(len(self.groups.offers))
         group_kernels.least_costs(self.groups.lattices, costs, self.sums, self.to_go, out)
         return float(out.sum())
 
 
 class SplittingBound:
-    """Lower bounds on the cheapest ranking: the sum of the groups' least costs, whatever the shares are.
+    """Lower bounds on the cost of any ranking: the sum of the groups' least costs, for any split of the costs.
 
-    A call gives every group its share of every cost, starting from the shares of the last call, and improves them by
-    proximal steps: the relaxation's point nearest to (centre - costs) comes from Dykstra's method, its pulls are the
-    shares, and the point is the next centre. The bound never falls during a call. It is one for all rankings, so for
-    those that keep an order, too.
+    A call starts from the shares of the last call and improves them by proximal steps. Dykstra's method finds the
+    relaxation's point nearest to (centre - costs); its pulls are the shares, and the point is the next centre. The
+    bound never falls during a call. It holds for all rankings, and so for those that respect an order.
 
     >>> bound = SplittingBound(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> bound.lower([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
@@ -83,7 +82,7 @@ class SplittingBound:
         self.shares: Vec = np.zeros(self.relaxation.pulls.size)
 
     def lower(self, costs: ArrayLike, sweeps: int = 10, calls: int = 3) -> float:
-        """The best bound of ``sweeps`` sweeps; ``shares`` are its shares."""
+        """Return the best bound of ``sweeps`` sweeps, and set ``shares`` to its shares."""
         vector = np.ascontiguousarray(costs, dtype=np.float64)
         whole_number("sweeps", sweeps)
         norm = float(np.linalg.norm(vector))
@@ -104,12 +103,12 @@ class SplittingBound:
         return float(best / scale)
 
     def memory(self) -> dict[str, Any]:
-        """What the next call starts from, as arrays."""
+        """Return the state that the next call starts from, as arrays."""
         corners = self.relaxation.corners._asdict()
         return {"centre": self._centre, "shares": self.shares, "pulls": self.relaxation.pulls, **corners}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what ``memory`` gave."""
+        """Restore the state that ``memory`` returned."""
         self._centre, self.shares, self.relaxation.pulls = (
             np.array(memory[name]) for name in ("centre", "shares", "pulls")
         )
@@ -117,6 +116,6 @@ class SplittingBound:
             array[:] = memory[name]
 
     def _share(self, aim: Vec) -> Vec:
-        """The pulls as costs, and what they leave of the costs in equal parts."""
+        """Return the pulls as costs, with the rest of the costs shared equally."""
         rest = (aim + self.relaxation.total()) / self.groups.copies
         return rest[self.groups.lattices.where] - self.relaxation.pulls

@@ -1,4 +1,4 @@
-"""Groups of offers that overlap, each small enough for an exact dynamic program over its own states."""
+"""Overlapping groups of offers, each small enough for an exact dynamic program."""
 
 from collections import Counter
 
@@ -16,12 +16,10 @@ MAX_OFFERS = 6_000  # whose pairs take three tables of 0.3 GB; with 20,000, nump
 class Groups:
     """A cover of the offers by groups of offers with many items in common.
 
-    The state of a group is the set of its offers that no ranked item has touched yet. A group is grown offer by offer
-    while at most ``states`` of them can be reached, so a group may have many items that are rarely offered or few that
-    often are; any offer is small enough. Every offer is in ``overlap`` groups or more, unless one group has all
-    that it is connected with: with 1 the groups are nearly a partition. With more than
-    100,000 coordinates or 6,000 offers every offer is a group of its own, which proves next to nothing, at next to no
-    cost.
+    The state of a group is the set of its offers without a ranked item. A group grows offer by offer while at most
+    ``states`` of its states can be reached, so it has many rare items or few common ones. Every offer is in at least
+    ``overlap`` groups, unless one group contains everything it is connected with; with 1 the groups are nearly a
+    partition. Beyond 100,000 coordinates or 6,000 offers every offer is its own group: a weak bound at little cost.
 
     >>> groups = Groups(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing"), ("ink", "nothing")]))
     >>> groups.offers
@@ -42,7 +40,7 @@ class Groups:
         self.copies: Codes = np.bincount(self.lattices.where, minlength=assortments.n_coordinates)
 
     def _cover(self, states: int, overlap: int) -> list[list[int]]:
-        """Grow groups around the offers that were covered least, preferring pairs of offers not yet together."""
+        """Grow groups around the least covered offers, preferring pairs of offers that share no group yet."""
         n_offers = self.assortments.n_offers
         if self.assortments.n_coordinates > MAX_COORDINATES or n_offers > MAX_OFFERS:
             return [[offer] for offer in range(n_offers)]
@@ -65,10 +63,10 @@ class Groups:
         return groups
 
     def _grow(self, seed: int, ties: Vec, together: Vec, states: int) -> tuple[list[int], bool]:
-        """The seed and the offers best tied to it, and whether nothing else is tied to them.
+        """Return the seed with the offers that share most items with it, and whether no other offer shares any.
 
-        What ties are worth is computed for the group's own offers alone: for all pairs of thousands of offers it would
-        take far longer than the groups themselves.
+        Scores are computed for the group's own offers only: all pairs of thousands of offers would take far longer
+        than the groups themselves.
         """
         group, score, refused = [seed], ties[seed] / (1.0 + together[seed]) ** 2, 0
         connected = ties[seed] > 0.0
@@ -90,7 +88,7 @@ class Groups:
         return group, not connected.any()
 
     def _takes(self, group: list[int]) -> tuple[list[int], Bits]:
-        """The items of a group, and which of its offers each of them takes when it is ranked."""
+        """Return the items of a group, and for each the offers that contain it as bits."""
         masks: dict[int, int] = {}
         for slot, offer in enumerate(group):
             for item in sorted(self._sets[offer]):
@@ -98,13 +96,13 @@ class Groups:
         return list(masks), np.array(list(masks.values()), dtype=np.uint64)
 
     def _states(self, group: list[int], most: int) -> Bits | None:
-        """The states of a group in ascending order, so that every step leads to an earlier one; None if too many."""
-        found, full = np.empty(most, dtype=np.uint64), np.uint64((1 << len(group)) - 1)
-        count = collect_unions(self._takes(group)[1], found)  # what any items take together; the rest is untouched
-        return None if count < 0 else np.sort(full ^ found[:count])
+        """Return the states of a group in ascending order, so that steps lead to earlier ones; None if too many."""
+        unions, full = np.empty(most, dtype=np.uint64), np.uint64((1 << len(group)) - 1)
+        count = collect_unions(self._takes(group)[1], unions)
+        return None if count < 0 else np.sort(full ^ unions[:count])
 
     def _lattices(self, most: int) -> Lattices:
-        """All groups' dynamic programs laid end to end."""
+        """Concatenate the dynamic programs of all groups."""
         slots = [offer for group in self.offers for offer in group]
         sizes = np.diff(self.assortments.indptr)[slots]
         seat_ptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -119,12 +117,12 @@ class Groups:
         chains = []
         for number, group in enumerate(self.offers):
             starts = seat_ptr[slot_ptr[number] : slot_ptr[number + 1]]
-            own_counts, own_steps, own_entries = self._link(group, starts, most)
-            steps.append(own_steps + np.array([entries[-1], states[-1]]))
-            chains.append(own_entries + np.array([entries[-1], 0]))
-            step_counts.append(own_counts)
-            states.append(states[-1] + own_counts.size)
-            entries.append(entries[-1] + own_entries.shape[0])
+            group_counts, group_steps, group_entries = self._link(group, starts, most)
+            steps.append(group_steps + np.array([entries[-1], states[-1]]))
+            chains.append(group_entries + np.array([entries[-1], 0]))
+            step_counts.append(group_counts)
+            states.append(states[-1] + group_counts.size)
+            entries.append(entries[-1] + group_entries.shape[0])
         entry, target = np.ascontiguousarray(np.concatenate(steps).T)
         parent, seat = np.ascontiguousarray(np.concatenate(chains).T)
         step_ptr = np.concatenate([[0], np.cumsum(np.concatenate(step_counts))])
@@ -132,10 +130,10 @@ class Groups:
         return Lattices(slot_ptr, seat_ptr, none, slot_of, where, *ends)
 
     def _link(self, group: list[int], starts: Codes, most: int) -> tuple[Codes, Codes, Codes]:
-        """The number of steps of each state of a group, the steps (entry, target), and the entries."""
+        """Return the number of steps of each state of a group, the steps (entry, target), and the entries."""
         items, takes = self._takes(group)
         states = self._states(group, most)
-        assert states is not None  # a group was grown only as far as its states allow
+        assert states is not None  # groups grow only while their states are few enough
         seat_of = np.zeros((len(items), len(group)), dtype=np.int64)
         local = {item: k for k, item in enumerate(items)}
         for slot, offer in enumerate(group):

@@ -1,4 +1,4 @@
-"""A pool of cuts, half-spaces that hold every model, and the point nearest to the data that keeps all of them."""
+"""A pool of cuts (half-spaces that contain every model), and the point nearest to the data that satisfies them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ MAX_IDLE_CLIMBS = 8  # times that a cut may have no multiplier before it is forg
 class Cut:
     """<``normal``, x at the coordinates ``where``> >= ``least`` for every model x.
 
-    ``depth`` is how far the point is beyond it for which it was made.
+    ``depth`` is how far it cuts off the point it was made for.
     """
 
     where: Codes
@@ -26,13 +26,12 @@ class Cut:
 
 
 class CutPool:
-    """Cuts <normal, x> >= least that hold every model x, and what they and the simplices prove of the data.
+    """Cuts <normal, x> >= least that hold for every model x, and the lower bound that they prove.
 
-    The point nearest to the data that keeps all cuts comes from Hildreth's method. Its ``multipliers``
-    prove a bound at any time: with Y the sum of normals times multipliers and h that of the least values, no model is
-    nearer to the data p than (h - <Y, p>) / |Y|, in the norm that is dual to the weighted one.
-
-    ``weights`` are one number > 0 per offer; within, coordinates are multiplied by them, so that the norm is Euclidean.
+    Hildreth's method finds the point nearest to the data that satisfies all cuts. Its ``multipliers`` prove a bound at
+    any time: with Y the sum of normals times multipliers and h that of the least values, no model is nearer to the data
+    p than (h - <Y, p>) / |Y|, in the dual of the weighted norm. ``weights`` has one number > 0 per offer; internally,
+    coordinates are multiplied by it, so that the norm is Euclidean.
 
     >>> pool = CutPool(Assortments([("tea", "pie"), ("pie", "tea")]), np.array([0.9, 0.1, 0.6, 0.4]), np.ones(2))
     >>> pool.add(Cut(np.array([0, 2]), np.array([-1.0, -1.0]), -1.0))   # tea here and pie there exclude each other
@@ -60,16 +59,16 @@ class CutPool:
 
     @property
     def point(self) -> Vec:
-        """The point that the multipliers belong to; the nearest one that keeps all cuts, once they are the best."""
+        """The point of the current multipliers: at their optimum, the nearest one that satisfies all cuts."""
         return self._within / self._scale
 
     def distance(self) -> float:
-        """How far the point is from the data: the bound's limit, if no cuts are added."""
+        """Return the distance of the point from the data: the limit of the bound without more cuts."""
         return float(np.linalg.norm(self._within - self._data))
 
     def add(self, cut: Cut) -> None:
-        """Take in a cut, unless its normal is zero: such a one says nothing."""
-        # rows of length 1 or so: lengths that are out of all proportion would lose digits
+        """Add a cut, unless its normal is zero."""
+        # rows are scaled to about 1: very different lengths would lose digits
         size = float(np.abs(cut.normal).max(initial=0.0))
         if size > 0.0 and np.isfinite(cut.least):
             self._where.append(cut.where)
@@ -77,8 +76,8 @@ class CutPool:
             self._right.append(-cut.least / size)
             self._rows = None
 
-    def _laid_out(self) -> CutRows:
-        """All cuts end to end."""
+    def _cut_rows(self) -> CutRows:
+        """Concatenate all cuts."""
         if self._rows is None:
             ptr = np.concatenate([[0], np.cumsum([where.size for where in self._where])]).astype(np.int64)
             where = np.concatenate([*self._where, np.zeros(0, dtype=np.int64)])
@@ -91,15 +90,15 @@ class CutPool:
         return self._rows
 
     def climb(self, passes: int, between: int = 4) -> None:
-        """Passes of Hildreth's method over all cuts, each with some more over those that have a multiplier."""
-        rows = self._laid_out()
+        """Make passes of Hildreth's method over all cuts, each followed by some over cuts with a multiplier."""
+        rows = self._cut_rows()
         simplices = self.assortments.indptr, self._weights, self._levels, self._lifts
         pool_kernels.climb(rows, self.multipliers, *simplices, self._within, passes, between)
         self._idle = np.where(self.multipliers > 0.0, 0, self._idle + 1)
 
     def forget(self) -> None:
-        """Drop cuts that have not had a multiplier for long: without one they prove nothing."""
-        self._laid_out()
+        """Drop cuts without a multiplier for a while: they contribute nothing."""
+        self._cut_rows()
         kept = np.flatnonzero((self._idle < MAX_IDLE_CLIMBS) | (self.multipliers > 0.0)).tolist()
         if len(kept) < len(self):
             self._where = [self._where[k] for k in kept]
@@ -109,9 +108,9 @@ class CutPool:
             self._rows = None
 
     def _combined(self) -> tuple[Vec, float, float]:
-        """The sum Y of all normals times their multipliers, as <Y, x> <= right, and the slack that rounding needs."""
+        """Return the sum Y of all normals times their multipliers, as <Y, x> <= right, and a margin for rounding."""
         total: Vec = np.zeros(self._data.size)
-        right, size = pool_kernels.add_up(self._laid_out(), self.multipliers, total)
+        right, size = pool_kernels.add_up(self._cut_rows(), self.multipliers, total)
         pulls = self._levels[self.assortments.owner] - self._lifts
         total += pulls
         largest = np.maximum.reduceat(pulls, self.assortments.indptr[:-1])
@@ -120,7 +119,7 @@ class CutPool:
         return total, right, ROUNDING * (self._data.size + len(self)) * size
 
     def bound(self) -> float:
-        """The bound that the multipliers prove, less what rounding may have added; never below 0."""
+        """Return the bound of the multipliers, minus a margin for rounding; never below 0."""
         total, right, rounding = self._combined()
         norm = float(np.linalg.norm(total))
         if norm == 0.0:
@@ -128,5 +127,5 @@ class CutPool:
         return max(0.0, (float(total @ self._data) - right - rounding) / (norm * (1.0 + ROUNDING * self._data.size)))
 
     def normal(self) -> Vec:
-        """The normal of the one cut that all of them make with their multipliers: what the bound is the depth of."""
+        """Return the normal of the combined cut, whose depth is the bound."""
         return -self._combined()[0] * self._scale

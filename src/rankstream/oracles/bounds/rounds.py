@@ -1,6 +1,6 @@
-"""Cuts of groups of offers and of parts of the items, by small dynamic programs: which are looked into, and when.
+"""Cuts from groups of offers and from parts of the items, by small dynamic programs, and their schedule.
 
-Where offers are large and few, groups of them prove more than parts of the items.
+If offers are few and large, groups of offers prove more than parts of the items.
 """
 
 from queue import Empty, SimpleQueue
@@ -36,11 +36,11 @@ PROJECTION_CALLS = 30  # dynamic programs for the projection on a group
 
 
 class GroupCuts:
-    """The half-spaces of the groups' polytopes that a point is beyond; squared weights of offers play no part in them.
+    """Cuts that separate a point from the polytopes of groups of offers, whatever the weights of the offers.
 
     >>> cuts = GroupCuts(Assortments([("a", "b"), ("b", "c"), ("c", "a")]))
-    >>> [found] = cuts.violated(np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1]), 1e-6)
-    >>> found.where, (found.normal / found.normal[1]).round(2), round(float(found.least / found.normal[1]), 2)
+    >>> [cut] = cuts.violated(np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1]), 1e-6)
+    >>> cut.where, (cut.normal / cut.normal[1]).round(2), round(float(cut.least / cut.normal[1]), 2)
     (array([0, 1, 2, 3, 4, 5]), array([-1.,  1., -1.,  1., -1.,  1.]), -1.0)
     """
 
@@ -49,14 +49,14 @@ class GroupCuts:
         self._slope: Vec = np.zeros(self._relaxation.pulls.size)
 
     def violated(self, point: Vec, shallow: float) -> list[Cut]:
-        """A cut of every group that the point is beyond by more than ``shallow``, by projecting it on each of them."""
+        """Project the point onto every group; return the cuts that it violates by more than ``shallow``."""
         relaxation, groups = self._relaxation, self._relaxation.groups.lattices
         corners, tables = relaxation.corners, (relaxation.sums, relaxation.to_go)
         aim, work = point[groups.where], np.empty(groups.where.size)
         count = len(relaxation.groups.offers)
         for group in range(count):
             dykstra_kernels.project(groups, group, aim, corners, self._slope, work, *tables, PROJECTION_CALLS)
-        normals, least, found = corners.point - aim, np.empty(count), []
+        normals, least, cuts = corners.point - aim, np.empty(count), []
         group_kernels.least_costs(groups, normals, *tables, least)
         for group in range(count):
             seats = slice(*groups.seat_ptr[groups.slot_ptr[[group, group + 1]]].tolist())
@@ -64,28 +64,28 @@ class GroupCuts:
             proven = float(least[group]) - ROUNDING * 2 * normal.size * float(np.abs(normal).sum())
             depth = (proven - float(normal @ aim[seats])) / (float(np.linalg.norm(normal)) or 1.0)
             if depth > shallow:
-                found.append(Cut(groups.where[seats], normal, proven, depth))
-        return found
+                cuts.append(Cut(groups.where[seats], normal, proven, depth))
+        return cuts
 
 
 def empty_tables(items: int) -> Tables:
-    """Room for the dynamic program of parts of that many items; only one thread at a time can use it."""
+    """Allocate tables for the dynamic program of parts of so many items, for one thread at a time."""
     return Tables(np.zeros((items, 2**items // 2)), np.zeros(2**items), np.zeros(2**items))
 
 
 class ItemParts:
-    """Parts of the items: where no table has all of them, a few make a table of their own.
+    """Cuts from parts of the items, for problems with too many items for one table.
 
-    In a part, an offer keeps its items inside and no-choice, and a share of one of these is at most the probability
-    that it is ranked before the others: another item of the offer may come first whatever the ranking of the part is.
-    So cuts by parts hold. ``squares`` are the squared weights of the offers.
+    In a part, an offer keeps its items inside the part and no-choice. The share of such an item is at most the
+    probability that it is ranked before the others in the part, because an item outside may be chosen instead. So cuts
+    from parts are valid. ``squares`` are the squared weights of the offers.
 
     >>> offers = Assortments([("tea", "cake"), ("cake", "pie", "ink"), ("tea", "pie", "ink")])
     >>> parts, shares = ItemParts(offers, np.ones(3)), np.array([0.9, 0.1, 0.8, 0.1, 0.1, 0.1, 0.9, 0.0])
     >>> chosen = parts.around([0], 3, np.ones(3), np.ones(4))
     >>> [offers.items[item] for item in chosen]
     ['tea', 'cake', 'pie']
-    >>> cut = parts.separate(chosen, shares, empty_tables(3))     # tea > cake > pie > tea are two of three
+    >>> cut = parts.separate(chosen, shares, empty_tables(3))     # at most two of tea > cake > pie > tea can hold
     >>> cut.where, (cut.normal / -cut.normal[0]).round(2), round(float(cut.least / -cut.normal[0]), 2)
     (array([0, 2, 6]), array([-1., -1., -1.]), -2.0)
     """
@@ -99,41 +99,40 @@ class ItemParts:
         self._item_ptr: Codes = np.concatenate([[0], np.cumsum(times)])
 
     def around(self, centre: list[int], size: int, mass: Vec, likes: Vec) -> list[int]:
-        """At most ``size`` items around some of them, which share offers of much ``mass``; ``likes`` favours items."""
+        """Grow a part of up to ``size`` items that share offers of large ``mass``; ``likes`` weights the items."""
         chosen = np.zeros(size, dtype=np.int64)
-        given = [item for item in centre if item != self._none][:size]
-        chosen[: len(given)] = given
+        first = [item for item in centre if item != self._none][:size]
+        chosen[: len(first)] = first
         likes = likes.copy()
         if self._none >= 0:
             likes[self._none] = 0.0
         offers = self.assortments
         lists = offers.indptr, offers.members, self._item_ptr, self._item_offers
-        count = part_kernels.grow_part(chosen, len(given), *lists, mass, likes)
+        count = part_kernels.grow_part(chosen, len(first), *lists, mass, likes)
         return sorted(chosen[:count].tolist())
 
     def events(self, chosen: list[int], point: Vec) -> Events:
-        """The events of a part with shares that are not implied by others at this point."""
+        """Return the events of a part whose shares are not implied by others at this point."""
         offers = self.assortments
         local = np.full(offers.n_items, -2, dtype=np.int64)
         local[chosen] = np.arange(len(chosen))
         if self._none >= 0:
             local[self._none] = -1
-        found = np.empty((offers.n_coordinates, 3), dtype=np.int64)
+        events = np.empty((offers.n_coordinates, 3), dtype=np.int64)
         alone = int(self._none >= 0)
-        count = part_kernels.collect_events(local, offers.indptr, offers.members, point, MIN_SHARE, alone, found)
-        found = found[:count]
-        order = np.lexsort((-found[:, 1], -point[found[:, 2]]))
-        kept = np.empty(count, dtype=np.int64)
-        strongest = np.sort(kept[: part_kernels.keep_strongest(found, order, kept)])
-        item, inside, where = np.ascontiguousarray(found[strongest].T)
+        count = part_kernels.collect_events(local, offers.indptr, offers.members, point, MIN_SHARE, alone, events)
+        events = events[:count]
+        order = np.lexsort((-events[:, 1], -point[events[:, 2]]))
+        numbers = np.empty(count, dtype=np.int64)
+        strongest = np.sort(numbers[: part_kernels.keep_strongest(events, order, numbers)])
+        item, inside, where = np.ascontiguousarray(events[strongest].T)
         return Events(len(chosen), item, inside, where)
 
     def separate(self, chosen: list[int], point: Vec, tables: Tables, shallow: float = 1e-6) -> Cut | None:
-        """The cut of a part that a point is deepest beyond, nearly; None if none was met.
+        """Return nearly the deepest cut of a part at a point; None if there is none deeper than ``shallow``.
 
-        The point is projected on what rankings of the part can do. Any direction on the way has a most value there,
-        computed by the dynamic program, so that the cut holds however far the projection has come. It ends early
-        where no cut can be deeper than ``shallow``.
+        The point is projected onto the polytope of the part's rankings. The dynamic program computes the maximum of
+        any direction on the way, so the cut is valid however far the projection gets.
         """
         events = self.events(chosen, point)
         if not events.where.size or not events.n_items:
@@ -151,16 +150,15 @@ class ItemParts:
         gains[gains < MIN_GAIN_RATIO * gains.max()] = 0.0
         most = part_kernels.most_gain(events, gains, tables)
         most += ROUNDING * (gains.size + 2 * n_items) * float(gains.sum())
-        kept = np.flatnonzero(gains)
-        return Cut(events.where[kept], -gains[kept], -most, depth)
+        used = np.flatnonzero(gains)
+        return Cut(events.where[used], -gains[used], -most, depth)
 
 
 class PartRounds:
-    """Batches of parts around the offers: small ones first, larger ones once small ones add next to nothing.
+    """Batches of parts around the offers: small parts first, larger ones when small ones add next to nothing.
 
-    A pass takes every offer as a centre, those first whose data are hardest to meet; what else is in a part is drawn
-    anew every time. It begins with groups of whole offers, where these do not take long to make. ``finished`` says that
-    parts of the largest size have added next to nothing.
+    A pass uses every offer as a centre, worst fit first, and draws the other items at random. It begins with groups of
+    whole offers if these are quick to make. ``finished`` is set when parts of the largest size add next to nothing.
 
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("c", "a")])
     >>> rounds = PartRounds(offers, np.ones(3), items=12)
@@ -185,12 +183,12 @@ class PartRounds:
         self._marked: float | None = None
         self._groups: GroupCuts | None = None
         self._stale = 0
-        self._takes = 0.0  # the most seconds of a part so far
+        self._part_seconds = 0.0  # of the slowest part so far
 
     def cuts(self, point: Vec, mass: Vec, bound: float, until: float = np.inf) -> list[Cut] | None:
-        """The cuts of the next batch that a point is beyond; None if there is no time for any, by ``perf_counter``.
+        """Return the cuts of the next batch that a point violates; None if there is no time left (``perf_counter``).
 
-        ``mass`` says how hard the data of every offer are to meet, ``bound`` what has been proven so far.
+        ``mass`` is the misfit of every offer, ``bound`` the lower bound so far.
         """
         shallow = max(MIN_DEPTH, MIN_RELATIVE_DEPTH * bound)
         if not self._left:
@@ -200,53 +198,53 @@ class PartRounds:
                 return self._groups.violated(point, MIN_DEPTH)
         if self.finished:
             return []
-        if perf_counter() + self._takes > until:
+        if perf_counter() + self._part_seconds > until:
             return None
         count = max(MIN_BATCH_PARTS, BATCH_PARTS >> max(0, (self.size - MIN_PART_ITEMS) // PART_ITEMS_STEP))
         batch, self._left = self._left[:count], self._left[count:]
-        chosen = [self._chosen(offer, mass) for offer in batch]
-        found: list[Cut | None] = [None] * len(batch)
+        chosen = [self._items_around(offer, mass) for offer in batch]
+        cuts: list[Cut | None] = [None] * len(batch)
 
         def work(task: int) -> None:
             began = perf_counter()
-            if began + self._takes > until:
+            if began + self._part_seconds > until:
                 return
             try:
                 tables = self._tables.get_nowait()
             except Empty:
                 tables = empty_tables(self.size)
-            found[task] = self._parts.separate(chosen[task], point, tables, shallow)
+            cuts[task] = self._parts.separate(chosen[task], point, tables, shallow)
             self._tables.put(tables)
-            self._takes = max(self._takes, perf_counter() - began)
+            self._part_seconds = max(self._part_seconds, perf_counter() - began)
 
         with crew(len(batch) > 1) as threads:
             threads.run(work, len(batch))
-        return [cut for cut in found if cut is not None]
+        return [cut for cut in cuts if cut is not None]
 
     def _may_group(self, until: float) -> bool:
-        """Whether groups of offers are made, and soon enough: that takes a small part of the time, or nothing."""
+        """Whether groups of offers exist, or can be made in a small part of the remaining time."""
         if self._groups is not None:
             return True
         few = self.assortments.n_offers <= MAX_GROUPED_OFFERS
         return few and until - perf_counter() > GROUPING_SECONDS * self.assortments.n_coordinates
 
     def _next_pass(self, mass: Vec, bound: float) -> None:
-        """All offers as centres again, and larger parts if the last pass has added next to nothing."""
+        """Start a pass over all offers, with larger parts if the last pass added next to nothing."""
         alone = self.size >= self._all  # all items are one part, the same whatever the centre
         if self._marked is not None and bound <= self._marked * (1.0 + (MIN_RISE_OF_ONE_PART if alone else MIN_RISE)):
             self._stale += self.size >= self._largest
             self.finished = self._stale >= MAX_STALE_PASSES
             if self.size < self._largest:
                 self.size = min(self.size + PART_ITEMS_STEP, self._largest)
-                self._tables, self._takes = SimpleQueue(), self._takes * NEXT_SIZE_FACTOR
+                self._tables, self._part_seconds = SimpleQueue(), self._part_seconds * NEXT_SIZE_FACTOR
         else:
             self._stale = 0
         self._marked = bound
         order: Codes = np.argsort(-mass, kind="stable")
         self._left = order[: 1 if self.size >= self._all else None].tolist()
 
-    def _chosen(self, offer: int, mass: Vec) -> list[int]:
-        """The items of a part around an offer, or around some items of a large one."""
+    def _items_around(self, offer: int, mass: Vec) -> list[int]:
+        """Return the items of a part around an offer, or around some items of a large one."""
         offers = self.assortments
         centre = self._random.permutation(offers.members[offers.indptr[offer] : offers.indptr[offer + 1]])
         likes = self._random.uniform(0.5, 1.5, offers.n_items)

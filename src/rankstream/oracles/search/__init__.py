@@ -1,1 +1,1 @@
-"""Oracles beyond tables: local search, with its compiled loops."""
+"""Oracles for problems too large for tables: local search, with its compiled loops."""

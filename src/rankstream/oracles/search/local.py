@@ -1,4 +1,4 @@
-"""Where every dynamic program is too large: iterated local search with a bound by cost splitting, and a quick one."""
+"""Oracles without a dynamic program: iterated local search with a bound by cost splitting, and a quick search."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,31 +29,27 @@ MIN_PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
 
 
 class SearchOracle(TieRule):
-    """Iterated local search, which inserts items at their best positions, warm started from its earlier answers.
+    """Iterated local search that inserts items at their best positions, warm started from its earlier answers.
 
-    An answer whose bound (see ``SplittingBound``) meets its value is exact. Costs asked twice in a row get the same
-    answer. Where there is an order, only rankings that respect it are searched; the bound ignores the order, and holds
-    all the same.
+    An answer is exact if its bound (see ``SplittingBound``) equals its value. Equal costs in a row have the same
+    answer. With an order, only rankings that respect it are searched; the bound ignores the order and still holds.
 
     Parameters
     ----------
     assortments : Assortments
         The offers.
     ties : "random", "first" or "last"
-        Where an item goes among equally good positions; and which of the rankings with the last vertex is kept, as
-        everywhere (``TieRule``).
+        Which of equally good positions an item takes, and which ranking is returned for a vertex (``TieRule``).
     seed : int
         Seed of the search and of ties.
     budget : float, optional
-        Seconds after which a search ends before its rounds are played; only without it is the answer the same on every
-        machine.
+        Time limit of a search in seconds. Without it, the answer is the same on every machine.
     rounds : int
         Rounds of a call, from the best ranking in the pool of earlier answers.
     sweeps : int
-        Passes over the groups of offers for the bound, which are no part of the budget; with 0 the shares of the last
-        call are used as they are.
+        Passes over the groups of offers for the bound, not included in the budget; 0 reuses the last shares.
     states : int
-        The most states of a group.
+        Maximum number of states of a group.
 
     Examples
     --------
@@ -87,18 +83,18 @@ class SearchOracle(TieRule):
     def cheapest(self, costs: ArrayLike) -> Answer:
         """Return the cheapest ranking that the search finds, its cost, and a proven bound."""
         vector = finite_costs(self.assortments, costs)
-        asked = vector.tobytes()
-        if self._last is not None and self._last[0] == asked:
+        key = vector.tobytes()
+        if self._last is not None and self._last[0] == key:
             return self._last[1]
         ranking = self.search(vector)
         value = self.keep(vector, ranking)
         answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
         ranking.flags.writeable = False
-        self._last = asked, answer
+        self._last = key, answer
         return answer
 
     def search(self, costs: Vec) -> Codes:
-        """Return the best ranking within the rounds and the budget; it joins the pool."""
+        """Return the best ranking within the rounds and the budget, and add it to the pool."""
         stop = np.inf if self.budget is None else perf_counter() + self.budget
         values = search_kernels.pool_costs(costs, self._offers, self._places)
         best: Codes = self._pool[int(values.argmin())].copy()
@@ -116,11 +112,11 @@ class SearchOracle(TieRule):
         return best
 
     def around(self, costs: Vec, rankings: Codes, turn: int) -> Codes:
-        """What short searches find that begin at some of these rankings, the cheapest and others; cheapest first.
+        """Run short searches from some of these rankings, the cheapest among them; return the results, cheapest first.
 
-        Column generation needs many rankings that cost about the least, not one that costs the least, and those in use
-        all cost about that. So each search begins at one of them, and ends once it has found what costs less than all
-        of them: easily at first, when weighing anew pays most. ``turn`` draws which are begun at, and the searches.
+        Column generation needs many rankings near the least cost rather than a single best one, and those in use are
+        near it. So each search starts at one of them and ends once it finds a ranking cheaper than all of them. That
+        is easy at first, when new weights help most. ``turn`` seeds the starts and the searches.
         """
         random = np.random.default_rng([self.seed, turn])
         rule, offers, shape = TIE_RULES[self.ties], self._offers, self.assortments
@@ -128,22 +124,23 @@ class SearchOracle(TieRule):
         values = search_kernels.pool_costs(costs, offers, np.argsort(rankings, axis=1))
         starts = random.choice(len(rankings), searches, replace=len(rankings) < searches)
         starts[0] = values.argmin()
-        found: Codes = rankings[starts]
+        results: Codes = rankings[starts]
         enough = float(values.min()) - MIN_PROGRESS * float(np.abs(costs).sum())
-        for best in found:
+        for best in results:
             draw = np.uint64(random.integers(2**62))
             start = costs, offers, self._universal, best, best.copy(), np.inf, 0
             search_kernels.search(*start, rule, draw, fewer(SHORT_ROUNDS, shape), SHORT_NOISE, enough)
-        found = np.unique(found, axis=0)
-        return found[np.argsort(search_kernels.pool_costs(costs, offers, np.argsort(found, axis=1)), kind="stable")]
+        results = np.unique(results, axis=0)
+        values = search_kernels.pool_costs(costs, offers, np.argsort(results, axis=1))
+        return results[np.argsort(values, kind="stable")]
 
     def memory(self) -> dict[str, Any]:
-        """What it has learned from being asked, as arrays: with it, a copy answers as this one would."""
+        """Return what it learned from earlier calls, as arrays: a copy with it gives the same answers."""
         last = {}
         if self._last is not None:
-            asked, answer = self._last
+            key, answer = self._last
             numbers = np.array([answer.value, answer.bound])
-            last = {"asked": np.frombuffer(asked), "answered": answer.ranking, "numbers": numbers}
+            last = {"asked": np.frombuffer(key), "answered": answer.ranking, "numbers": numbers}
         return {"pool": self._pool, **last, **self.splitting.memory()}
 
     def remember(self, memory: dict[str, Any]) -> None:
@@ -168,9 +165,9 @@ class SearchOracle(TieRule):
 
 @contextmanager
 def hurried(oracle: Oracle) -> Iterator[None]:
-    """For the rounds of a fit: a short search, and no work on the bound, which brings it further in the same time.
+    """Make a search short and skip its bound, for the rounds of a fit: more rounds fit in the same time.
 
-    Certificates are made afterwards, when the oracle takes its time again. Other oracles are left as they are.
+    Certificates are computed afterwards, at full effort. Other oracles are left as they are.
     """
     if not isinstance(oracle, SearchOracle):
         yield
@@ -184,7 +181,7 @@ def hurried(oracle: Oracle) -> Iterator[None]:
 
 
 def fewer(rounds: int, assortments: Assortments) -> int:
-    """As many rounds of a search as take about as long on a large problem as these on one of 50,000 coordinates.
+    """Reduce the rounds of a search on a large problem to about the time they take on one of 50,000 coordinates.
 
     >>> fewer(250, Assortments([("tea", "pie")]))
     250
@@ -193,30 +190,29 @@ def fewer(rounds: int, assortments: Assortments) -> int:
 
 
 def index_offers(assortments: Assortments) -> Offers:
-    """The offers with the coordinates of each item, and the order."""
+    """Return the offers with the coordinates of each item, and the order."""
     lists = search_kernels.list_coordinates(assortments.members, assortments.n_items)
     return Offers(assortments.indptr, assortments.members, assortments.owner, *lists, assortments.precedence.pairs)
 
 
-LOOKS_PER_COORDINATE, MIN_LOOKS = 6, 100_000  # how many coordinates a call may look at, whichever is more
+LOOKS_PER_COORDINATE, MIN_LOOKS = 6, 100_000  # a call may read as many coordinates, whichever is more
 
 
 class QuickOracle(TieRule):
-    """Inserts items at their best positions, starting from the answer that it was to follow.
+    """A quick local search that inserts items at their best positions.
 
-    Neither making it nor asking it takes more than a few passes over the coordinates, however the offers overlap. The
-    bound lets every offer choose its cheapest item: it holds for every ranking, and is far off where offers disagree.
-    Asking changes nothing: only ``follow`` lets the next search start from the last answer, and with another item.
-    Where there is an order, every ranking keeps it.
+    Creating and calling it takes a few passes over the coordinates, however the offers overlap. The bound lets every
+    offer choose its cheapest item: it is valid, but weak if offers disagree. Calls do not change it; only ``follow``
+    lets the next search start from the last answer, and with another item. Every ranking respects the order, if any.
 
     Parameters
     ----------
     assortments, ties, seed : as for ``SearchOracle``
-        The offers, where an item goes among equally good positions, and the seed of ties.
+        The offers, the rule for equally good positions, and the seed of ties.
     turn : int
-        How many answers were followed so far: it says which item is the next to be inserted.
+        Number of answers followed so far, which determines the first item to insert.
     start : array, optional
-        The ranking that a search starts from; by the codes without it, as far as the order allows.
+        The ranking to start from; by default the items by code, as far as the order allows.
 
     >>> oracle = QuickOracle(Assortments([("tea", "cake", "nothing"), ("tea", "pie", "nothing")]))
     >>> answer = oracle.cheapest([-1.0, 2.0, 0.0, 1.5, -1.0, 0.0])
@@ -236,7 +232,7 @@ class QuickOracle(TieRule):
         self._sizes = np.diff(assortments.indptr)
 
     def cheapest(self, costs: ArrayLike) -> Answer:
-        """Return the ranking that the search comes to, its cost, and what all offers cost at least."""
+        """Return the result of the search, its cost, and the sum of the offers' least costs."""
         vector, offers = finite_costs(self.assortments, costs), self.assortments
         candidates = np.vstack([self.start, self._sorted(vector)])
         values = search_kernels.pool_costs(vector, self._offers, np.argsort(candidates, axis=1))
@@ -250,17 +246,17 @@ class QuickOracle(TieRule):
         return Answer(order, value, meet(least, value, vector))
 
     def _sorted(self, costs: Vec) -> Codes:
-        """The items by what they cost more than the mean of their offers, the cheapest first, in the order if any."""
+        """Return the items by their cost above the mean of their offers, cheapest first, as far as the order allows."""
         offers = self.assortments
         means = np.add.reduceat(costs, offers.indptr[:-1]) / self._sizes
         excess = np.bincount(offers.members, costs - means[offers.owner], offers.n_items)
-        found = np.argsort(excess, kind="stable")
+        ranking = np.argsort(excess, kind="stable")
         if offers.order:
-            search_kernels.put_in_order(self._offers.pairs, found, np.argsort(found))
-        return found
+            search_kernels.put_in_order(self._offers.pairs, ranking, np.argsort(ranking))
+        return ranking
 
     def _first(self) -> int:
-        """The item to begin with: an answer's work may not reach all of them, so that the next ones begin elsewhere."""
+        """Return the first item to insert; it varies, because a call may not reach all items."""
         return int(hashed(np.uint64(self.turn), np.uint64(1)) >> np.uint64(11)) % self.assortments.n_items
 
     def follow(self) -> None:
@@ -268,14 +264,14 @@ class QuickOracle(TieRule):
         self.start, self.turn = self._answered, self.turn + 1
 
     def memory(self) -> dict[str, Any]:
-        """What it was told, as arrays: with it, a copy answers as this one would."""
+        """Return its state as arrays: a copy with it gives the same answers."""
         return {"start": self.start}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Restore the state that ``memory`` returned."""
         start = np.array(memory["start"]).astype(np.int64, casting="same_kind")
         if start.shape != self.start.shape or not np.array_equal(np.sort(start), np.arange(start.size)):
-            raise ValueError("a ranking that its oracle knows does not order all items")
+            raise ValueError("a ranking of its oracle does not order all items")
         self.assortments.precedence.check(start[None, :])
         self.start = start
 

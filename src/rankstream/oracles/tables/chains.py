@@ -1,4 +1,4 @@
-"""The exact oracle for chains, such as price levels: one number for each way to have come so far in every chain."""
+"""The exact oracle for chains, such as price levels: a table with one number per combination of progress."""
 
 from math import prod
 from threading import Lock
@@ -21,11 +21,11 @@ MAX_STATES = 2**30  # states from which on neither memory nor time will do
 
 
 class ChainOracle(TableOracle):
-    """The dynamic program over progress: with levels of an item ranked cheapest first, a state is how many are left.
+    """The dynamic program over progress: a state is the number of unranked levels of every item.
 
-    That is a product of (levels + 1) over items in place of 2**(items * levels). Items outside of the order are chains
-    of one; levels that can win no offer are left out. ``ties`` and ``seed`` decide among ties (see ``TieRule``);
-    ways to go on tie as in ``DenseOracle``. ``memory`` is the most bytes to take, 8 for each state.
+    Levels of an item are ranked cheapest first, so there are prod(levels + 1) states instead of 2**(items * levels).
+    Items outside of the order are chains of one; levels that are never chosen are left out. For ``ties`` and ``seed``
+    see ``TieRule``; costs tie as in ``DenseOracle``. ``memory`` limits the bytes, 8 per state.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class ChainOracle(TableOracle):
         self._lock = Lock()
 
     def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
-        """Fill the table once and read the best completion of every beginning off it."""
+        """Fill the table once and read the best completion of every beginning from it."""
         vector = finite_costs(self.assortments, costs)
         base = np.where(self.reduced.base_at >= 0, vector[self.reduced.base_at], 0.0)
-        # less no-choice, and without the offers that can go only one way: what the table is made of
+        # the table has costs above no-choice, without offers that have only one possible choice
         above_end = np.where(self.reduced.entry_at >= 0, vector - base, 0.0)
-        with self._lock:  # the table is one
+        with self._lock:  # there is only one table
             self._fill(vector)
             found = self._read(first, vector, above_end, self._table)
         bound = min((value for _, value in found), default=0.0)
@@ -88,10 +88,7 @@ class ChainOracle(TableOracle):
 
 
 def used_chains(reduced: Reduced) -> list[Codes]:
-    """The chains of the items that can win an offer, best first; other items are left out, and those alone are chains.
-
-    Chains without such an item are dropped whole.
-    """
+    """Return the chains of the items that can be chosen, best first; items outside of the order are chains of one."""
     offers = reduced.assortments
     if offers.chains is None:
         raise ValueError("The order is not made of chains, one item after another: use oracles.auto.")
@@ -104,12 +101,12 @@ def used_chains(reduced: Reduced) -> list[Codes]:
 
 
 def n_states(chains: list[Codes]) -> int:
-    """How many ways there are to have come so far in every chain."""
+    """Return the number of combinations of progress in all chains."""
     return prod(chain.size + 1 for chain in chains)
 
 
 def _by_offers(reduced: Reduced, chains: list[Codes]) -> list[Codes]:
-    """The chains that are in few offers first: they become low digits, so that rows change rarely."""
+    """Sort the chains by their number of offers: rare ones become low digits, so that rows change rarely."""
     counts = np.zeros(reduced.assortments.n_items)
     for offer in reduced.offers:
         counts[list(offer)] += 1.0
@@ -117,7 +114,7 @@ def _by_offers(reduced: Reduced, chains: list[Codes]) -> list[Codes]:
 
 
 def lay_out(reduced: Reduced, chains: list[Codes]) -> Chains:
-    """Digits, fields and blocks of the chains, and the offers in the order in which they come in."""
+    """Return the digits, fields and blocks of the chains, and the offers in their order of arrival."""
     radix = np.array([chain.size + 1 for chain in chains], dtype=np.int64)
     stride = np.cumprod(np.append(1, radix))
     n_low = min(max(1, int(np.searchsorted(stride, MAX_BLOCK_STATES, side="right")) - 1), len(chains))
@@ -130,7 +127,7 @@ def lay_out(reduced: Reduced, chains: list[Codes]) -> Chains:
     starts, nothing = np.cumsum([0, *(len(offer) for offer in reduced.offers)]), np.zeros(0, dtype=np.int64)
     ptr = np.append(0, np.cumsum(np.diff(starts)[order]))
     chain = np.concatenate([nothing, *(chain_of[list(reduced.offers[j])] for j in order)])
-    # masks by the low part of what an offer needs, first those of high chains, then those of each low one
+    # masks by the low part of an offer's needs: first those of high chains, then those of each low one
     low = np.repeat((need[:, :n_low] @ stride[:n_low])[order], np.diff(ptr))
     size = int(stride[n_low])
     return Chains(
@@ -150,9 +147,9 @@ def lay_out(reduced: Reduced, chains: list[Codes]) -> Chains:
 
 
 def _arrivals(high: Codes, most: int) -> tuple[Codes, Codes]:
-    """The offers by the lowest high chain that they need, their level, and by how much of it; where each part begins.
+    """Sort the offers by the lowest high chain they need (their level) and how much of it; return where parts begin.
 
-    Offers that need no high chain come in at the last level.
+    Offers that need no high chain arrive at the last level.
     """
     n_offers, n_high = high.shape
     padded = np.append(high, np.ones((n_offers, 1), dtype=np.int64), axis=1)
@@ -165,7 +162,7 @@ def _arrivals(high: Codes, most: int) -> tuple[Codes, Codes]:
 
 
 def _turns(n_items: int, chains: list[Codes]) -> tuple[Codes, Codes]:
-    """The chain of each item (-1: none), and how much of it is left when the item's turn comes."""
+    """Return the chain of each item (-1: none), and how much of the chain is left at the item's turn."""
     chain_of, rest = np.full(n_items, -1, dtype=np.int64), np.zeros(n_items, dtype=np.int64)
     for number, chain in enumerate(chains):
         chain_of[chain], rest[chain] = number, np.arange(chain.size, 0, -1)
@@ -173,7 +170,7 @@ def _turns(n_items: int, chains: list[Codes]) -> tuple[Codes, Codes]:
 
 
 def _words(radix: Codes, need: Codes, n_low: int) -> tuple[Bits, np.uint64, Bits]:
-    """A field of a word for each high digit, with a spare bit on top; the spare bits; and what offers need, packed."""
+    """Return a bit field for each high digit with a spare bit on top, the spare bits, and the offers' packed needs."""
     field, spare, at = [0] * n_low, 0, 0
     words = np.zeros(len(need), dtype=np.uint64)
     for chain in range(n_low, radix.size):
@@ -186,7 +183,7 @@ def _words(radix: Codes, need: Codes, n_low: int) -> tuple[Bits, np.uint64, Bits
 
 
 def _shapes(radix: Codes, stride: Codes, size: int) -> Vec:
-    """Which places of a block have at least what another has; and, for each low chain, just as much of that one."""
+    """Return which places of a block have at least the digits of another; and for each low chain, the same digit."""
     digits = np.arange(size)[:, np.newaxis] // stride % radix
     least = digits[:, np.newaxis]
     fits: Mask = np.logical_and.reduce(digits >= least, axis=2)

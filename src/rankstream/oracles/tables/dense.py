@@ -27,26 +27,25 @@ Precision = Literal["double", "single"]
 class DenseOracle(TableOracle):
     """The subset dynamic program with 8 bytes per set: W[R] = min over i in R of cost(i, R) + W[R minus i].
 
-    cost(i, R) is what item i takes from the offers inside R. It is never stored for all sets: the rarest items take the
-    lowest bits, and a walk over the other bits keeps tables over the low bits only. Items that are offered alike share
-    a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
-    ``TieRule``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
-    (``walk_kernels.TIE_TOLERANCE``), since sums differ by as much when taken in another order. Large tables are
-    filled by all threads that numba may use, with the same answers whatever their number.
+    cost(i, R) is the cost of item i in the offers inside R. It is never stored for all sets: the rarest items take the
+    lowest bits, and a walk over the other bits keeps tables over the low bits only. Items in the same offers share a
+    bit, and the no-choice item ends the ranking. Items whose costs differ by a tiny relative amount
+    (``walk_kernels.TIE_TOLERANCE``) count as ties, because sums in another order differ as much. All threads that numba
+    may use fill large tables; their number does not change the answers.
 
     Parameters
     ----------
     assortments : Assortments
         The offers.
     ties : "random", "first" or "last"
-        Which of the cheapest rankings is kept.
+        Which of the cheapest rankings to return (see ``TieRule``).
     seed : int
         Seed of random ties.
     memory : float
-        The most bytes to take; the table takes 8 * 2**bits of them.
+        Maximum number of bytes; the table takes 8 * 2**bits.
     precision : "double" or "single"
         A table of single precision takes half of the memory and less time. Values of its rankings are still computed in
-        double precision; the bound is the table's least value less all that rounding may have added (``margin``).
+        double precision; the bound is the table's least value minus a margin for rounding (``margin``).
 
     Examples
     --------
@@ -89,7 +88,7 @@ class DenseOracle(TableOracle):
         self._space = [(np.empty((n_rows, BLOCK_SETS), dtype=kind), numbers)]
         self._to_go = np.empty(n_sets, dtype=kind)
         places, ones = [_lowest_bit(bit, -1) for bit in bit_of], np.ones(n_bits, dtype=np.int64)
-        self._table = WalkTable(  # a bit is a chain of one, which items that are offered alike share
+        self._table = WalkTable(  # a bit is a chain of one, shared by items in the same offers
             np.array(places, dtype=np.int64), np.ones(assortments.n_items, dtype=np.int64), 2 * ones,
             ones << np.arange(n_bits), self._to_go[: 2**n_bits],
         )  # fmt: skip
@@ -97,11 +96,11 @@ class DenseOracle(TableOracle):
 
     @property
     def n_states(self) -> int:
-        """How many sets of items are in the table."""
+        """The number of sets of items in the table."""
         return self._to_go.size
 
     def _plan(self, bit_of: list[int], offer_sets: list[int], n_levels: int) -> SetProblem:
-        """Sort the offers by the lowest high bit, which completes them, and the items into high and low ones."""
+        """Sort the offers by their lowest high bit, which completes them, and split the items into high and low."""
         levels = [_lowest_bit(offer_set // BLOCK_SETS, n_levels - 1) for offer_set in offer_sets]
         items = sorted((item for item, bit in enumerate(bit_of) if bit), key=lambda item: bit_of[item])
         low = [item for item in items if bit_of[item] < BLOCK_SETS]
@@ -120,15 +119,15 @@ class DenseOracle(TableOracle):
         )
 
     def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
-        """Fill the table once and read the best completion of every beginning off it."""
+        """Fill the table once and read the best completion of every beginning from it."""
         vector = finite_costs(self.assortments, costs)
         above_end = vector if self._ends is None else vector - vector[self._ends]
         scale = 1.0
         if self.precision == "single":
-            # by a power of two, which rounds nothing: so nothing is too large or too small for single precision
+            # scaling by a power of two is exact, and keeps all numbers in the range of single precision
             scale = 2.0 ** -np.frexp(np.abs(above_end).max(initial=0.0))[1]
             above_end = above_end * scale
-        with self._lock:  # the table is one
+        with self._lock:  # there is only one table
             self._fill(above_end.astype(self._to_go.dtype, copy=False))
             found = self._read(first, vector, above_end, self._table)
             table_least = float(self._to_go[2**self._n_bits - 1])
@@ -141,13 +140,12 @@ class DenseOracle(TableOracle):
         return [Answer(ranking, value, bound) for ranking, value in found]
 
     def margin(self, above_end: Vec) -> float:
-        """The most by which a table of single precision can be above the true least cost, for costs above no-choice.
+        """Bound how far a table of single precision can be above the true least cost, for costs above no-choice.
 
-        With u = 2**-24: what an item takes from its offers is a sum of at most ``most`` costs, each rounded to single
-        precision, whose partial sums are at most its level, the larger of the sums of its positive and its negative
-        costs: so it is off by (most + 2) u of the level. Every step of the walk from the empty set to all items adds
-        one of these to a number of at most the sum of all levels, and is off by u of that. One part in a thousand is
-        added for products of roundings.
+        With u = 2**-24: the cost of an item is a sum of at most ``most`` rounded costs. Its partial sums are at most
+        the item's level, the larger of the sums of its positive and its negative costs, so its error is (most + 2) u
+        times the level. Every step from the empty set to all items adds such a cost to a number of at most the sum of
+        all levels, with an error of u times that sum. The factor 1.001 covers products of roundings.
         """
         members, n_items = self.assortments.members, self.assortments.n_items
         gains, losses = (np.bincount(members, np.maximum(part, 0.0), n_items) for part in (above_end, -above_end))
@@ -162,7 +160,7 @@ class DenseOracle(TableOracle):
             size = np.uint64(n_blocks // sum(layer.size for layer in layers))
             while len(self._space) < threads.size:
                 self._space.append((np.empty_like(self._space[0][0]), np.empty_like(self._space[0][1])))
-            unused = self._space.copy()  # as many as there are threads: whoever takes a part takes one
+            unused = self._space.copy()  # one for each thread
             for layer in layers:
 
                 def fill(task: int, layer: Bits = layer) -> None:
@@ -182,7 +180,7 @@ class DenseOracle(TableOracle):
 
 
 def table_bytes(n_bits: int, n_items: int, precision: Precision = "double") -> int:
-    """How much memory a table takes, with the rows of placing costs of one thread.
+    """Return the bytes of a table, with the rows of placing costs of one thread.
 
     >>> table_bytes(30, 31, "single") / 1e9
     4.295354812
@@ -193,9 +191,9 @@ def table_bytes(n_bits: int, n_items: int, precision: Precision = "double") -> i
 
 
 def _layers(n_threads: int, n_states: int) -> list[Bits]:
-    """The parts of the table, by how many of the top bits they have: those of one layer do not depend on each other.
+    """Return the parts of the table by their number of top bits; parts of one layer do not depend on each other.
 
-    More parts leave threads idle for less time at the end of a layer, but each has to add up its first rows again.
+    More parts mean less idle time at the end of a layer, but each has to compute its first rows again.
     """
     n_bits = n_states.bit_length() - 1
     parts = np.arange(2 ** max(n_bits // 2 - 4, 0) if n_threads > 1 else 1, dtype=np.uint64)
@@ -204,12 +202,12 @@ def _layers(n_threads: int, n_states: int) -> list[Bits]:
 
 
 def _lowest_bit(number: int, none: int) -> int:
-    """The place of the lowest bit that is set, or ``none``."""
+    """Return the place of the lowest bit, or ``none``."""
     return (number & -number).bit_length() - 1 if number else none
 
 
 def _rare_items_low(bit_of: list[int], offer_sets: list[int], n_bits: int) -> tuple[list[int], list[int]]:
-    """The same bits given out anew, low ones to the items that are in few offers, so that tables change rarely."""
+    """Reassign the bits, low ones to items in few offers, so that tables change rarely."""
     counts = [sum(offer_set >> place & 1 for offer_set in offer_sets) for place in range(n_bits)]
     new_place = {place: rank for rank, place in enumerate(sorted(range(n_bits), key=counts.__getitem__))}
 

@@ -25,12 +25,13 @@ class TooManyUnionsError(ValueError):
 
 
 class LatticeOracle(TableOracle):
-    """Ranks from the top; once no offer with an item is untouched, the item no longer matters.
+    """The dynamic program over unions of offers.
 
-    So the only different sets of unranked items are unions of offers (without no-choice), a fraction of all
-    subsets. They are enumerated once, and a call is a single pass over their transitions. Parts that share no item are
-    solved separately. Ties: see ``TieRule``. Where there is an order, of chains or not, offers count with all that
-    must come after one of their items, and an item can be ranked when none that must come before it is left.
+    Ranking from the top, an item no longer matters once all of its offers contain a ranked item. So the only different
+    sets of unranked items are unions of offers (without no-choice), a fraction of all subsets. They are enumerated
+    once, and a call is a single pass over their transitions. Parts without common items are solved separately. With an
+    order, an offer includes all items that must come after one of its own, and an item can be ranked once all items
+    that must come before it are. For ties see ``TieRule``.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class LatticeOracle(TableOracle):
         self._lay_out(*_programs(self.reduced, most_states))
 
     def _lay_out(self, program: Words, tops: Codes, first: Codes, items: Codes, following: Codes) -> None:
-        """Pack the arrays, so that a call hands over few of them."""
+        """Pack the arrays, so that a call passes few of them."""
         reduced, offers = self.reduced, self.assortments
         self.n_states, self.n_transitions = first.size - 1, items.size
         sizes = (offers.n_offers, tops.size, self.n_states, items.size, reduced.n_entries)
@@ -73,17 +74,17 @@ class LatticeOracle(TableOracle):
         return Answer(ranking, value, value)
 
     def beginning_with(self, first: list[tuple[int, ...]], costs: ArrayLike) -> list[Answer]:
-        """Run the program once and read the best completion of every beginning off its tables."""
+        """Run the program once and read the best completion of every beginning from its tables."""
         vector = check_costs(self.assortments, costs)
-        found = []
+        answers = []
         with self._lock:  # the tables must stay those of the first call
             bound = self.cheapest(vector).bound
             tables = (*self.tables[:2], self.tables[2][:0], *self.tables[3:])
             for beginning in first:
                 ranking, forced = np.empty(self.assortments.n_items, np.int64), np.array(beginning, np.int64)
                 value = lattice_kernels.cheapest_on_lattice(vector, *tables, forced, ranking)
-                found.append(Answer(ranking, value, min(value, bound)))
-        return found
+                answers.append(Answer(ranking, value, min(value, bound)))
+        return answers
 
     def explain(self) -> str:
         """Say why this oracle was chosen."""
@@ -94,7 +95,7 @@ class LatticeOracle(TableOracle):
 
 
 def unions(sets: Bits, most: int) -> Bits:
-    """Every union of the given sets, the empty one included, ascending; a ValueError beyond ``most``."""
+    """Return all unions of the sets, with the empty one, ascending; raise an error if there are more than ``most``."""
     different = np.unique(sets)
     small_first = different[np.argsort(np.bitwise_count(different), kind="stable")]
     capacity, count = 1, -1
@@ -108,7 +109,7 @@ def unions(sets: Bits, most: int) -> Bits:
 
 
 def holders(sets: Bits, n_items: int) -> Bits:
-    """For every item the offers that contain it, a bit for each, in words of 64."""
+    """Return for every item the offers that contain it, a bit for each, in words of 64."""
     inside = np.zeros((n_items, -(-sets.size // 64) * 64), dtype=np.uint8)
     inside[:, : sets.size] = sets >> np.arange(n_items, dtype=np.uint64)[:, np.newaxis] & np.uint64(1)
     # bytes in ascending order make words whose lowest byte comes first
@@ -116,9 +117,9 @@ def holders(sets: Bits, n_items: int) -> Bits:
 
 
 class _Part(NamedTuple):
-    """The items of a component, its offers as bits of those, with what must come after them and without, and more.
+    """The items of a component, and its offers as bits, without (``sets``) and with (``closed``) what must follow them.
 
-    ``entry_of`` are the entries of each offer and item (-1: none), ``above[i]`` the items that must come before item i.
+    ``entry_of`` has the entries of each offer and item (-1: none), ``above[i]`` the items that must come before item i.
     """
 
     codes: Codes
@@ -151,7 +152,7 @@ def _part(reduced: Reduced, component: tuple[int, ...], starts: Codes) -> _Part:
 
 
 def _moves(states: Bits, above: Bits) -> Bits:
-    """The items of each state that can come next: all, or those that no item of the state must come before."""
+    """Return the items of each state that can come next: those without an item of the state above them."""
     if not above.size:
         return states
     moves = np.zeros_like(states)
@@ -161,7 +162,7 @@ def _moves(states: Bits, above: Bits) -> Bits:
 
 
 def _programs(reduced: Reduced, most: int) -> tuple[Words, Codes, Codes, Codes, Codes]:
-    """The programs of all components in a row, their full states, and the states' transitions."""
+    """Return the concatenated programs of all components, their full states, and the states' transitions."""
     starts = np.cumsum([0, *(len(offer) for offer in reduced.offers)])
     nothing, words = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32)
     programs, tops, firsts, items, following = [words], [], [nothing], [nothing], [nothing]

@@ -1,1 +1,1 @@
-"""Streams on disk: checkpoints, packed arrays, and the validation of what is read back."""
+"""Streams on disk: checkpoints, packed arrays, and their validation."""

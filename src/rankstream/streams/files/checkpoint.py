@@ -1,4 +1,4 @@
-"""Checkpoints: a solver, its state and its counts in one file, from which a run goes on bit for bit.
+"""Checkpoints: a solver, its state and its counts in one file, from which a run resumes bit for bit.
 
 The file is a numpy archive (.npz) of plain arrays and one JSON text: nothing in it is ever executed.
 """
@@ -27,14 +27,14 @@ from rankstream.streams.files.packing import MissingPartError, Packed, check_run
 FORMAT = "rankstream-checkpoint"
 VERSION = 1
 HEADER = "header"
-DAMAGE = (  # what reading an archive with a wrong bit somewhere can end in
+DAMAGE = (  # errors that reading a damaged archive can raise
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
     *(EOFError, OSError, RuntimeError, MemoryError, BadZipFile, zlib.error, struct.error),
 )
 
 
 class Checkpoint(NamedTuple):
-    """What a run needs to go on."""
+    """The parts of a run that can be resumed."""
 
     solver: Solver
     state: State
@@ -42,10 +42,11 @@ class Checkpoint(NamedTuple):
 
 
 def save(path: str | os.PathLike[str], solver: Solver, state: State, counts: ChoiceCounts | None = None) -> None:
-    """Write all that the coming rounds depend on, so that ``load`` resumes exactly.
+    """Write a run to a file, so that ``load`` resumes exactly.
 
-    It is first written to a temporary name and then renamed: a crash leaves the old file, never half a new one. Items
-    must be text, whole numbers, booleans or None. Parts that are not built in are not saved: hand them to ``load``.
+    The file is written under a temporary name and then renamed: a crash leaves the old file, never half a new one.
+    Items must be text, whole numbers, booleans or None. Parts that are not built in are not saved: pass them to
+    ``load``.
 
     Examples
     --------
@@ -70,26 +71,26 @@ def load(
     learner: Learner[Any] | None = None,
     oracle: Oracle | None = None,
 ) -> Checkpoint:
-    """Read what ``save`` wrote; parts that are not built in must be handed over as they were."""
+    """Read what ``save`` wrote; pass parts that are not built in, unchanged."""
     return read_runs(path, distance=distance, learner=learner, oracle=oracle)[0][0]
 
 
 def write(path: str | os.PathLike[str], runs: list[Packed], more: dict[str, Any]) -> None:
-    """Write packed runs, and whatever else JSON can hold, to one file."""
-    header = {"format": FORMAT, "version": VERSION, "runs": [own for own, _ in runs], "more": more}
-    arrays = {f"{number}.{name}": array for number, (_, own) in enumerate(runs) for name, array in own.items()}
+    """Write packed runs, and any other JSON values, to one file."""
+    header = {"format": FORMAT, "version": VERSION, "runs": [described for described, _ in runs], "more": more}
+    arrays = {f"{number}.{name}": array for number, (_, packed) in enumerate(runs) for name, array in packed.items()}
     text = np.frombuffer(json.dumps(header, default=np.generic.item).encode(), dtype=np.uint8)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **{HEADER: text}, **arrays)
 
 
 def read_runs(path: str | os.PathLike[str], **parts: Any) -> tuple[list[Checkpoint], dict[str, Any]]:
-    """Read what ``write`` wrote, with ``parts`` as ``load`` takes them, or say what is wrong with the file."""
+    """Read what ``write`` wrote, with ``parts`` as in ``load``; raise a ValueError if the file is damaged."""
     content = Path(path).read_bytes()
     try:
-        with ZipFile(BytesIO(content)) as file:  # nothing is packed: what is larger than its file could fill the memory
+        with ZipFile(BytesIO(content)) as file:  # nothing is compressed: larger contents could be a zip bomb
             if sum(part.file_size for part in file.infolist()) > len(content):
-                raise ValueError("what is in it is larger than it is")
+                raise ValueError("its contents are larger than the file")
         with np.load(BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop(HEADER).tobytes())
@@ -114,7 +115,7 @@ def read_runs(path: str | os.PathLike[str], **parts: Any) -> tuple[list[Checkpoi
 
 @contextmanager
 def explained(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say what is wrong with a file whose content is made into something here."""
+    """Turn errors from a file's content into ValueErrors that name the file."""
     try:
         yield
     except MissingPartError as error:

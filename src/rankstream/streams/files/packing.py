@@ -1,6 +1,6 @@
-"""A solver, its state and its counts as plain numbers, names and arrays, and back: what a checkpoint file holds.
+"""The content of a checkpoint file: a solver, its state and its counts as plain numbers, names and arrays.
 
-All of it must fit together: a file that somebody changed is refused before anything is played on it.
+All parts must be consistent: a modified file is refused before a round is played.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ from rankstream.oracles import ComponentsOracle, Oracle, QuickOracle, SearchOrac
 from rankstream.solver.loop import Solver, State
 
 MOST_ROUNDS = 1_000_000
-MAX_MAGNITUDE = 1e100  # no sum of rounds or choices comes near it, and its square is still a number
-SUM_TOLERANCE = 1e-6  # by which sums of many rounds may differ, relative to their size
+MAX_MAGNITUDE = 1e100  # larger than any sum of rounds or choices, and its square does not overflow
+SUM_TOLERANCE = 1e-6  # relative difference allowed between sums of many rounds
 SETTINGS: dict[str, tuple[str, ...]] = {
     "LatticeOracle": ("ties", "seed", "most_states"),
     "DenseOracle": ("ties", "seed", "memory"),
@@ -37,17 +37,17 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 
 class MissingPartError(ValueError):
-    """A file names a part that is not built in, and none was handed over in its place."""
+    """A file names a part that is not built in, and none was passed in its place."""
 
     def __init__(self, role: str, name: str) -> None:
         super().__init__(f"its {role}, a {name}, is not built in: pass one with load(..., {role}=...)")
 
 
 def pack_oracle(oracle: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The name and settings of an oracle, none where it is not built in, and what it remembers."""
+    """Return the name and settings of an oracle (no settings if it is not built in), and its memory."""
     name = type(oracle).__name__
-    own = name not in SETTINGS or type(oracle) is not getattr(oracles, name)
-    if own or (isinstance(oracle, ComponentsOracle) and oracle.make is not oracles.auto):
+    custom = name not in SETTINGS or type(oracle) is not getattr(oracles, name)
+    if custom or (isinstance(oracle, ComponentsOracle) and oracle.make is not oracles.auto):
         return {"name": name, "settings": None}, {}
     memory = {prefix + key: array for prefix, part in _learning(oracle) for key, array in part.memory().items()}
     if isinstance(oracle, QuickOracle):
@@ -56,12 +56,12 @@ def pack_oracle(oracle: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def make_oracle(described: dict[str, Any], offers: Assortments, memory: dict[str, Any]) -> Oracle:
-    """The oracle that was packed."""
+    """Restore a packed oracle."""
     name, settings = described["name"], described["settings"]
     if settings is None or name not in SETTINGS:
         raise MissingPartError("oracle", name)
     if any(settings.get(key, 0) > MOST_ROUNDS for key in ("rounds", "sweeps")):
-        raise ValueError(f"its oracle would take more than {MOST_ROUNDS:,} rounds for one answer")
+        raise ValueError(f"its oracle has more than {MOST_ROUNDS:,} rounds per call")
     extra = {"make": oracles.auto} if name == "ComponentsOracle" else {}
     oracle: Oracle = getattr(oracles, name)(offers, **extra, **settings)
     for prefix, part in _learning(oracle):
@@ -74,7 +74,7 @@ def make_oracle(described: dict[str, Any], offers: Assortments, memory: dict[str
 
 
 def _learning(oracle: Oracle) -> list[tuple[str, SearchOracle]]:
-    """The oracles within this one that learn from being asked, and where their memory goes."""
+    """Return the oracles inside this one that learn from calls, with prefixes for the names of their arrays."""
     if isinstance(oracle, ComponentsOracle):
         parts = enumerate(oracle.parts)
         return [(f"{number}.{prefix}", inner) for number, part in parts for prefix, inner in _learning(part)]
@@ -82,20 +82,20 @@ def _learning(oracle: Oracle) -> list[tuple[str, SearchOracle]]:
 
 
 def under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    """The arrays whose names begin so, by the rest of their names."""
+    """Return the arrays whose names have this prefix, without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 DISTANCES = ("L1", "LowNorm", "L2", "HighNorm", "LInf", "MaxDifference", "KL")
 LEARNERS = ("MirrorDescent", "StronglyConvexMirrorDescent", "FollowTheLeader", "NaiveFrankWolfe", "DualAveraging")
 COUNTS: dict[str, type[ChoiceCounts]] = {kind.__name__: kind for kind in (ChoiceCounts, DecayingCounts, WindowCounts)}
-Packed = tuple[dict[str, Any], dict[str, Any]]  # what can be written as JSON, and the arrays beside it
+Packed = tuple[dict[str, Any], dict[str, Any]]  # JSON values, and arrays
 NUMBERS = ("total_weight", "answer", "offset", "potential")
 SUMS = ("vertex", "frequencies", "dual", "latest")
 
 
 def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
-    """Everything that the rounds to come depend on."""
+    """Return everything that the next rounds depend on."""
     offers = solver.assortments
     if not isinstance(offers, Assortments):
         raise ValueError(f"{type(offers).__name__} cannot be saved: only Assortments can.")
@@ -104,8 +104,8 @@ def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
     for item in offers.items:
         if not can_be_saved(item):
             raise ValueError(f"The item {item!r} cannot be saved: use str, int, bool or None.")
-    learner, remembered = _pack_learner_state(state.learner)
-    oracle, known = pack_oracle(solver.oracle)
+    learner, learner_arrays = _pack_learner_state(state.learner)
+    oracle, oracle_arrays = pack_oracle(solver.oracle)
     header = {
         "items": list(offers.items),
         **({"order": offers.precedence.pairs.tolist()} if offers.order else {}),
@@ -127,22 +127,22 @@ def pack(solver: Solver, state: State, counts: ChoiceCounts | None) -> Packed:
         "weights": np.array(list(state.weights.values()), dtype=np.float64),
         **{f"sums.{name}": getattr(state.sums, name) for name in SUMS},
         **({} if state.seen is None else {"seen": state.seen}),
-        **{f"learner.{name}": array for name, array in remembered.items()},
-        **{f"oracle.{name}": array for name, array in known.items()},
+        **{f"learner.{name}": array for name, array in learner_arrays.items()},
+        **{f"oracle.{name}": array for name, array in oracle_arrays.items()},
         **({} if counts is None else {f"counts.{name}": array for name, array in counts.memory().items()}),
     }
     return header, arrays
 
 
 def unpack(packed: Packed, parts: Mapping[str, Any]) -> tuple[Solver, State, ChoiceCounts | None]:
-    """What was packed, made again; ``parts`` of one's own take the place of those that a file cannot hold."""
+    """Restore what ``pack`` returned; ``parts`` replace those that are not built in."""
     header, arrays = packed
     items, indptr, members = header["items"], arrays["indptr"], arrays["members"]
     check_items(items)
     if not all(is_text(item) for item in items if isinstance(item, str)):
         raise ValueError("an item in it has half a character, which no model file can contain")
     if members.size and members.min() < 0:
-        raise ValueError("its offers have items that are not there")
+        raise ValueError("its offers have unknown items")
     order = [(items[a], items[b]) for a, b in header.get("order", ())]
     offers = Assortments([[items[k] for k in members[a:b]] for a, b in pairwise(indptr)], items, order)
     distance: Any = parts.get("distance") or _make(header["distance"], DISTANCES, distances, "distance", offers)
@@ -160,17 +160,17 @@ def unpack(packed: Packed, parts: Mapping[str, Any]) -> tuple[Solver, State, Cho
     if orders.size and not (np.sort(orders, axis=1) == np.arange(offers.n_items)).all():
         raise ValueError("a ranking in it does not order all items")
     if offers.order and orders.size and not offers.precedence.respects(orders).all():
-        raise ValueError("a ranking in it does not keep the order")
+        raise ValueError("a ranking in it does not respect the order")
     pairs = zip(orders, _like(arrays["weights"], np.float64).tolist(), strict=True)
     state.weights = {order.tobytes(): weight for order, weight in pairs}
     return solver, state, _unpack_counts(header["counts"], offers, under("counts.", arrays))
 
 
 def _settings(part: Any, known: tuple[str, ...], module: Any) -> dict[str, Any]:
-    """The name of a part and its settings; parts that are not built in have no settings here."""
+    """Return the name of a part and its settings; None for the settings if it is not built in."""
     name = type(part).__name__
-    own = name not in known or type(part) is not getattr(module, name) or getattr(part, "weighting", None) is not None
-    if own:
+    custom = name not in known or type(part) is not getattr(module, name)
+    if custom or getattr(part, "weighting", None) is not None:
         return {"name": name, "settings": None}
     skipped = ("assortments", "weighting")
     return {"name": name, "settings": {f.name: getattr(part, f.name) for f in fields(part) if f.name not in skipped}}
@@ -220,32 +220,32 @@ def _unpack_counts(described: Any, offers: Assortments, memory: dict[str, Any]) 
 
 
 def _like(array: Any, kind: Any) -> Any:
-    """A writable copy of the right type, or a TypeError."""
+    """Return a writable copy of the right type; raise a TypeError if it cannot be converted."""
     return np.array(array).astype(kind, casting="same_kind")
 
 
 def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None:
-    """Refuse sums, weights and counts that no run can have come to."""
+    """Refuse sums, weights and counts that no run can have."""
     offers, sums, fresh = solver.assortments, state.sums, solver.init()
     for name in ("vertex", "frequencies", "dual"):
         check_numbers(f"sums of {name}", getattr(sums, name), getattr(fresh.sums, name).size)
     check_numbers("latest frequencies", sums.latest, offers.n_coordinates if sums.latest.size else 0)
     check_numbers("totals", [sums.total_weight, sums.answer, sums.offset, sums.potential])
-    if state.round < 0 or state.observations < 0 or sums.total_weight < 0:  # observations are NaN where unknown
-        raise ValueError("it has played fewer than 0 rounds")
+    if state.round < 0 or state.observations < 0 or sums.total_weight < 0:  # unknown observations are NaN
+        raise ValueError("it has a negative number of rounds, choices or weights")
     if state.seen is not None and state.seen.shape != (offers.n_coordinates,):
         raise ValueError(f"it has seen {state.seen.shape} coordinates of {offers.n_coordinates}")
     if type(state.learner) is not type(fresh.learner):
-        raise ValueError("its learner's state is another learner's")
-    found, own = (one if isinstance(one, tuple) else (one,) for one in (state.learner, fresh.learner))
-    for one, other in zip(found, own, strict=True):  # arrays and numbers, as many as before the first round
-        check_numbers("learner's state", np.ravel(one) if np.ndim(other) == 0 else one, np.size(other))
+        raise ValueError("its learner's state belongs to another learner")
+    packed, expected = (part if isinstance(part, tuple) else (part,) for part in (state.learner, fresh.learner))
+    for value, first in zip(packed, expected, strict=True):  # arrays and numbers of the same sizes as at the start
+        check_numbers("learner's state", np.ravel(value) if np.ndim(first) == 0 else value, np.size(first))
     weights = np.array(list(state.weights.values()))
     check_numbers("weights of rankings", weights, least=0.0)
     _check_sum("its rankings weigh", float(weights.sum()), sums.total_weight)
     if state.round and isinstance(offers, Assortments):
         if sums.total_weight <= 0 or sums.vertex.min() < -SUM_TOLERANCE * sums.total_weight:
-            raise ValueError("its rounds weigh nothing, or less")
+            raise ValueError("its rounds have no positive weight")
         for total in np.add.reduceat(sums.vertex, offers.indptr[:-1]).tolist():
             _check_sum("the choices from an offer weigh", total, sums.total_weight)
     if counts is not None:
@@ -253,7 +253,7 @@ def check_run(solver: Solver, state: State, counts: ChoiceCounts | None) -> None
 
 
 def check_numbers(what: str, values: Any, size: int | None = None, least: float = -MAX_MAGNITUDE) -> None:
-    """Refuse what is not a row of finite numbers, of a size and not below the least."""
+    """Check for a vector of finite numbers of at least ``least``, of this size."""
     array = np.asarray(values)
     if array.ndim != 1 or (size is not None and array.size != size):
         raise ValueError(f"its {what} have the shape {array.shape}" + (f", not ({size},)" if size is not None else ""))
@@ -262,36 +262,37 @@ def check_numbers(what: str, values: Any, size: int | None = None, least: float 
 
 
 def check_whole(what: str, *values: Any) -> None:
-    """Refuse what is not a whole number of at least 0."""
+    """Check for whole numbers >= 0."""
     for value in values:
         if type(value) is not int or not 0 <= value < 2**62:
             raise ValueError(f"its {what} is {str(value)[:40]!r}, not a whole number")
 
 
 def check_memory(own: dict[str, Any], memory: dict[str, Any], n_items: int) -> None:
-    """Refuse a memory of an oracle that is not of the same kind as its own: compiled loops look up places in it."""
-    for name, array in own.items():
-        found, rows = memory[name], name == "pool"
-        if found.dtype != array.dtype or found.shape[rows:] != array.shape[rows:] or found.shape[:rows] == (0,):
+    """Refuse a memory that does not fit the oracle: compiled loops use it as indices without checks."""
+    for name, expected in own.items():
+        array, rows = memory[name], name == "pool"
+        if array.dtype != expected.dtype or array.shape[rows:] != expected.shape[rows:] or array.shape[:rows] == (0,):
             raise ValueError(f"its oracle's {name} is of another kind")
-        check_numbers(f"oracle's {name}", found.ravel())
+        check_numbers(f"oracle's {name}", array.ravel())
     for name, size in (("asked", None), ("numbers", 2)):
         if name in memory:
             check_numbers(f"oracle's {name}", memory[name].astype(np.float64, casting="safe"), size)
     rankings = np.vstack([memory["pool"], *([memory["answered"]] if "asked" in memory else [])])
     if not (np.sort(rankings, axis=1) == np.arange(n_items)).all():
-        raise ValueError("a ranking that its oracle knows does not order all items")
+        raise ValueError("a ranking of its oracle does not order all items")
     known, chosen = memory["known"], memory["chosen"]
     if known.min(initial=0) < 0 or known.max(initial=0) > chosen.shape[-1]:
-        raise ValueError("its oracle knows more corners than there are")
+        raise ValueError("its oracle has too many corners")
     if chosen.min(initial=0) < 0 or chosen.max(initial=0) >= max(1, memory["point"].size):
-        raise ValueError("its oracle knows corners that are not there")
+        raise ValueError("its oracle has corners that do not exist")
 
 
 def check_detector(detector: Any) -> None:
-    """Refuse a change detector whose parts are not of one market."""
+    """Refuse a change detector whose parts belong to different markets."""
     check_whole("number of choices", detector.records, detector.since, detector.halfway, *detector._pending)
-    check_whole("restart", *(() if detector.restarted is None else (detector.restarted,)))
+    if detector.restarted is not None:
+        check_whole("restart", detector.restarted)
     check_numbers("evidence", [detector.statistic], least=0.0)
     for alarm in detector.alarms:
         check_whole("alarm", alarm.record, alarm.since)
@@ -300,37 +301,37 @@ def check_detector(detector: Any) -> None:
     if len(offers) > 1 or type(detector.counts) is not ChoiceCounts or type(detector._recent) is not DecayingCounts:
         raise ValueError("its change detector has two models of different markets")
     if max(detector._pending, default=0) >= detector.assortments.n_coordinates:
-        raise ValueError("a choice that its change detector has scored is from no offer")
+        raise ValueError("a choice of its change detector belongs to no offer")
 
 
 def check_live(live: Any) -> None:
-    """Refuse counts that forget in another way than the settings say, and choices that wait and are none."""
+    """Refuse counts that do not fit the settings, and waiting choices that are not from their offer."""
     check_whole("number of records", live.records)
     check_choices(live._waiting)
     order = set() if live.prices is None else set(live.prices.order)
     if live.counts is not None and set(live.counts.assortments.order) != order:
         raise ValueError("its items are in another order than its price levels")
-    for run in () if live.run is None else (live.run, *([live.detector.fast] if live.detector else ())):
-        if min(getattr(run.solver.distance, "weights", None) or [1.0]) <= 0.0:
-            raise ValueError("an offer weighs nothing, or less")
+    for run in (live.run, live.detector and live.detector.fast):
+        if run and min(getattr(run.solver.distance, "weights", None) or [1.0]) <= 0.0:
+            raise ValueError("an offer has no positive weight")
     if live.detect or live.counts is None:
         return
-    made = make_counts(live.counts.assortments, live.half_life, live.window)
-    if any(getattr(live.counts, name, None) != getattr(made, name, None) for name in ("__class__", "reach", "by")):
-        raise ValueError("its counts forget in another way than its settings say")
+    fresh = make_counts(live.counts.assortments, live.half_life, live.window)
+    if any(getattr(live.counts, name, None) != getattr(fresh, name, None) for name in ("__class__", "reach", "by")):
+        raise ValueError("its counts and its settings forget differently")
 
 
 def check_choices(choices: Iterable[Any]) -> None:
-    """Refuse what are not pairs of an offer and the item chosen."""
+    """Check for pairs of an offer and the chosen item."""
     for offered, chosen, *_ in choices:
         labels = all(isinstance(item, str | int) or item is None for item in (*offered, chosen))
         if isinstance(offered, str) or not labels or chosen not in offered or len(set(offered)) < len(offered):
-            raise ValueError("a choice that waits is not from its offer")
+            raise ValueError("a waiting choice is not from its offer")
 
 
-def _check_sum(what: str, found: float, expected: float) -> None:
-    if not abs(found - expected) <= SUM_TOLERANCE * max(1.0, expected):
-        raise ValueError(f"{what} {found:g}, and all rounds {expected:g}")
+def _check_sum(what: str, total: float, expected: float) -> None:
+    if not abs(total - expected) <= SUM_TOLERANCE * max(1.0, expected):
+        raise ValueError(f"{what} {total:g}, and all rounds {expected:g}")
 
 
 def _check_counts(counts: ChoiceCounts) -> None:
@@ -338,14 +339,14 @@ def _check_counts(counts: ChoiceCounts) -> None:
     memory = counts.memory()
     now = float(getattr(counts, "now", 0.0))
     if now != -np.inf and not abs(now) <= MAX_MAGNITUDE:
-        raise ValueError(f"its counts are of the time {now:g}")
+        raise ValueError(f"its counts have the time {now:g}")
     if isinstance(counts, WindowCounts):
         sizes = {array.shape for name, array in memory.items() if name != "now"}
         check_numbers("counted choices", memory["amounts"], least=0.0)
         check_numbers("times", memory["times"])
         where = memory["where"]
         if len(sizes) > 1 or (where.size and where.max() >= offers.n_coordinates):
-            raise ValueError("its window has choices from no offer")
+            raise ValueError("its window has choices that belong to no offer")
     check_numbers("counts", counts.tallies, offers.n_coordinates, 0.0)
     check_numbers("totals", counts.totals, offers.n_offers, 0.0)
     if "squares" in memory:

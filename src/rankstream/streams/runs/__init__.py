@@ -1,1 +1,1 @@
-"""A solver's run while its problem changes: offers come and go, weights move, rounds never end."""
+"""Runs of a solver while its problem changes: offers come and go, weights change, rounds never end."""

@@ -1,9 +1,8 @@
-"""Playing on: a run that follows counts as they change, for as long as choices come, in memory that does not grow.
+"""Endless runs: follow counts as they change, for as long as choices arrive, in constant memory.
 
-The paper fixes the distance. Where offers come to count for more or less, the past is read as that of a game under the
-new one: the same rankings answered the same costs, all made smaller by one factor, so that every price that was asked
-is still allowed. So ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed distance: it
-starts anew.
+The paper fixes the distance. When the weights of offers change, the past is read as a game under the new distance: the
+same rankings answered the same costs, all reduced by one factor, so that every dual is still in the domain. So
+``certificate(...).gap`` still holds. The learner's regret bound is for a fixed distance, and starts again.
 """
 
 from collections.abc import Iterable
@@ -26,16 +25,16 @@ from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
 from rankstream.streams.runs.growth import can_reweigh, grow
 
-MIN_RANKING_SHARE = 1e-6  # the share of a model below which a ranking is dropped (benchmarks/streams.py)
-QUICK_ROUNDS, MAX_QUICK_RANKINGS = 5, 100  # at a time, and kept, of a market that is followed quickly (``pace``)
+MIN_RANKING_SHARE = 1e-6  # of a model: rankings below it are dropped (benchmarks/streams.py)
+QUICK_ROUNDS, MAX_QUICK_RANKINGS = 5, 100  # per block, and in the model, with a quick oracle (``pace``)
 
 
 def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Solver, State]:
-    """A solver and a state under other weights of the offers that go on where these stand.
+    """Continue a run with other weights of the offers; return a new solver and state.
 
-    For ``L1`` and ``L2`` without smoothing. An offer whose new weight is 0 keeps its old one, for the costs it was
-    played with cannot be taken back: silence it by a target that has not seen it. What the learner has gathered is
-    measured in the new weights. The old solver and state are left alone.
+    For ``L1`` and ``L2`` without smoothing. An offer whose new weight is 0 keeps its old one, because costs that were
+    already played cannot be undone: leave it out with a target that has no data for it. The learner's state is
+    converted to the new weights.
 
     Examples
     --------
@@ -53,18 +52,18 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
     if not can_reweigh(solver):
         kinds = f"{type(distance).__name__} with {type(solver.learner).__name__}"
         raise ValueError(
-            f"{kinds} cannot be reweighed: 'l1' and 'l2' without smoothing can, with dual averaging or mirror descent."
+            f"{kinds} cannot be reweighted: 'l1' and 'l2' without smoothing can, with dual averaging or mirror descent."
         )
     old: Vec = distance.offer_weights  # type: ignore[attr-defined]
     new = np.fromiter(weights, np.float64)
     new = np.where(new > 0.0, new, old) if new.shape == old.shape else new
-    other: Any = replace(distance, weights=tuple(new.tolist()))  # type: ignore[type-var]
-    after = Solver(solver.assortments, other, solver.learner, solver.oracle)
+    reweighted: Any = replace(distance, weights=tuple(new.tolist()))  # type: ignore[type-var]
+    after = Solver(solver.assortments, reweighted, solver.learner, solver.oracle)
     if not state.round:
         return after, after.init()
     if not old.all():
         raise ValueError("An offer has weight 0 so far, which cannot change: start with a small weight.")
-    ratio = (new / old)[other.assortments.owner]
+    ratio = (new / old)[reweighted.assortments.owner]
     moved = state.copy()
     smaller = float(ratio.min(where=moved.sums.dual != 0.0, initial=ratio.max()))
     moved.sums.dual *= smaller / ratio
@@ -75,7 +74,7 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
 
 
 def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
-    """The learner's state, with what it has gathered measured in the new weights."""
+    """Return the learner's state in the new weights."""
     learner, distance, before = solver.learner, solver.distance, state.learner
     if isinstance(learner, DualAveraging):
         pulls = before.pulls * ratio
@@ -86,9 +85,9 @@ def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
 
 
 def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) -> None:
-    """Let new offers join, let offers weigh by their observations, and let earlier rounds count for at most ``memory``.
+    """Add new offers, weight offers by their observations, and limit the weight of earlier rounds to ``memory``.
 
-    Weights follow where the distance and the learner allow it (``reweighing``), and only if they should (``weigh``).
+    With ``weigh``, weights follow the counts if the distance and the learner allow it (``reweigh``).
 
     Examples
     --------
@@ -111,7 +110,7 @@ def catch_up(run: Run, counts: ChoiceCounts, memory: float, weigh: bool = True) 
 
 
 def endless(solver: Solver, state: State | None = None) -> Run:
-    """A run that keeps no history, from its beginning or from a state."""
+    """Return a run without history, from its beginning or from a state."""
     run = Run(solver, tolerance=0.0, keep_history=False)
     if state is not None:
         run.state = state
@@ -119,10 +118,10 @@ def endless(solver: Solver, state: State | None = None) -> Run:
 
 
 def advance(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
-    """Play so many rounds on the counts as they are, with all earlier ones counting for at most ``memory``.
+    """Play rounds on the current counts, with a weight of at most ``memory`` for all earlier ones.
 
-    Offers weigh by their observations (``catch_up``). With nothing yet, or all forgotten, the model stays as it is.
-    With a ``QuickOracle``, it is 5 rounds and a memory of 100 at most, and 100 rankings are kept.
+    Offers are weighted by their observations (``catch_up``). Without observations, the model stays as it is. With a
+    ``QuickOracle`` there are at most 5 rounds, a memory of 100, and 100 rankings.
     """
     if isinstance(run.solver.oracle, QuickOracle):
         with one_blas_thread():
@@ -141,12 +140,11 @@ def advance(run: Run, counts: ChoiceCounts, memory: float, rounds: int) -> None:
 
 
 def prune(run: Run, most: int | None = None) -> None:
-    """Drop rankings that have faded to a negligible share, so that a model does not grow with its past.
+    """Drop rankings of negligible weight, so that a model does not grow without bound.
 
-    With ``most``, the lightest leave until there are no more than that, and the oldest of equal ones first.
-    Their weight goes to all others in proportion, in the weights and in the sum of vertices alike: the mean vertex is
-    that of the model as it is given out, and so is the distance ``upper`` of a certificate. ``lower`` comes from duals
-    alone, which no ranking enters. So what is proven stays proven.
+    With ``most``, also drop the lightest until no more are left, older ones first. Their weight goes to all others in
+    proportion, in the weights and in the sum of vertices alike. So the mean vertex, and with it a certificate's
+    ``upper``, belongs to the published model. ``lower`` comes from duals alone, so certificates stay valid.
 
     >>> from rankstream import Assortments, distances, learners, oracles
     >>> offers = Assortments([("tea", "nothing")])
@@ -169,7 +167,7 @@ def prune(run: Run, most: int | None = None) -> None:
     rankings = np.frombuffer(b"".join(faded), dtype=np.int64).reshape(len(faded), -1)
     gone = np.array([weights.pop(key) for key in faded])
     add_choices(rankings, -gone, offers.indptr, offers.members, sums.vertex)
-    np.maximum(sums.vertex, 0.0, out=sums.vertex)  # what nobody chooses any more, up to rounding
+    np.maximum(sums.vertex, 0.0, out=sums.vertex)  # rounding can leave tiny negative numbers
     factor = sums.total_weight / sum(weights.values())
     sums.vertex *= factor
     run.state.weights = {key: weight * factor for key, weight in weights.items()}

@@ -1,11 +1,11 @@
-"""Growth: go on with a run when offers and items appear or leave, instead of starting again.
+"""Growth: continue a run when offers and items join or leave, instead of starting again.
 
-The paper fixes the collection of offers. Here coordinates are appended, and the past is read as that of a game on the
-larger collection in which the new offers were silent: no ranking could earn there and the data agreed with the model.
-So ``certificate(...).gap`` holds as before. The learner's regret bound is for a fixed collection: it starts anew.
+The paper fixes the collection of offers. Here coordinates are appended, and the past is read as a game on the larger
+collection in which the new offers were silent: all rankings had the same payoff there, and the data agreed with the
+model. So ``certificate(...).gap`` still holds. The learner's regret bound is for a fixed collection, and starts again.
 
-Where a market has outgrown the memory, the least informative offers leave: the past is read as that of a game on the
-offers that stay, played at its means. What remains of a dual is allowed, so the gap holds, for the offers that stay.
+If a market outgrows the memory, the least informative offers are dropped. The past is then read as a game on the
+remaining offers, played at its means. The rest of a dual stays in the domain, so the gap holds for these offers.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ MAX_CELLS_ONE_BY_ONE = 100_000  # items in all rankings times new items from whi
 
 
 def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Codes:
-    """The rankings with new items put in one after another, each by the tie rule.
+    """Insert new items into rankings one after another, each by the tie rule.
 
-    Where there are many, those of the random rule are put in at once: as uniformly, at other places.
+    With many of them, the random rule inserts all at once: as uniformly, but at other places.
 
     >>> extend_rankings(np.array([[1, 0]]), 4, "last", 0), extend_rankings(np.array([[1, 0]]), 4, "first", 0)
     (array([[1, 0, 2, 3]]), array([[3, 2, 1, 0]]))
@@ -57,13 +57,13 @@ def extend_rankings(rankings: Codes, n_items: int, ties: Ties, seed: int) -> Cod
 
 
 def _digest(ranking: Codes, seed: int) -> int:
-    """A number to draw a place by: the same on every machine, whatever else was drawn before."""
+    """Return a number to draw a place by: the same on every machine and in any order of draws."""
     digest = blake2b(ranking.tobytes(), digest_size=8, key=seed.to_bytes(8, "little")).digest()
     return int.from_bytes(digest, "little")
 
 
 def _scatter(rankings: Codes, n_items: int, seed: int) -> Codes:
-    """The same where there are many new items: all places are drawn at once, and each ranking is read once."""
+    """Insert many new items at once: all places are drawn together, and each ranking is read once."""
     n_rankings, n_before = rankings.shape
     drawn = np.array([[_digest(ranking, seed)] for ranking in rankings], dtype=np.uint64)
     drawn = drawn + np.arange(n_before, n_items, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -81,21 +81,20 @@ def _scatter(rankings: Codes, n_items: int, seed: int) -> Codes:
 
 
 def tie_rule(oracle: Any) -> tuple[Ties, int]:
-    """The rule and the seed of an oracle, or of the one inside its wrappers; random from 0 where it has none."""
+    """Return the tie rule and the seed of an oracle, or of the one inside its wrappers (default: random, 0)."""
     while hasattr(oracle, "oracle"):
         oracle = oracle.oracle
     return getattr(oracle, "ties", "random"), getattr(oracle, "seed", 0)
 
 
 def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle | None = None) -> tuple[Solver, State]:
-    """A solver and a state for larger assortments (``Assortments.extend``) that go on where these stand.
+    """Continue a run on larger assortments (``Assortments.extend``); return a new solver and state.
 
-    Rankings found so far get the new items by the oracle's tie rule: "first" puts each before all others, "last" behind
-    them, "random" at a place drawn from the seed and the ranking; where there is an order, as near to that place as it
-    allows. Old offers hold no new item, so nothing changes
-    there. Running means on new offers start where the model so extended stands. New offers get the weight 1 where the
-    distance has weights. The oracle is ``oracles.auto`` with the old one's tie rule and seed, unless one is given. The
-    old solver and state are left alone.
+    Rankings get the new items by the oracle's tie rule: "first" puts each before all others, "last" behind them,
+    "random" at a place drawn from the seed and the ranking; with an order, as near to that place as it allows. Old
+    offers have no new item, so nothing changes there. Running means on new offers start at the extended model's
+    probabilities. New offers have weight 1 if the distance has weights. By default the oracle is ``oracles.auto`` with
+    the old one's tie rule and seed.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def grow(solver: Solver, state: State, assortments: Assortments, oracle: Oracle 
     grown.observations = state.observations
     grown.weights = {ranking.tobytes(): weight for ranking, weight in zip(rankings, weights.tolist(), strict=True)}
     grown.seen = state.seen
-    if before.n_offers != assortments.n_offers:  # nobody has seen the new offers
+    if before.n_offers != assortments.n_offers:  # the new offers have no data
         known = np.ones(before.n_coordinates, dtype=bool) if state.seen is None else state.seen
         grown.seen = np.concatenate([known, np.zeros(assortments.n_coordinates - before.n_coordinates, dtype=bool)])
     grown.learner = _larger_learner(solver, larger, state, grown)
@@ -144,22 +143,22 @@ def _orders(state: State, n_items: int) -> Codes:
 
 
 def _larger_distance(distance: Any, assortments: Assortments) -> Distance:
-    """The same distance on the larger assortments; new offers weigh 1."""
+    """Return the same distance on the larger assortments; new offers have weight 1."""
     if not is_dataclass(distance) or isinstance(distance, type) or not hasattr(distance, "assortments"):
         raise ValueError(f"{type(distance).__name__} cannot grow: it is not a dataclass with a field 'assortments'.")
     changes: dict[str, Any] = {"assortments": assortments}
     weights = getattr(distance, "weights", None)
     if weights is not None:
         changes["weights"] = (*weights, *[1.0] * (assortments.n_offers - len(weights)))
-    made: Any = replace(distance, **changes)
-    larger: Distance = made
-    return larger
+    larger: Any = replace(distance, **changes)
+    result: Distance = larger
+    return result
 
 
 def _larger_sums(
     solver: Solver, larger: Solver, after: Assortments, n_before: int, sums: Sums, rankings: Codes, weights: Vec
 ) -> Sums:
-    """The sums of the game in which the new offers were silent."""
+    """Return the sums of the game in which the new offers were silent."""
     size, total = sums.vertex.size, sums.total_weight
     added = np.zeros(after.n_coordinates - size)
     add_choices(rankings, weights, after.indptr[n_before:], after.members, added)
@@ -182,7 +181,7 @@ def _larger_sums(
 
 
 def silent(distance: Distance, dual: Vec, size: int) -> Vec:
-    """A dual of a problem of ``size`` coordinates, made silent on all coordinates after them."""
+    """Extend a dual of ``size`` coordinates so that it is silent on all new coordinates."""
     wider = _wider(distance, dual, size, 0.0)
     if isinstance(distance, KL) or wider.size == dual.size:
         return wider
@@ -190,7 +189,7 @@ def silent(distance: Distance, dual: Vec, size: int) -> Vec:
 
 
 def _wider(distance: Distance, vector: Vec, size: int, value: float | Vec) -> Vec:
-    """A vector as long as a dual, with a value, or those of another, on the new coordinates of each of its parts."""
+    """Extend a vector to the length of a dual, with ``value`` on the new coordinates of each of its parts."""
     start = distance.start()
     blocks, rest = divmod(vector.size, size)
     if rest or start.size % blocks:
@@ -201,7 +200,7 @@ def _wider(distance: Distance, vector: Vec, size: int, value: float | Vec) -> Ve
 
 
 def _larger_learner(solver: Solver, larger: Solver, before: State, after: State) -> Any:
-    """The learner's state in that game: what was not pulled is where it began."""
+    """Return the learner's state in that game; new coordinates are where they started."""
     learner, distance, state = solver.learner, larger.distance, before.learner
     size = before.sums.vertex.size
     if hasattr(learner, "grow"):
@@ -223,7 +222,7 @@ def _larger_learner(solver: Solver, larger: Solver, before: State, after: State)
 
 
 def _larger_image(solver: Solver, distance: Distance, before: State) -> Vec:
-    """Mirror descent's image of its dual, on the new coordinates that of a price which nothing has pulled at."""
+    """Extend the mirror image of mirror descent; new coordinates have the image of an unpulled dual."""
     learner, state, start = solver.learner, before.learner, distance.mirror(distance.start())
     size = before.sums.vertex.size
     if not isinstance(distance, LInf):
@@ -233,21 +232,21 @@ def _larger_image(solver: Solver, distance: Distance, before: State) -> Vec:
         rounds = range(1, before.round + 1)
         weights = np.array([learner.round_weight(number) for number in rounds])
         steps = state.step * weights if isinstance(learner, MirrorDescent) else 1.0 / distance.smoothing
-    faded = float(np.prod(1.0 - distance.smoothing * np.asarray(steps)))  # what smoothing left of where prices began
+    decay = float(np.prod(1.0 - distance.smoothing * np.asarray(steps)))  # of the start's image, by smoothing
     first = solver.distance.mirror(solver.distance.start())
-    return _wider(distance, state.image + faded * (start[0] - first[0]), size, faded * start)
+    return _wider(distance, state.image + decay * (start[0] - first[0]), size, decay * start)
 
 
 def can_reweigh(solver: Solver) -> bool:
-    """Whether the solver's parts are of the kinds that ``reweigh`` knows."""
+    """Whether ``reweigh`` supports the solver's distance and learner."""
     plain = type(solver.distance) in (L1, L2) and not solver.distance.smoothing
     return plain and type(solver.learner) in (DualAveraging, MirrorDescent)
 
 
 def offers_to_keep(counts: ChoiceCounts, most: int) -> Codes:
-    """The numbers of the offers that stay, so that at most ``most`` coordinates do.
+    """Return the numbers of the offers to keep, with at most ``most`` coordinates.
 
-    Those of fewest choices leave first, and the oldest of them first.
+    Those with the fewest choices are dropped first, older ones first.
 
     >>> offers = Assortments([("tea", "pie"), ("pie", "ice"), ("tea", "ice")])
     >>> offers_to_keep(ChoiceCounts(offers, [1, 2, 1, 0, 1, 0]), 4)
@@ -260,11 +259,10 @@ def offers_to_keep(counts: ChoiceCounts, most: int) -> Codes:
 
 
 def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
-    """Counts over the offers that stay, which the runs are left with, too; items that are in none of them leave.
+    """Drop offers, and items without offers, from the runs and the counts; return the new counts.
 
-    Items of an order stay: they may be offered again, and the order must hold then.
-
-    Runs whose distance or learner is not of the kinds that ``reweigh`` knows begin again.
+    Items of an order stay, because the order must hold if they are offered again. Runs that ``reweigh`` does not
+    support start again.
     """
     whole = counts[0].assortments
     places = np.flatnonzero(np.isin(whole.owner, stay))
@@ -273,7 +271,7 @@ def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes
     offers = Assortments([whole.offers[number] for number in stay.tolist()], named, whole.order)
     for run in runs:
         run.solver, run.state = _part_of_run(run, whole, offers, places, stay, codes)
-    return [_part_of_counts(one, offers, places, stay) for one in counts]
+    return [_part_of_counts(tally, offers, places, stay) for tally in counts]
 
 
 def _part_of_counts(counts: ChoiceCounts, offers: Assortments, places: Codes, stay: Codes) -> ChoiceCounts:
@@ -297,8 +295,8 @@ def _part_of_run(
     before = run.state
     ties, seed = tie_rule(run.solver.oracle)
     weights: Any = getattr(distance, "weights", None)
-    own = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
-    smaller: Any = replace(distance, assortments=offers, **own)
+    changes = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
+    smaller: Any = replace(distance, assortments=offers, **changes)
     now = np.full(whole.n_items, -1, dtype=np.int64)
     now[codes] = np.arange(codes.size)
     renamed = now[_orders(before, whole.n_items)]  # -1 where an item leaves
@@ -317,7 +315,7 @@ def _part_of_run(
 
 
 def _part_of_sums(sums: Sums, distance: Any, places: Codes) -> Sums:
-    """The sums, as if all rounds had been played at their means."""
+    """Return the sums as if all rounds had been played at their means."""
     total = sums.total_weight
     vertex, frequencies, dual = (array[places] for array in (sums.vertex, sums.frequencies, sums.dual))
     mean: Vec = dual / total

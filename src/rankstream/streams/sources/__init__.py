@@ -1,1 +1,1 @@
-"""Where a stream's records come from: growing files, rotation, parsing and the rules for records."""
+"""Sources of records: growing files, rotation, parsing and checks."""

@@ -1,4 +1,4 @@
-"""A stream that is followed record by record, with everything on disk that a restart needs."""
+"""Follow a stream record by record, and save what a restart needs."""
 
 import signal
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from rankstream.streams.sources.rotation import Place
 
 BATCH_RECORDS = 1000
 MAX_PLACE = 2**62
-FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # what device, inode and digest may be
-DIALECT = ("decimal", "dates")  # options that are recognised from records
+FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # types of device, inode and digest
+DIALECT = ("decimal", "dates")  # options detected from records
 END: Final = "end"
 
 
 class Step(NamedTuple):
-    """Records that have come, the place in the source behind them, and how many bad ones were skipped so far."""
+    """New records, the place in the source after them, and how many bad records were skipped so far."""
 
     records: list[Record]
     place: Place
@@ -35,16 +35,15 @@ class Step(NamedTuple):
 
 
 class Follower:
-    """Records into a ``Live`` model, step by step, and everything onto disk every few seconds.
+    """Feeds records into a ``Live`` model step by step, and saves everything every few seconds.
 
-    ``state.npz`` has counts, solver and the place in the source, written at once: whenever the process dies, the next
-    one goes on behind the last record that the file knows of, so that no record is lost or counted twice.
-    ``model.json`` is written after it. A signal ends the work between two steps, never within one. The folder must be
-    this process's own (``own_folder``).
+    ``state.npz`` has counts, solver and the place in the source, written atomically. After a crash, the next process
+    resumes after the last record in the file, so no record is lost or counted twice. ``model.json`` is written after
+    it. A signal stops the work between two steps. Only one process may use the folder (``own_folder``).
 
-    The ``source`` is a file, or "-" for standard input, and what is in the folder ``out`` is resumed. ``live`` are
-    settings of ``Live``, of which None is left as it is, and ``reading`` options of ``LineReader``; where all are None,
-    lines are read as when the state was begun. At a bad record, ``on_error`` says "stop", or "skip" and count.
+    The ``source`` is a file, or "-" for standard input; a state in the folder ``out`` is resumed. ``live`` has settings
+    of ``Live`` and ``reading`` options of ``LineReader``; None means the default, or the saved value. At a bad record,
+    ``on_error`` is "stop", or "skip" to count it and go on.
     """
 
     def __init__(
@@ -53,14 +52,14 @@ class Follower:
         if on_error not in ("stop", "skip"):
             raise ValueError(f"on_error is {on_error!r}: choose 'stop' or 'skip'.")
         self.source, self.out, self.reading, self.on_error = source, out, dict(reading), on_error
-        given = {name: value for name, value in live.items() if value is not None}
-        given |= {name: as_reach(given[name]) for name in ("half_life", "window") if name in given}
+        settings = {name: value for name, value in live.items() if value is not None}
+        settings |= {name: as_reach(settings[name]) for name in ("half_life", "window") if name in settings}
         self.at, self.resumed = Step([], Place(), 0), False
         self.stopped, self.unfinished = False, False
         if self.state.exists():
-            self._resume(given)
+            self._resume(settings)
         else:
-            self.live = Live(**given)
+            self.live = Live(**settings)
         if self.live.prices is not None and self.reading.get("prices") is None:
             self.reading["prices"] = IN_OFFERS
         elif self.live.prices is None and self.reading.get("prices") is not None:
@@ -79,37 +78,37 @@ class Follower:
 
     @property
     def alarms(self) -> list[Alarm]:
-        """The changes noticed so far."""
+        """The changes detected so far."""
         return self.live.alarms
 
-    def _resume(self, given: dict[str, Any]) -> None:
-        """Go on where the state is, with the same source and settings."""
+    def _resume(self, settings: dict[str, Any]) -> None:
+        """Resume from the saved state, with the same source and settings."""
         self.live = Live.load(self.state)
         before = self.live.notes.get("source")
         if before != self.source:
             raise ValueError(
                 f"{self.out} follows {before!r}, not {self.source!r}: use that source, or another folder (out=...)."
             )
-        for name, value in given.items():
+        for name, value in settings.items():
             if getattr(self.live, name) != value:
-                raise self._begun_otherwise(name, getattr(self.live, name), value)
+                raise self._other_setting(name, getattr(self.live, name), value)
         with explained(self.state):
             if self.live.ready:
-                _ = self.live.model, self.live.certificate  # what cannot be asked is damaged, too
+                _ = self.live.model, self.live.certificate  # fails if the state is damaged
             self.at, self.resumed = _place_in(self.live.notes), True
             noted = _reading_in(self.live.notes)
         for name, value in noted.items():
             if value is None and name in DIALECT:
-                continue  # what no record has shown so far may be said later
+                continue  # not detected yet, so it may still be set
             if self.reading.get(name) not in (None, value):
-                raise self._begun_otherwise(name, value, self.reading[name])
+                raise self._other_setting(name, value, self.reading[name])
             self.reading[name] = value
 
-    def _begun_otherwise(self, name: str, before: Any, now: Any) -> ValueError:
+    def _other_setting(self, name: str, before: Any, now: Any) -> ValueError:
         return ValueError(f"{self.out} was started with {name} {before}, not {now}: use another folder (out=...).")
 
     def _known(self) -> Iterator[Label]:
-        """The items so far, with those of choices that wait for their block."""
+        """Iterate over the items so far, including those of waiting choices."""
         if self.live.counts is not None:
             yield from map(self.live.own_item, self.live.counts.assortments.items)
         for offered, *_ in self.live._waiting:
@@ -127,12 +126,12 @@ class Follower:
             self.live.model.save(self.out / "model.json")
 
     def take(self, step: Step) -> None:
-        """Count a step and move behind it."""
+        """Count the records of a step and move on to its place."""
         self.live.observe(step.records)
         self.at = step
 
     def steps(self, to_end: bool) -> Iterator[Step]:
-        """As many records as have come, again and again; after a signal, those that were read, and the end."""
+        """Iterate over the records as they arrive; after a signal, return those already read, and stop."""
         place, batch, skipped = self.at.place, list[Record](), self.at.skipped
         with closing(
             PipedSource(self.reader, place) if self.source == "-" else FileSource(self.source, self.reader, place)
@@ -149,7 +148,8 @@ class Follower:
                             yield Step(batch, source.place(before=True), skipped)
                             raise ValueError(f"{line.path}, line {line.number}: {error}.") from None
                         record, skipped = None, skipped + 1
-                    batch += [] if record is None else [record]
+                    if record is not None:
+                        batch.append(record)
                 if line is END or line is None or len(batch) >= BATCH_RECORDS:
                     yield Step(batch, source.place(), skipped)
                     batch = []
@@ -159,10 +159,7 @@ class Follower:
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Ctrl-C and signals to end stop the following between two lines, at the latest after a pause.
-
-        A hang-up ends the stream, too, unless it is to be ignored, as under nohup.
-        """
+        """Stop between two lines on Ctrl-C, SIGTERM, or a hang-up (unless it is ignored, as under nohup)."""
 
         def stop(*_: object) -> None:
             self.stopped = True
@@ -180,19 +177,19 @@ class Follower:
 
 
 def _place_in(notes: dict[str, Any]) -> Step:
-    """The place that a state was saved at; version 0.2 did not say in which file."""
+    """Return the saved place; version 0.2 did not store the file."""
     end, number, skipped = notes["at"]
     file = notes.get("file") or {}
     place = Place(end, number, file.get("device"), file.get("inode"), file.get("digest"))
-    if not all(type(one) is int and 0 <= one < MAX_PLACE for one in (end, number, skipped)):
+    if not all(type(value) is int and 0 <= value < MAX_PLACE for value in (end, number, skipped)):
         raise ValueError(f"its place {shown([end, number, skipped])} is not of whole numbers")
-    if not all(type(one) in kinds for one, kinds in zip(place[2:], FILE, strict=True)):
+    if not all(type(value) in kinds for value, kinds in zip(place[2:], FILE, strict=True)):
         raise ValueError(f"the file of its place is {shown(file)}")
     return Step([], place, skipped)
 
 
 def _reading_in(notes: dict[str, Any]) -> dict[str, str | None]:
-    """How the lines were read so far; version 0.2 knew one way."""
+    """Return the saved reading options; version 0.2 had none."""
     noted = notes.get("reading", {})
     known = ("columns", "no_choice", "separator", "prices", *DIALECT)
     if not isinstance(noted, dict) or any(type(noted.get(name)) not in (str, NoneType) for name in known):

@@ -1,4 +1,4 @@
-"""Sources of lines: a file that grows and may be rotated, or standard input; whole records only, with their places."""
+"""Sources of lines: a growing file that may be rotated, or standard input; whole records with their places."""
 
 import os
 import sys
@@ -15,14 +15,14 @@ from rankstream.streams.sources import rotation
 from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import Place, digest_of, inode_of
 
-Upcoming = tuple[Path, tuple[int, int]]  # a file by its name, and what has that name
+Upcoming = tuple[Path, tuple[int, int]]  # the path of a file, and its device and inode
 PAUSE_SECONDS = 0.1
 CHUNK_BYTES = 2**20
-MAX_BYTES_WITHOUT_BREAK = 2**26  # bytes without a line break: this is no text
+MAX_BYTES_WITHOUT_BREAK = 2**26  # more bytes without a line break are no text
 
 
 class Line(NamedTuple):
-    """The text of a record, and the file and the line where it begins."""
+    """The text of a record, its file, and the number of its first line."""
 
     text: bytes
     path: str
@@ -30,27 +30,27 @@ class Line(NamedTuple):
 
 
 class LineSource(ABC):
-    """Lines, with the place behind each; a record of CSV may stand on several."""
+    """Iterates over records with the place after each; a CSV record may span several lines."""
 
     def __init__(self, name: str, reader: LineReader, place: Place) -> None:
         self.name, self.reader, self.end, self.number = name, reader, place.end, place.number
         self._buffer, self._cursor, self._begun = b"", 0, False
         self._file: BinaryIO | None = None
-        self._came_from = place  # of the file before, as long as this one has given no line
-        self._start: tuple[int, int] | None = None  # bytes and lines before the last line that it gave
-        self._first = 0  # where the first record may begin, behind a header
+        self._came_from = place  # in the previous file, until this one has given a line
+        self._start: tuple[int, int] | None = None  # bytes and lines before the last record
+        self._first = 0  # where the first record may begin, after a header
 
     @abstractmethod
     def lines(self, to_end: bool) -> Iterator[Line | None]:
-        """The lines behind the place; None whenever there is nothing more for now, until asked again.
+        """Iterate over the lines after the place; yield None whenever there is nothing more for now.
 
-        A last line without a line break waits for the rest; with ``to_end`` it counts if it is whole JSON.
+        A last line without a line break waits for the rest; with ``to_end`` it counts if it is complete JSON.
         """
 
     def place(self, before: bool = False) -> Place:
-        """Where to resume: behind the last line that was given, or before it.
+        """Return where to resume: after the last record, or ``before`` it.
 
-        Before the first record of a file that is the end of the file before: a header alone recognises nothing.
+        Before the first record of a file, that is the end of the previous file: a header alone identifies no file.
         """
         if self._start is None or (before and self._start[0] <= self._first):
             return self._came_from
@@ -58,16 +58,16 @@ class LineSource(ABC):
 
     @abstractmethod
     def _place_at(self, end: int, number: int) -> Place:
-        """The place behind so many bytes and lines."""
+        """Return the place after so many bytes and lines."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
     @property
     def rest(self) -> bytes:
-        """What was read and is not a whole line yet."""
+        """The bytes after the last whole record."""
         return self._buffer[self._cursor :]
 
     def _endless(self) -> ValueError:
@@ -77,9 +77,9 @@ class LineSource(ABC):
         )
 
     def _records(self, final: bool = False) -> Iterator[Line]:
-        """The whole records that were read; at a definite end, all that is left is one."""
-        while (found := _next_record(self._buffer, self._cursor, self.reader, final)) is not None:
-            cut, lines = found
+        """Iterate over the whole records in the buffer; with ``final``, the rest is a record, too."""
+        while (record := _next_record(self._buffer, self._cursor, self.reader, final)) is not None:
+            cut, lines = record
             text, before = self._buffer[self._cursor : cut], (self.end, self.number)
             self._cursor, self.end, self.number = cut, self.end + len(text), self.number + lines
             if not self._begun and text.strip():
@@ -92,9 +92,9 @@ class LineSource(ABC):
 
 
 def _next_record(buffer: bytes, start: int, reader: LineReader, final: bool) -> tuple[int, int] | None:
-    """Where the record that begins here ends, and on how many lines it stands; None if more has to come.
+    """Return where the record that starts here ends, and its number of lines; None if it is not complete.
 
-    What does not end within ``MAX_RECORD_LINES`` is wrong on its first line, and the next record begins behind that.
+    A record that does not end within ``MAX_RECORD_LINES`` is cut after its first line, where the next one begins.
     """
     ends: list[int] = []
     cut = start
@@ -112,11 +112,11 @@ def _next_record(buffer: bytes, start: int, reader: LineReader, final: bool) -> 
 
 
 class FileSource(LineSource):
-    """A file that grows, from a place on, through its rotations.
+    """A growing file, from a place on, through its rotations.
 
-    The file that is read stays open. Before every piece, the bytes before the place must be those that were read: if
-    not, the file was truncated or written anew, and what was read of it is looked for beside it. When the source is
-    another file, and something is in it, this one is read to its end, then what was rotated since, then the source.
+    The current file stays open. Before every read, the bytes before the place must be those already read. If not, the
+    file was truncated or rewritten, and its old content is looked for in other files of the folder. Once the source is
+    another, non-empty file, this one is read to its end, then files rotated since, then the source.
     """
 
     def __init__(self, name: str, reader: LineReader, place: Place) -> None:
@@ -133,7 +133,7 @@ class FileSource(LineSource):
             raise
 
     def _take(self, place: Place) -> None:
-        """Go on at a place, in whichever file it is now."""
+        """Continue at a place, in whichever file it is now."""
         while True:
             path = rotation.where_is(self.path, place)
             self._open(path.open("rb", buffering=0), path, place)
@@ -150,7 +150,7 @@ class FileSource(LineSource):
         self._buffer, self._cursor = self._read(place.end - before, before), before
 
     def _open(self, file: BinaryIO, path: Path, place: Place) -> None:
-        """Read from a file from its start on, after what was read up to a place."""
+        """Start reading a file from its beginning; ``place`` is where the previous one ended."""
         self.close()
         self._file, self.name, self._came_from, self._start = file, str(path), place, None
         self.end, self.number, self._first, self._begun, self._chunk = 0, 0, 0, False, CHUNK_BYTES
@@ -170,7 +170,7 @@ class FileSource(LineSource):
         )
 
     def _fill(self) -> bool:
-        """Read on behind the place; whether what is before it is what was read."""
+        """Read on after the place. Returns whether the bytes before it are unchanged."""
         window = self._buffer[max(0, self._cursor - rotation.WINDOW_BYTES) : self._cursor]
         read = self._read(self.end - len(window), len(window) + self._chunk)
         if not read.startswith(window):
@@ -179,8 +179,8 @@ class FileSource(LineSource):
         return True
 
     def lines(self, to_end: bool) -> Iterator[Line | None]:
-        """The lines behind the place, file after file."""
-        ready: Upcoming | None = None  # what had begun before this file was read to its end
+        """Iterate over the lines after the place, file after file."""
+        ready: Upcoming | None = None  # the next file, if it existed before this one was read to its end
         while True:
             if not self._fill():
                 place = self._place_at(self.end, self.number)
@@ -189,7 +189,7 @@ class FileSource(LineSource):
                 continue
             is_full = len(self._buffer) - self._cursor >= self._chunk
             yield from self._records()
-            if is_full:  # read more at once where a line is longer than what was read
+            if is_full:  # read more at once if a line is longer than the chunk
                 self._chunk = CHUNK_BYTES if len(self.rest) < self._chunk else 2 * self._chunk
                 if self._chunk > MAX_BYTES_WITHOUT_BREAK:
                     raise self._endless()
@@ -201,7 +201,7 @@ class FileSource(LineSource):
                     return
                 yield None
                 time.sleep(PAUSE_SECONDS)
-            elif upcoming == ready and (file := self._opened(upcoming)) is not None:
+            elif upcoming == ready and (file := self._open_next(upcoming)) is not None:
                 yield from self._records(final=True)
                 place = self._place_at(self.end, self.number)
                 self._open(file, upcoming[0], place)
@@ -211,7 +211,7 @@ class FileSource(LineSource):
             ready = upcoming
 
     def _upcoming(self) -> Upcoming | None:
-        """The file that comes after this one, if something was written to it."""
+        """Return the file after this one, if it is not empty."""
         assert self._file is not None
         here = os.fstat(self._file.fileno())
         if inode_of(self.path) == (here.st_dev, here.st_ino):
@@ -220,8 +220,8 @@ class FileSource(LineSource):
         inode = inode_of(path)
         return (path, inode) if inode is not None and path.stat().st_size else None
 
-    def _opened(self, upcoming: Upcoming) -> BinaryIO | None:
-        """The file open, or None where another one has taken its name meanwhile."""
+    def _open_next(self, upcoming: Upcoming) -> BinaryIO | None:
+        """Open the next file; None if another one has its name by now."""
         try:
             file = upcoming[0].open("rb", buffering=0)
         except FileNotFoundError:
@@ -234,20 +234,20 @@ class FileSource(LineSource):
 
 
 class PipedSource(LineSource):
-    """Standard input; a thread waits for it, which works on every system, so that nobody else has to."""
+    """Standard input, read by a thread, which works on every system."""
 
     def __init__(self, reader: LineReader, place: Place) -> None:
         super().__init__("-", reader, place._replace(end=0))
         self._arrived: Queue[bytes] = Queue(maxsize=16)
 
     def _place_at(self, end: int, number: int) -> Place:
-        return Place(end, number)  # a pipe cannot be resumed, but its lines are numbered on
+        return Place(end, number)  # a pipe cannot be resumed, but line numbers continue
 
     def lines(self, to_end: bool) -> Iterator[Line | None]:
-        """The lines as they come, until the end."""
+        """Iterate over the lines as they arrive, until the end."""
         try:
             descriptor = sys.stdin.fileno()
-        except (OSError, ValueError):  # not a real file: all of it is there
+        except (OSError, ValueError):  # not a real file: read all of it
             self._buffer = sys.stdin.buffer.read()
             yield from self._records(final=True)
             return

@@ -1,4 +1,4 @@
-"""What a line of a stream says: a record, from JSON or from a row of CSV, or what is wrong with it."""
+"""Parse the lines of a stream: records from JSON or from rows of CSV."""
 
 import csv
 import io
@@ -28,12 +28,12 @@ MAX_COUNT = 1e15
 
 
 class LineReader:
-    """Reads the lines of a source as JSON or as CSV: by the ending of its name, or else as its first line looks.
+    """Reads the lines of a source as JSON or CSV, by the ending of its name or by its first line.
 
-    ``columns`` says which key or column is what, ``no_choice`` names the item in every offer that an empty choice
-    means, ``separator`` joins the items of an offer that is one text, and ``prices`` names the columns of prices of a
-    wide table, or is "offered" where offers contain them. Names of columns and keys are recognised as by ``read``;
-    ``decimal`` and ``dates`` are its options, recognised from the records that came so far (``LineDialect``).
+    ``columns`` maps roles to keys or columns, ``no_choice`` is the no-purchase option (an empty choice means it),
+    ``separator`` separates the items of an offer in one text, and ``prices`` names the price columns of a wide table,
+    or is "offered" if offers contain prices. Columns and keys are recognised as by ``read``; so are ``decimal`` and
+    ``dates``, from the records so far (``LineDialect``).
 
     >>> reader = LineReader("choices.csv", columns="chosen=bought")
     >>> reader.begin(b"offered,bought,date", "choices.csv"), reader.record(b"tea;pie,pie,02.03.2026")
@@ -57,14 +57,15 @@ class LineReader:
             raise ValueError(f"The separator is {separator!r}: it must be text, such as ';'.")
         if self.no_choice == "":
             raise ValueError(f"no_choice is {no_choice!r}: use plain text.")
-        name = source.lower()
-        self.is_csv = True if name.endswith(CSV_ENDINGS) else False if name.endswith(JSON_ENDINGS) else None
+        self.is_csv: bool | None = None
+        if source.lower().endswith((*CSV_ENDINGS, *JSON_ENDINGS)):
+            self.is_csv = source.lower().endswith(CSV_ENDINGS)
         self._keys: dict[str, Any] | None = None
         self._header: list[str] | None = None
         self._choices: Choices | None = None
 
     def begin(self, first: bytes, name: str) -> bool:
-        """Look at the first record of a file; whether it is a header."""
+        """Inspect the first record of a file. Returns whether it is a header."""
         if self.is_csv is None:
             self.is_csv = not first.decode("utf-8-sig", "replace").lstrip().startswith("{")
         if not self.is_csv:
@@ -90,11 +91,11 @@ class LineReader:
         return True
 
     def is_whole(self, words: bytes) -> bool:
-        """Whether lines are a whole record, and not one with a line break in quotes that goes on."""
+        """Whether lines are a whole record, without an open quote."""
         return not self.is_csv or words.count(b'"') % 2 == 0
 
     def is_complete(self, words: bytes) -> bool:
-        """Whether a last line without a line break is whole all the same: JSON shows its end, CSV does not."""
+        """Whether a last line without a line break is complete: JSON shows its end, CSV does not."""
         if self.is_csv or not words.strip():
             return False
         try:
@@ -104,7 +105,7 @@ class LineReader:
         return True
 
     def record(self, words: bytes) -> Record | None:
-        """The record; None where there is none, or a ValueError."""
+        """Parse a record; None for an empty line. Raises a ValueError if it is wrong."""
         if not words.strip():
             return None
         if len(words) > MAX_LINE_BYTES:
@@ -148,18 +149,18 @@ DIALECT: dict[str, Any] = {"strict": True, "skipinitialspace": True}
 
 
 def _layout(name: str, header: list[str], columns: str | None, prices: str | None) -> Layout:
-    found = recognise(name, header, None, columns, prices=prices)
-    if found.format not in READABLE or found.by_id:
-        kind = "numbered offers" if found.by_id else f"the format {found.format!r}"
+    layout = recognise(name, header, None, columns, prices=prices)
+    if layout.format not in READABLE or layout.by_id:
+        kind = "numbered offers" if layout.by_id else f"the format {layout.format!r}"
         raise ValueError(
             f"{name} is a table of {kind}, where a row is not a choice: write the columns offered and chosen, "
             "or one of 0 and 1 for each item."
         )
-    return found
+    return layout
 
 
 def _keys(columns: str | None) -> dict[str, Any]:
-    """Which key of JSON is what, as the user says."""
+    """Return the user's mapping from roles to JSON keys."""
     given = {} if columns is None else parsed(columns)
     for role in given:
         if role not in KEYS:
@@ -170,13 +171,13 @@ def _keys(columns: str | None) -> dict[str, Any]:
 def in_priced_offers(
     separator: str = SEPARATORS[0], no_choice: str | None = None, number: Callable[[Any], Any] = plain_cell
 ) -> PricedChoices:
-    """What reads offers that contain prices, as mappings or as texts such as "tea@3.50"."""
+    """Return a reader of offers that contain prices, as mappings or as text such as "tea@3.50"."""
     layout = Layout("transactions", (IN_OFFERS, "chosen"), has_prices=True)
     return PricedChoices(layout, separator, no_choice=no_choice, number=number)
 
 
 def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
-    """An offer and the choice from it; with prices, the price of each item."""
+    """Return an offer and the choice from it; with prices, the offer maps items to prices."""
     if not isinstance(choices, PricedChoices):
         return choices.outcome(raw)
     offer, chosen = choices.outcome(raw)
@@ -187,10 +188,10 @@ def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
 def record_of(
     words: bytes, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
 ) -> Record | None:
-    """A record from a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None from an empty one.
+    """Parse a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None for an empty one.
 
-    ``keys`` are other names for the four keys; what is offered to all may stand there as a list. ``no_choice`` is in
-    every offer, and what null or an empty choice means; ``separator`` joins the items of an offer that is one text.
+    ``keys`` are other names for the four keys, or a list of items offered to everybody. ``no_choice`` is added to every
+    offer, and null or an empty choice means it. ``separator`` separates the items of an offer in one text.
 
     >>> record_of(b'{"menu": ["tea", "pie"], "chosen": null}', {"offered": "menu"}, "nothing")
     Record(offered=('tea', 'pie', 'nothing'), chosen='nothing', times=1.0, time=None)
@@ -212,7 +213,7 @@ def record_from(
     separator: str = SEPARATORS[0],
     priced: Choices | None = None,
 ) -> Record:
-    """A record from what the JSON of ``record_of`` stands for; ``priced`` reads offers with prices, if they have some.
+    """Return the record of a parsed JSON object (see ``record_of``); ``priced`` reads offers with prices.
 
     >>> record_from({"offered": ["tea", "pie"], "chosen": "pie", "time": "2024-05-16"})
     Record(offered=('tea', 'pie'), chosen='pie', times=1.0, time=1715817600.0)
@@ -221,7 +222,8 @@ def record_from(
     if isinstance(content, Twice):
         raise ValueError("it has a key twice: remove one")
     always = names["offered"] if isinstance(names["offered"], list) else None
-    needed = [names[role] for role in ("offered", "chosen") if (always, no_choice)[role == "chosen"] is None]
+    needed = [] if always is not None else [names["offered"]]
+    needed += [] if no_choice is not None else [names["chosen"]]
     if not isinstance(content, dict) or any(key not in content for key in needed):
         missing = " and ".join(f'"{key}"' for key in needed) or "object"
         raise ValueError(f'it has no {missing}: write {{"offered": [...], "chosen": ...}}')
@@ -243,16 +245,16 @@ def record_from(
 
 
 def amount_of(count: object) -> float:
-    """How many times something was chosen."""
+    """Check a count of choices."""
     if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < MAX_COUNT:
         raise ValueError(f"its count {shown(count)} is not a number >= 0")
     return float(count)
 
 
 def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[Label], Label]:
-    """The items of an offer, text without spaces around it; each once, also as it reads, and none empty.
+    """Return the stripped items of an offer, and the no-choice item, which is appended if it is missing.
 
-    The no-choice item, if there is one, comes last unless it is there already, and apart.
+    Empty items, and items that look the same, are errors.
     """
     raw = offered.split(separator) if isinstance(offered, str) else offered
     if isinstance(offered, dict):
@@ -261,20 +263,20 @@ def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[La
         raise ValueError(f"its offer {shown(offered)} is not a list of texts or numbers")
     items: list[Any] = [item.strip() if isinstance(item, str) else item for item in raw]
     try:
-        read = [text(item) for item in items]
+        texts = [text(item) for item in items]
     except BadRecordError as error:
         raise ValueError(str(error).rstrip(".")) from None
-    if "" in read:
+    if "" in texts:
         raise ValueError(f"its offer {shown(offered)} has an empty item")
-    if len(set(read)) < len(read):
+    if len(set(texts)) < len(texts):
         raise ValueError(f"its offer {shown(offered)} lists an item twice")
     if no_choice is None:
         return items, None
-    return (items, items[read.index(no_choice)]) if no_choice in read else ([*items, no_choice], no_choice)
+    return (items, items[texts.index(no_choice)]) if no_choice in texts else ([*items, no_choice], no_choice)
 
 
 def moment_of(value: object) -> float | None:
-    """Seconds since 1970, from a number or a date; None where it cannot be read, which matters only to who needs it."""
+    """Return seconds since 1970, from a number or a date; None if it cannot be read, which may not matter."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

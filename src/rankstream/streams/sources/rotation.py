@@ -1,4 +1,4 @@
-"""Rotated files: where what was read of a source is now, and what was written between that and the source."""
+"""Rotated files: find the file that was read last, and the files written since."""
 
 import os
 import re
@@ -7,19 +7,19 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-WINDOW_BYTES = 2**16  # bytes before a place by which a file is recognised
+WINDOW_BYTES = 2**16  # bytes before a place that identify a file
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".Z")
 NUMBERED = r"[._-]?(old|bak|prev|[0-9][0-9T:._+-]*)"
 
 
 class LostSourceError(Exception):
-    """What comes next was rotated away, and going on without it would skip records."""
+    """The next records were rotated away, and continuing would skip them."""
 
 
 class Place(NamedTuple):
-    """How far a source was read: bytes and lines of which file, and a digest of the last ``WINDOW_BYTES`` bytes before.
+    """A position in a source: bytes, lines, the file, and a digest of the ``WINDOW_BYTES`` bytes before it.
 
-    Places of standard input, and those that version 0.2 saved, have no file and no digest.
+    Places of standard input, and those saved by version 0.2, have no file and no digest.
     """
 
     end: int = 0
@@ -30,14 +30,14 @@ class Place(NamedTuple):
 
 
 def digest_of(window: bytes) -> str:
-    """By what the bytes before a place are recognised."""
+    """Return the digest of the bytes before a place."""
     return blake2b(window, digest_size=16).hexdigest()
 
 
 def where_is(source: Path, place: Place) -> Path:
-    """The file that was read up to a place: the source as ever, or a file beside it; or a LostSourceError.
+    """Return the file that was read up to a place: the source, or a file beside it; else raise a LostSourceError.
 
-    Inodes are used again, so a file must have the digest as well. Files that were copied have it alone.
+    Inodes are reused, so the digest must match as well. Copied files match by their digest alone.
     """
     if place.digest is None:
         if place.end and (not source.is_file() or source.stat().st_size < place.end):
@@ -61,7 +61,7 @@ def where_is(source: Path, place: Place) -> Path:
 
 
 def is_written_anew(source: Path, place: Place) -> bool:
-    """Whether a source has all that was read of another file, which is gone: an editor, say, has saved it anew."""
+    """Whether a source starts with the content of the file read so far, which is gone: an editor rewrote it."""
     is_gone = all(inode_of(path) != (place.device, place.inode) for path, _ in _siblings(source))
     return is_gone and _has(source, place)
 
@@ -81,7 +81,7 @@ def _lost(source: Path, place: Place, beside: list[Path]) -> LostSourceError:
 
 
 def newer(source: Path, current: os.stat_result) -> list[Path]:
-    """What was rotated after a file, oldest first by its last change; a LostSourceError where some of it is packed."""
+    """Return the files rotated after this one, oldest first; raise a LostSourceError if one is compressed."""
     found: list[tuple[int, Path]] = []
     for path, about in _siblings(source):
         if about.st_mtime_ns <= current.st_mtime_ns or not about.st_size:
@@ -99,7 +99,7 @@ def newer(source: Path, current: os.stat_result) -> list[Path]:
 
 
 def _siblings(source: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The other files in the folder of a source."""
+    """Iterate over the other files in the folder of a source."""
     folder = source.parent
     if not folder.is_dir():
         return
@@ -113,9 +113,9 @@ def _siblings(source: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _is_rotated(source: Path, path: Path, packed: bool = False) -> bool:
-    """Whether a file has the name of a rotated one.
+    """Whether a file has a name like choices.jsonl.1, choices.jsonl-20240516, choices.1.jsonl or choices.jsonl.old.
 
-    Such as choices.jsonl.1, choices.jsonl-20240516, choices.1.jsonl, choices.jsonl.old; packed, choices.jsonl.1.gz.
+    With ``packed``, a name like choices.jsonl.1.gz.
     """
     name = path.name
     if packed:
@@ -128,7 +128,7 @@ def _is_rotated(source: Path, path: Path, packed: bool = False) -> bool:
 
 
 def _unpacked_size(path: Path) -> int | None:
-    """How long a gzip file is unpacked, up to 4 GB, as its last bytes say; None for other files."""
+    """Return the uncompressed size of a gzip file (modulo 4 GB), from its last bytes; None for other files."""
     if path.suffix != ".gz" or path.stat().st_size < 18:
         return None
     with path.open("rb") as file:
@@ -137,7 +137,7 @@ def _unpacked_size(path: Path) -> int | None:
 
 
 def inode_of(path: Path) -> tuple[int, int] | None:
-    """What the system knows a file by, or None where there is none."""
+    """Return the device and inode of a file, or None if it does not exist."""
     try:
         about = path.stat()
     except OSError:
