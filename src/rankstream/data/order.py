@@ -187,7 +187,8 @@ def check_pairs(order: Any) -> list[tuple[Label, Label]]:
 def same_order(first: Mask, second: Mask, size: int) -> bool:
     """Return whether two orders, each empty or of ``size`` items or more, agree on the first ``size`` items."""
     free = np.zeros((size, size), dtype=np.bool_)
-    return np.array_equal(*(above[:size, :size] if above.size else free for above in (first, second)))
+    one, two = (above[:size, :size] if above.size else free for above in (first, second))
+    return np.array_equal(one, two)
 
 
 def refuse_order(order: Pairs, name: str, instead: str) -> None:

@@ -283,7 +283,7 @@ class Rewritten:
 
 
 def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
-    """The separator of a table's offers or rankings, and what a ranking must not have, since it may join names, too."""
+    """Return the separator of a table's offers or rankings, and the marks that a ranking must not contain."""
     usual = BETTER if layout.format == "rankings" else SEPARATORS[0]
     if layout.format not in ("rankings", "transactions", "counts") or layout.by_id or layout.always is not None:
         return usual, ()
@@ -295,14 +295,14 @@ def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
     records = [[text_or_nothing(cells[place]) for place in places] for cells in joined]
     if layout.format != "rankings":
         return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
-    found = _of_rankings([ranking for (ranking, *_) in records])
-    if found is None:
+    mark = _of_rankings([ranking for (ranking, *_) in records])
+    if mark is None:
         return usual, SEPARATORS
-    return found, MARKS[: MARKS.index(found)]
+    return mark, MARKS[: MARKS.index(mark)]
 
 
 def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
-    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50 or tea@3,50.
+    """Return the separator by which most offers contain their choice; items may have prices, as in tea@3,50.
 
     >>> _of_offers([("tea|pie", "tea"), ("Jam, Strawberry|tea", "Jam, Strawberry"), ("tea", "tea")])
     '|'
