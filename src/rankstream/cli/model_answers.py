@@ -74,7 +74,7 @@ def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
     noted = model.about.get("data")
     digest = noted.get("digest") if isinstance(noted, dict) else None
     if digest is not None and digest != counts.digest():
-        print_note(f"{data} differs from the choices of the fit: the intervals are for a fit to this file.")
+        print_note(f"{data} is not what the model was fitted to: the intervals are for a fit to this file.")
 
 
 def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: int) -> "Bootstrap":
