@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,6 @@ from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
-    from rankstream._core.watch import Progress
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Reading, Sensitivity
     from rankstream.estimation.estimate import Estimate
@@ -82,6 +82,8 @@ def fit(
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
     """
+    from rankstream.estimation.budget import fit_within
+
     shares = as_shares(outside_share)
     first_share = replace(reading, outside_share=shares[0] if shares else None)
     if by is not None or reading.category is not None:
@@ -102,7 +104,9 @@ def fit(
     choices = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
     unused = unused_columns(choices, as_json)
     with progress("starting") as tell:
-        fit_one = fitter(method, tolerance, seed, budget, timeout, max(1, len(shares)), tell, errors=not no_errors)
+        seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
+        settings: dict[str, Any] = {"method": method, "tolerance": tolerance, "seed": seed, "errors": not no_errors}
+        fit_one = partial(fit_within, budget=seconds, timeout=wall_seconds, watch=tell, **settings)
         if shares:
             (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)
         else:
@@ -116,19 +120,6 @@ def fit(
     print_answer(as_json, content, as_text(content))
     if content["changed"] is not None:
         print_note(content["changed"]["sentence"])
-
-
-def fitter(
-    method: str, tolerance: float | None, seed: int, budget: float | None, timeout: float | None, n_fits: int,
-    tell: "Progress", errors: bool,
-) -> "Callable[[ChoiceCounts], Estimate[Any]]":  # fmt: skip
-    """Return the function that fits a model to counts; the time limits are for ``n_fits`` fits together."""
-    from rankstream.estimation.budget import fit_within
-
-    seconds, wall_seconds = (None if limit is None else limit / n_fits for limit in (budget, timeout))
-    return lambda counts: fit_within(
-        counts, seconds, method, tolerance, seed, tell, timeout=wall_seconds, errors=errors
-    )
 
 
 def as_shares(text: str | None) -> list[float]:
