@@ -105,8 +105,10 @@ def fit(
     unused = unused_columns(choices, as_json)
     with progress("starting") as tell:
         seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
-        settings: dict[str, Any] = {"method": method, "tolerance": tolerance, "seed": seed, "errors": not no_errors}
-        fit_one = partial(fit_within, budget=seconds, timeout=wall_seconds, watch=tell, **settings)
+        fit_one = partial(
+            fit_within, budget=seconds, timeout=wall_seconds, method=method, tolerance=tolerance, seed=seed,
+            errors=not no_errors, watch=tell,
+        )  # fmt: skip
         if shares:
             (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)
         else:

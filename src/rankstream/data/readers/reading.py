@@ -25,34 +25,25 @@ Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of ``read``.
+    """The result of ``read``: the counts, the number of records, the problems, and the format of the table.
 
     Attributes
     ----------
     counts : ChoiceCounts
         The choices of all valid records; ``DecayingCounts`` with a half-life.
-    rows : int
-        The number of records.
-    problems : Problems
-        The records that were skipped, by kind.
-    format : str
-        The format of the table.
-    groups : dict
-        The counts of each group, period or part, if requested.
-    roles : dict
-        The column of each role.
+    groups, roles : dict
+        The counts of each group, period or part, if requested; and the column of each role.
     times : pair of floats or None
         The first and last time, in seconds since 1970 or in the numbers of the column, if an option needs times.
     slices, slice_times : lists or None
-        Counts of equally many choices each, in the order of time, and their first and last times. They do not fade.
-        Records of one time stay together, so there may be fewer slices than requested. None if not requested, without a
-        column of times, or if a record has no readable time.
+        Counts of equally many choices each, in the order of time, and their first and last times; they do not fade.
+        Records of one time stay together, so there may be fewer slices than requested. None if not requested, or if a
+        record has no readable time.
     prices : PriceLevels or None
         The price levels, if prices were read.
-    unused : tuple of UnusedColumn
-        Columns that were not used: prices, times or groups on which the choices may depend.
-    notes : tuple of str
-        Sentences about columns with an unusual form: decimal commas, dates such as 02.03.2026, quantities.
+    unused, notes : tuples
+        Columns that were not used, on which the choices may depend; and sentences about columns with an unusual form,
+        such as decimal commas.
     account : Account or None
         What ``read_sales`` assumed.
     """
