@@ -45,13 +45,9 @@ class Questions:
     def __init__(self, service: Service, sender: Callable[[Request], str | None]) -> None:
         self.service, self.sender = service, sender
 
-    def row(self, request: Request, market: str) -> MarketRow:
-        """Return a market, if the sender may read it."""
-        return self.service.readable(self.sender(request), market)
-
     def find(self, request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
         """Return a market and its published model, if the sender may read it."""
-        row = self.row(request, market)
+        row = self.service.readable(self.sender(request), market)
         return row, self.service.model_of(row)
 
     def head(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
@@ -200,7 +196,7 @@ def _add_history_routes(router: APIRouter, questions: Questions) -> None:
         level: Annotated[float, Query(gt=0, lt=1, description="False-alarm rate.")] = 0.05,
     ) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
-        row = questions.row(request, market)
+        row = service.readable(questions.sender(request), market)
         question = {
             "kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level,
             "price_levels": row.settings.get("price_levels"),
@@ -224,5 +220,5 @@ def _add_history_routes(router: APIRouter, questions: Questions) -> None:
     )
     async def get_events(request: Request, market: Market) -> EventStream:
         """Records, the gap and alarms as they happen, as server-sent events."""
-        questions.row(request, market)
+        service.readable(questions.sender(request), market)
         return EventStream(service, market)
